@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
+.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-outputs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,22 +45,24 @@ man: .venv  ## write the manual pages of all commands to build/man/man1
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-# Machines have two cores, so two parts of the tests run at a time: what has no sockets (`pure`) and what has (`daemons`),
-# with coverage. To record it makes code three times slower and each start of a process twice: two parts go without, and
-# so do single tests that run what others cover (`no_cover`).
+# Machines have two cores, so two parts of the tests run at a time. To record coverage makes code three times slower and
+# each start of a process twice, and its report decides nothing: `make coverage` records it, for the parts that show most.
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
     tests/adapters/lab/world
 OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e \
-    tests/examples tests/torture $(wildcard tests/test_*.py)
+    tests/examples tests/handbook tests/torture $(wildcard tests/test_*.py)
 MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
-COVERED := --cov --cov-report=
+COVERED := --no-cov
+
+test: lint tools  ## lint, types, all tests
+	@$(MAKE) --no-print-directory -j2 -Otarget outside types models daemons pure
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
-test: lint tools  ## lint, types, all tests with branch coverage of what they show
+coverage: .venv tools  ## branch coverage of what the tests of the core, the transports and the daemons run
 	@rm -f .coverage .coverage.*
-	@$(MAKE) --no-print-directory -j2 -Otarget outside types models daemons pure
+	@$(MAKE) --no-print-directory -j2 -Otarget daemons pure COVERED='--cov --cov-report='
 	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
 
 fmt: .venv  ## format the code, and mend what the linter can
@@ -75,7 +77,7 @@ one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
 pure:
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
 
-daemons: outside  # one after the other: groups and ports of the host are the same
+daemons: $(if $(filter --cov,$(COVERED)),,outside)  # one after the other: groups and ports of the host are the same
 	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) \
 	    $(addprefix --ignore=,$(MODELS) $(PURE) $(OUTSIDE)) tests adapters
 
@@ -126,6 +128,19 @@ versions: .venv  ## tests on the oldest and the newest declared Python, where th
 	done
 
 SOAK_RUNS ?= 200
+
+# The generator and its theme are an extra of their own: tests do without them.
+SITE := .venv/.made-for-the-site
+
+$(SITE): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	@touch $@
+
+site: $(SITE)  ## build the handbook and the page that runs the core: build/site/html (ARGS=--pages: without that page)
+	@$(BIN)/python -m tests.handbook $(ARGS)
+
+site-outputs: .venv  ## run the pages of the handbook, and write their outputs anew
+	@$(BIN)/python -m tests.handbook --outputs
 
 soak: .venv tools  ## all tests, with many more property-test examples and kills of a store
 	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak

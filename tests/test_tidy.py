@@ -11,9 +11,11 @@ from tests.support.tree import LAYERS, ROOT, name, package_folders, python_files
 
 FILE_LINES = 500
 LONG_FILES: dict[str, str] = {
+    "adapters/stablecast/store/journal/journal.py": "the calls of a journal: they share one state",
     "adapters/stablecast/client/context.py": "the public calls of a context, each with its arguments and errors",
     "adapters/stablecast/client/receiver.py": "one class: the lives of its sources, their order and their end",
     "adapters/stablecast/client/source.py": "one class: sending, credit and the source's life share one machine",
+    "adapters/stablecast/store/store.py": "the inputs and outputs of one machine, and its views",
     "tests/mutants/programs.py": "the catalogue of the faults in programs: data and no logic",
     "transports/stablecast/transports/wire/headers.py": "the catalogue of all LBMC headers: declarations and no logic",
     "transports/stablecast/transports/wire/lbmr.py": "one format: half of the lines declare options and records",
@@ -30,6 +32,9 @@ VENDOR = re.compile(
 """Product names. Terms of the protocol (lbmrd, SRS, LBT-RM, LBMC, ume_flight_size) and documented values are not."""
 MACHINE = re.compile(r"(?<![\w.:])/(?:home|root|Users|work|workspace|builds|mnt)/\w")
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
+
+MADE = re.compile(r"^(?:(?:\.\./)*reference/)?(?:api/index|commands|exceptions|metrics)\.md$")
+"""Pages of the handbook that are made with the site, which checks the links to them."""
 
 MAY_NAME_VENDORS = ("README.md", "spec/", "tests/test_tidy.py")
 """The files that name what is implemented, and this list itself."""
@@ -131,7 +136,7 @@ def test_terms_of_the_protocol_are_not_vendor_names(text: str) -> None:
 def test_links_in_documents_lead_somewhere() -> None:
     documents = [p for p in text_files() if p.suffix == ".md"]
     links = [(p, link) for p in documents for link in LINK.findall(_read(p))]
-    broken = [f"{name(p)}: {link}" for p, link in links if not (p.parent / link).exists()]
+    broken = [f"{name(p)}: {link}" for p, link in links if not (p.parent / link).exists() and not MADE.search(link)]
     assert not broken, "\n".join(broken)
 
 

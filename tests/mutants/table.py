@@ -5,7 +5,9 @@ from typing import Final
 from tests.mutants.journal import JOURNAL
 from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
+from tests.mutants.range_readers import RANGE_READERS
 from tests.mutants.receivers import RECEIVERS
+from tests.mutants.refills import REFILLS
 from tests.mutants.resolution import RESOLUTION
 from tests.mutants.rows import ROWS
 from tests.mutants.shared import SHARED
@@ -19,8 +21,10 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *SOURCES,
     *TERMS,
     *VOTES,
+    *RANGE_READERS,
     *RECEIVERS,
     *STORES,
+    *REFILLS,
     *RESOLUTION,
     *JOURNAL,
     *PROGRAMS,

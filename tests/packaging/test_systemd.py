@@ -11,6 +11,18 @@ from tests.support.tree import ROOT, name
 
 UNITS = sorted((ROOT / "packaging/systemd").glob("*.service"))
 PROGRAM = "/usr/bin/stablecast"
+CONFIG = """
+[daemon]
+web-monitor = "*:15304"
+[[store]]
+name = "orders"
+interface = "127.0.0.1"
+port = 14567
+[[store.topic]]
+pattern = "."
+type = "PCRE"
+"""
+"""A store that names no directory. Its monitor is open to the network, which is a warning."""
 MOST_EXPOSURE = 15
 """Largest exposure that systemd may find in a unit, in tenths; a unit without hardening has 96."""
 
@@ -44,3 +56,20 @@ def test_a_unit_may_do_little(unit: Path) -> None:
 
 def test_the_program_reports_that_it_is_ready(unit: Path) -> None:
     assert "\nType=notify\n" in unit.read_text()
+
+
+def test_a_store_with_default_directories_starts(tmp_path: Path) -> None:
+    """The check before the start sees the directories that the unit made, and warnings do not stop it."""
+    unit = (ROOT / "packaging/systemd/stablecast-store@.service").read_text()
+    [made] = [line.removeprefix("StateDirectory=") for line in unit.splitlines() if line.startswith("StateDirectory=")]
+    for directory in made.replace("%i", "orders").split():
+        (tmp_path / directory).mkdir(parents=True)
+    config = tmp_path / "orders.toml"
+    config.write_text(CONFIG)
+    working = tmp_path / "stablecast/orders"
+    program = Path(sys.executable).with_name("stablecast")
+    done = subprocess.run([program, "check", config], capture_output=True, text=True, check=False, cwd=working)
+    assert (done.returncode, "monitor-exposed" in done.stdout) == (0, True), done.stdout + done.stderr
+    (working / "umestored-state").rmdir()
+    done = subprocess.run([program, "check", config], capture_output=True, text=True, check=False, cwd=working)
+    assert (done.returncode, "umestored-state is missing" in done.stdout) == (1, True)

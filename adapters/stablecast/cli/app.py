@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli import capture, model, prove, store, testing, trace
+from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
-    *("demo", "up", "send", "receive"),
+    *("demo", "up", "send", "receive", "read", "topics"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
     *("verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
@@ -47,6 +47,8 @@ app.add_typer(testing.app, name="testing")
 app.command("check")(store.check_command)
 app.command("top")(store.top_command)
 app.command("fleet")(store.fleet_command)
+app.command("read")(stored_topics.read_command)
+app.command("topics")(stored_topics.topics_command)
 app.command("prove")(prove.prove_command)
 
 

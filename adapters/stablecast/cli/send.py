@@ -9,16 +9,12 @@ import attrs
 
 from stablecast.cli.client_options import Participant
 from stablecast.cli.input_lines import lines
-from stablecast.client import NotRegistered, Source
 from stablecast.core.protocol.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_loop
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.text import plural
 from stablecast.text.console import note, say
-
-RETRY_SECONDS = 0.2
-"""Pause before a message is sent again after a refusal because too few stores were registered."""
 
 
 @attrs.frozen
@@ -57,7 +53,7 @@ async def _send(job: SendJob, descriptor: int) -> int:
             note(f"receivers join at {source.place}")
         first, last = source.next_number, None
         async for line in lines(descriptor):
-            last = await _send_until_accepted(source, line)
+            last = (await source.send(line)).number
             sent += 1
         source.flush()
         stores = bool(source.config.stores)
@@ -73,15 +69,6 @@ async def _send(job: SendJob, descriptor: int) -> int:
     else:
         note(f"{plural(sent, 'message')} sent, {summary['stable']:,} stable")
     return 0
-
-
-async def _send_until_accepted(source: Source, payload: bytes) -> int:
-    """Send and return the number. Retry while too few stores are registered (P-336)."""
-    while True:
-        try:
-            return (await source.send(payload)).number
-        except NotRegistered:
-            await asyncio.sleep(RETRY_SECONDS)
 
 
 def _report(event: Event) -> None:

@@ -8,43 +8,86 @@ async with Context(resolver=["127.0.0.1:15380"]) as context:
         print(message.payload)
 """
 
+from stablecast.client.batch import AckHandle, Batch
 from stablecast.client.context import Context
 from stablecast.client.errors import (
     Closed,
     EndpointFailed,
     MessageTooLarge,
+    NoRoom,
+    NotProcessed,
     NotRegistered,
     NotStable,
     PayloadError,
     RegistrationFailed,
 )
 from stablecast.client.event_details import EventDetails
-from stablecast.client.message import AckHandle, Batch, Message
+from stablecast.client.message import Message
+from stablecast.client.outgoing_messages import Payload
+from stablecast.client.range_bounds import last
+from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed
 from stablecast.client.receiver import Receiver
+from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
 from stablecast.client.wildcard import WildcardReceiver
+from stablecast.config.findings import ConfigFileError
+from stablecast.config.option_kinds import OptionError
+from stablecast.config.stores import StoreListError
+from stablecast.config.topic_patterns import PatternError
+from stablecast.core.errors import ConfigError, MisuseError, StablecastError
+from stablecast.core.protocol import events
+from stablecast.core.protocol.events import Event
+from stablecast.evidence.trace import TraceError
+from stablecast.runtime.address import AddressError
+from stablecast.runtime.interfaces import InterfaceError
+from stablecast.runtime.ports import PortError
+from stablecast.runtime.tls import TlsError
 from stablecast.runtime.tls import use as use_certificates
+from stablecast.transports.wire.properties import Value as PropertyValue
 
 __all__ = [
     "AckHandle",
+    "AddressError",
     "Batch",
     "Closed",
+    "ConfigError",
+    "ConfigFileError",
     "Context",
     "EndpointFailed",
+    "Event",
     "EventDetails",
+    "InterfaceError",
     "Message",
     "MessageTooLarge",
+    "MissingRange",
+    "MisuseError",
+    "NoRoom",
+    "NotProcessed",
     "NotRegistered",
     "NotStable",
+    "OptionError",
+    "PatternError",
+    "Payload",
     "PayloadError",
+    "PortError",
+    "PropertyValue",
+    "RangeReader",
+    "ReadFailed",
     "Receiver",
+    "Redelivery",
     "RegIdRequest",
     "RegistrationFailed",
     "Sent",
     "Source",
+    "StablecastError",
+    "StoreListError",
+    "TlsError",
+    "TraceError",
     "WildcardReceiver",
+    "events",
+    "last",
     "resolution",
     "use_certificates",
 ]

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from stablecast.client.batch import Batch
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import TURN_SECONDS
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.core.protocol.events import Event
 from stablecast.runtime import machine
 from stablecast.runtime.driver import report

@@ -1,7 +1,9 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
+import asyncio
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, overload
@@ -10,11 +12,24 @@ import attrs
 
 from stablecast.client import configured_options, source_discovery
 from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
+from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
+from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
+from stablecast.client.range_bounds import Bound, ReadBounds
+from stablecast.client.range_inquiry import RangeRoutes, placed
+from stablecast.client.range_reader import (
+    PATIENCE_SECONDS,
+    MissingRange,
+    RangeReader,
+    ReadOptions,
+    StoredTopics,
+    stored,
+)
 from stablecast.client.receiver import Receiver
+from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
@@ -136,6 +151,7 @@ class Context:
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
         self._hosts = StoreHosts(self.locate)
+        self.reads = RangeRoutes()
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -148,6 +164,7 @@ class Context:
         """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
+        self._loop = asyncio.get_running_loop()
         if self.config.request_port:
             listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
         else:
@@ -156,40 +173,69 @@ class Context:
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
+        self.reads.open(self.pool, self.request_address)
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
-            inputs = RequestInputs(self._sources, self.lives, self.oddities)
+            inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads)
             port = RequestPort(listening, inputs.on_items, inputs.on_left)
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
             stack.push_async_callback(self._hosts.close)
-            self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
+            self._resolver = await source_discovery.start(
+                self, self._on_found, self._on_gone, self._context_id.to_bytes(8), stack
+            )
             lost_after = self.resolution.config.names.activity_timeout
             self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
             stack.callback(self._names.close)
             self._closing = stack.pop_all()
         self._open = True
+        watch_forks()
+        OPEN.add(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close the context."""
         await self.close()
 
+    def __repr__(self) -> str:
+        """Return the request address, the topics and the state, for debugging."""
+        state = f"open at {self.request_address}" if self._open else "closed" if self.request_address else "not open"
+        sources = sorted({source.topic for source in self._sources.values()})
+        return f"<Context {state}, sources {sources}, receivers {sorted(self._receivers)}>"
+
+    def __del__(self) -> None:
+        """Warn of a context that nobody closed; its sockets end with it, without a last acknowledgement."""
+        if getattr(self, "_open", False):
+            text = f"unclosed context at {self.request_address}: use it inside 'async with', or await context.close()"
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
+
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        self._open = False
+        for source in self._sources.values():
+            source.disown()
+        for receiver in self._receivers.values():
+            receiver.disown()
+
     async def close(self) -> None:
         """Close receivers, sources and connections. Messages that were sent before are written first."""
         if not self._open:
             return
+        check_loop(self._loop, "the context")
         self._open = False
+        OPEN.discard(self)
         async with self._closing as stack:
             for source in self._sources.values():
                 stack.push_async_callback(source.close)
             for receiver in self._receivers.values():
                 stack.push_async_callback(receiver.close)
+            for reader in self.reads.readers:
+                stack.push_async_callback(reader.close)
             for wildcard in self._wildcards:  # They close their receivers first.
                 stack.push_async_callback(wildcard.close)
 
-    async def source(
+    async def source(  # noqa: PLR0913 - each is a choice of its own
         self,
         topic: str,
         *,
@@ -199,6 +245,7 @@ class Context:
         on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
+        timestamps: bool = False,
         options: Options | None = None,
     ) -> Source:
         """Make a source and wait until it may send.
@@ -211,7 +258,8 @@ class Context:
             on_forced_reclaim: Called with each `Reclaimed` event whose messages were dropped by force, before
                 `on_event` is (P-660). The guide keeps it for older programs; `on_event` gets the same event.
             within: Seconds to wait for enough stores; None waits for ever.
-            wait: False returns at once; then `await source.registered()` before sending.
+            wait: False returns at once. `send` then waits for the stores; or `await source.registered()`.
+            timestamps: Send the time with each message, as its property `JMSTimestamp`; see `Message.sent_at`.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
 
         Raises:
@@ -231,7 +279,7 @@ class Context:
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
-        source = await self._start(config, on_event, advertise, transport)
+        source = await self._start(config, on_event, advertise, transport, [timestamp] if timestamps else [])
         source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
@@ -258,14 +306,19 @@ class Context:
         return await self._start(config, on_event, None, transport or TransportConfig())
 
     async def _start(
-        self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
+        self,
+        config: SourceConfig,
+        on_event: OnEvent | None,
+        advertise: Advertise,
+        transport: TransportConfig,
+        annotations: Sequence[Annotation] = (),
     ) -> Source:
         assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = Source(config, self.pool, on_event, self.trace)
+            source = self._new_source(config, on_event, annotations)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -283,6 +336,13 @@ class Context:
             raise
         return source
 
+    def _new_source(self, config: SourceConfig, on_event: OnEvent | None, annotations: Sequence[Annotation]) -> Source:
+        if not annotations:
+            return Source(config, self.pool, on_event, self.trace)
+        annotated = AnnotatedSource(config, self.pool, on_event, self.trace)
+        annotated.annotations = annotations
+        return annotated
+
     @overload
     def receiver(
         self,
@@ -295,6 +355,8 @@ class Context:
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Options | None = None,
     ) -> Receiver: ...
 
@@ -310,6 +372,8 @@ class Context:
         on_message: Callable[[Message], object] | None = None,
         on_create: OnCreate | None = None,
         on_delete: OnDelete | None = None,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Options | None = None,
     ) -> WildcardReceiver: ...
 
@@ -337,6 +401,10 @@ class Context:
             on_delete: Called with a topic before a pattern's receiver of it is closed.
             hot_failover: Deliver each hot number once, whichever source of the topic brings it first (`hot_number` of
                 `Source.send`). Not for receivers that acknowledge explicitly, and not for patterns.
+            auto_ack: False keeps each message unacknowledged until the application calls its `ack`, or leaves
+                `async with message`. Several messages may then be in work at a time.
+            redelivery: What happens to messages that the application does not acknowledge, or fails to process in
+                `async with message` or `on_message`.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
@@ -366,6 +434,8 @@ class Context:
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic(topic)
@@ -388,7 +458,17 @@ class Context:
         query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
         config = advised("receiver", template, options, given)
-        receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover=hot_failover)
+        receiver = Receiver(
+            self,
+            config,
+            on_event,
+            reg_id,
+            start_at,
+            on_message,
+            hot_failover=hot_failover,
+            auto_ack=auto_ack,
+            redelivery=redelivery,
+        )
         receiver.transport = transport
         self.prepare_thread()
         self._receivers[topic] = receiver
@@ -398,6 +478,68 @@ class Context:
         else:
             receiver.join(where)
         return receiver
+
+    def reader(  # noqa: PLR0913 - each is a choice of its own
+        self,
+        topic: str,
+        *,
+        stores: Sequence[str],
+        sources: Collection[int] | None = None,
+        since: Bound = None,
+        until: Bound = None,
+        follow: bool = False,
+        patience: float = PATIENCE_SECONDS,
+        quorum: int | None = None,
+        times: bool = False,
+        on_hole: Callable[[MissingRange], None] | None = None,
+    ) -> RangeReader:
+        """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
+
+        async with context.reader("orders", stores=stores, since=last(100)) as reader:
+            async for message in reader:
+                print(message.payload)
+
+        Args:
+            topic: The topic.
+            stores: `ip:port` or the name of each store that the sources use. Every number is read from any that has it.
+            sources: Only the sources with these session ids, or these lives (incarnations); None reads all.
+            since: The first number, a `datetime`, `last(100)`, "latest", or "earliest", which is the default.
+            until: The number or the `datetime` before which the reader ends; None: the stable end as of now.
+            follow: Go on with messages that become stable later, until the number `until`, or until it is closed.
+            patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
+            quorum: The stores that must have synced a message; None: a majority of those that know its source.
+            times: Ask the stores when each message came (`came_at` of a message).
+            on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
+
+        Raises:
+            MisuseError: The topic cannot be encoded, or a bound or option makes no sense.
+            AddressError, StoreListError: A store is malformed.
+            Closed: The context is not open.
+        """
+        self._check_open()
+        check_topic(topic)
+        places = self._places(stores)
+        wanted = None if sources is None else frozenset(sources)
+        bounds = ReadBounds.of(since, until)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
+        return RangeReader(self.reads, topic, options)
+
+    async def stored(
+        self, topic: str = "", *, stores: Sequence[str], patience: float = PATIENCE_SECONDS
+    ) -> tuple[StoredTopics, list[str]]:
+        """Return what stores hold of a topic, by default of all topics, and the stores that do not answer in time.
+
+        Raises AddressError, StoreListError; MisuseError without stores; Closed if the context is not open.
+        """
+        self._check_open()
+        places = self._places(stores)
+        if not places:
+            raise MisuseError("there is no store to ask: give stores=[...]")
+        return await stored(self.reads, topic, places, patience)
+
+    def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
+        """Return the addresses of stores, each once. Raises AddressError, StoreListError."""
+        return tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
 
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""
@@ -484,6 +626,11 @@ class Context:
         elif (wildcard := self._wildcards.matching(topic)) is not None:
             wildcard.found(topic, record)
 
+    def _on_gone(self, topic: str, record: SourceRecord) -> None:
+        receiver = self._receivers.get(topic)
+        if receiver is not None:
+            receiver.withdrawn(record.address, record.session_id, record.index)
+
     def _on_receiver_gone(self, event: ReceiverGone) -> None:
         """Report that a receiver is gone as an event of the context."""
         if self.on_event is not None:
@@ -491,6 +638,7 @@ class Context:
 
     def _on_broken(self, event: Reset | Gone) -> None:
         self._hosts.lost(event.address)
+        self.reads.on_broken(event.address)
         for source in list(self._sources.values()):
             source.receive(event)
         for receiver in list(self._receivers.values()):
@@ -539,3 +687,4 @@ class Context:
     def _check_open(self) -> None:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
+        check_loop(self._loop, "the context")

@@ -7,12 +7,15 @@ reads all topics at one place.
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Protocol
 
+from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.hot_inbox import HotInbox
 from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator, SettledIterator
+from stablecast.client.message import Message
+from stablecast.client.redelivery import Redeliverer, Redelivery
 from stablecast.client.session import ClientSession
+from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import HotNumbersMissed
 
 
@@ -31,6 +34,7 @@ class Delivery:
         hot: The same, if it hands over each hot number once; else None.
         deliver: Delivers a batch to the application, now or later.
         reader: The reading side of the inbox.
+        redeliverer: The messages that the application settles one by one.
         alone: The loop of `anext`, which takes single messages.
     """
 
@@ -41,6 +45,9 @@ class Delivery:
         on_message: Callable[[Message], object] | None,
         *,
         shared: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
+        refusal: str = "",
         missed: Callable[[HotNumbersMissed], None] | None = None,
     ) -> None:
         """Deliver to `on_message`, or to the task that iterates.
@@ -50,17 +57,28 @@ class Delivery:
             patience: The interval of acknowledgements, in seconds.
             on_message: The application's callback.
             shared: Whether the delivery goes on when a receiver leaves it.
+            auto_ack: False takes each message for the application, which settles it.
+            redelivery: What happens to messages that the application does not acknowledge.
+            refusal: The reason why the application cannot settle messages one by one; empty if it can.
             missed: Called with hot numbers that no source brought; None: there are no hot numbers.
         """
         self.hot = None if missed is None else HotInbox(self._resume, missed)
         self.inbox: Inbox[Batch] = Inbox(self._resume) if self.hot is None else self.hot
-        self.deliver, refusal = self.inbox.put, ""
+        self.deliver, unread = self.inbox.put, ""
         if on_message is not None:
-            calls = CallbackDelivery(on_message, whose, self.inbox, patience)
+            call = on_message if auto_ack and redelivery is None else self._settling(on_message, auto_ack=auto_ack)
+            calls = CallbackDelivery(call, whose, self.inbox, patience)
             self.deliver = calls.deliver if self.hot is None else calls.deliver_queued
-            refusal = f"{whose} gives its messages to on_message: it cannot be iterated, too"
-        self.reader = InboxReader(self.inbox, patience, whose, refusal)
-        self.alone = MessageIterator(self.reader)
+            unread = f"{whose} gives its messages to on_message: it cannot be iterated, too"
+        if self.hot is not None:
+            refusal = f"{whose} gets each hot number once: it cannot deliver a message again"
+        iterator = MessageIterator if auto_ack else SettledIterator
+        self.reader = InboxReader(self.inbox, patience, whose, unread, iterator)
+        self.alone = iterator(self.reader)
+        self._auto_ack, self._whose = auto_ack, whose
+        if not auto_ack and refusal:
+            raise MisuseError(refusal)
+        self.redeliverer = Redeliverer(self.inbox, self._deliver_again, redelivery, refusal, self.reader.fail)
         self._shared = shared
         self._receivers: dict[Paused, None] = {}
 
@@ -72,6 +90,7 @@ class Delivery:
         """Forget a receiver. The last receiver of a delivery that is not shared ends the iteration."""
         self._receivers.pop(receiver, None)
         if not self._shared:
+            self.redeliverer.close()
             self.reader.close()
 
     def owners(self) -> Iterator[ClientSession]:
@@ -82,10 +101,30 @@ class Delivery:
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Yield runs of messages; the first is one message, and each next one may be twice as long."""
+        if not self._auto_ack:
+            raise MisuseError(f"{self._whose} has auto_ack=False: settle its messages one by one, not in batches")
         iterator, most = self.reader.claim(), FIRST_BATCH
         while (batch := await iterator.batch(most)) is not None:
             yield batch
             most = min(2 * most, 2 * TURN_MESSAGES)
+
+    def _deliver_again(self, batch: Batch) -> None:
+        self.deliver(batch)
+
+    def _settling(self, on_message: Callable[[Message], object], *, auto_ack: bool) -> Callable[[Message], object]:
+        """Return a call that takes the message, and refuses it if `on_message` raises and there is a policy."""
+
+        def call(message: Message) -> None:
+            if not auto_ack:
+                message.take()
+            try:
+                on_message(message)
+            except Exception as error:
+                if self.redeliverer.policy is None:
+                    raise
+                message.refuse(error)
+
+        return call
 
     def _resume(self) -> None:
         for receiver in tuple(self._receivers):

@@ -10,7 +10,14 @@ MAX_TROUBLES = 16
 
 
 class NotRegistered(StablecastError):  # noqa: N818  # the field's own name for it (P-336)
-    """Too few stores have registered the source now; the message was not sent. Wait for `registered()`, then send."""
+    """Too few stores have registered the source, now or within the timeout of the call; the message was not sent.
+
+    Send again, or wait for `registered()`.
+    """
+
+
+class NoRoom(StablecastError, TimeoutError):  # noqa: N818
+    """The flight stayed full for the timeout of the call; the message was not sent. Send it again, or wait longer."""
 
 
 class RegistrationFailed(StablecastError):  # noqa: N818  # a state of affairs, like NotRegistered
@@ -23,6 +30,13 @@ class MessageTooLarge(StablecastError):  # noqa: N818
 
 class NotStable(StablecastError):  # noqa: N818
     """The source reclaimed the message by force before it was stable (P-323)."""
+
+
+class NotProcessed(StablecastError):  # noqa: N818
+    """The application could not process a message in all of its attempts, and there are no dead letters for it.
+
+    The message stays unacknowledged, so the next run of the receiver gets it again.
+    """
 
 
 class PayloadError(StablecastError):

@@ -8,8 +8,8 @@ here may also still be dropped, because a later life of their source has other m
 
 from collections.abc import Callable, Iterator
 
+from stablecast.client.batch import Batch
 from stablecast.client.inbox import Bounds, Inbox
-from stablecast.client.message import Batch
 from stablecast.core.protocol.events import HotNumbersMissed
 from stablecast.core.receiver.hot_failover import HotFailover
 

@@ -64,6 +64,7 @@ class Inbox(Generic[BatchT]):
         full: True if more than `MAX_QUEUED_BYTES` wait, until half of them are handed over.
         current: The batch in hand, None before the first.
         handed: The number of its messages that the application was handed.
+        held: Messages that the application settles one by one, each in a batch of its own.
         wake: Called once when the next batch is put. A reader sets it to wait.
     """
 
@@ -72,10 +73,12 @@ class Inbox(Generic[BatchT]):
         self.full = False
         self.current: BatchT | None = None
         self.handed = 0
+        self.held: dict[BatchT, None] = {}
         self.wake: Callable[[], None] | None = None
         self._on_room = on_room
         self._queue: deque[BatchT] = deque()
         self._bytes = 0
+        self._held_bytes = 0
 
     def __len__(self) -> int:
         """Return the number of batches that wait."""
@@ -85,7 +88,7 @@ class Inbox(Generic[BatchT]):
         """Add a batch, and wake the reader that waits for one."""
         self._queue.append(batch)
         self._bytes += batch.size + BATCH_BYTES
-        if self._bytes > MAX_QUEUED_BYTES:
+        if self._bytes + self._held_bytes > MAX_QUEUED_BYTES:
             self.full = True
         wake = self.wake
         if wake is not None:
@@ -114,6 +117,23 @@ class Inbox(Generic[BatchT]):
         self._queue.appendleft(batch)
         self._bytes += batch.size + BATCH_BYTES
 
+    def hold(self, batch: BatchT) -> None:
+        """Keep a message that the application was handed and settles by itself."""
+        self.held[batch] = None
+        self._held_bytes += batch.size + BATCH_BYTES
+        if self._bytes + self._held_bytes > MAX_QUEUED_BYTES:
+            self.full = True
+
+    def release(self, batch: BatchT) -> bool:
+        """Keep a message no more; return False if it was not kept."""
+        if batch not in self.held:
+            return False
+        del self.held[batch]
+        self._held_bytes -= batch.size + BATCH_BYTES
+        if self.full:
+            self._make_room()
+        return True
+
     @property
     def rest(self) -> int:
         """Return the number of messages of the batch in hand that the application was not handed yet."""
@@ -134,6 +154,9 @@ class Inbox(Generic[BatchT]):
 
     def unconsumed(self) -> Iterator[tuple[BatchT, int, int]]:
         """Yield the messages that are not consumed: each batch with its numbers [first, stop)."""
+        for batch in self.held:
+            for first, stop in batch.spans(batch.reported, batch.count):
+                yield batch, first, stop
         if self.current is not None:
             for first, stop in self.current.spans(self.current.reported, self.current.count):
                 yield self.current, first, stop
@@ -177,6 +200,6 @@ class Inbox(Generic[BatchT]):
                 self._bytes += left.size + BATCH_BYTES
 
     def _make_room(self) -> None:
-        if self._bytes <= MAX_QUEUED_BYTES // 2:
+        if self._bytes + self._held_bytes <= MAX_QUEUED_BYTES // 2:
             self.full = False
             self._on_room()

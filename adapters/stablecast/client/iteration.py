@@ -10,8 +10,9 @@ interval, they are acknowledged before the next message is handed over.
 import asyncio
 import weakref
 
+from stablecast.client.batch import Batch
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.runtime import machine
 
@@ -38,7 +39,14 @@ class InboxReader:
         now: The monotonic clock in seconds. It is kept here because it is read for each message.
     """
 
-    def __init__(self, inbox: Inbox[Batch], patience: float, whose: str, refusal: str = "") -> None:
+    def __init__(
+        self,
+        inbox: Inbox[Batch],
+        patience: float,
+        whose: str,
+        refusal: str = "",
+        kind: "type[MessageIterator] | None" = None,
+    ) -> None:
         """Read an inbox.
 
         Args:
@@ -46,6 +54,7 @@ class InboxReader:
             patience: The interval of acknowledgements, in seconds.
             whose: The receiver in errors, for example `receiver 'orders'`.
             refusal: The reason why nobody may read; empty if reading is allowed.
+            kind: The class of its loops; None for `MessageIterator`.
         """
         self.inbox = inbox
         self.payloads: list[bytes] = []
@@ -54,6 +63,7 @@ class InboxReader:
         self._patience = patience
         self._whose = whose
         self._refusal = refusal
+        self._kind = kind or MessageIterator
         self.now = machine.clock.monotonic
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
@@ -66,7 +76,7 @@ class InboxReader:
     def claim(self) -> "MessageIterator":
         """Begin a loop. Raises MisuseError as `check` does."""
         self.check()
-        iterator = MessageIterator(self)
+        iterator = self._kind(self)
         self._iterator = weakref.ref(iterator)
         return iterator
 
@@ -222,3 +232,15 @@ class MessageIterator:
     async def batch(self, most: int) -> Batch | None:
         """Return the next batch of at most `most` messages, and report the previous one as consumed."""
         return await self._reader.next_batch(most)
+
+
+class SettledIterator(MessageIterator):
+    """A loop whose messages the application settles one by one."""
+
+    __slots__ = ()
+
+    async def __anext__(self) -> Message:
+        """Return the next message, which the application must settle."""
+        message = await super().__anext__()
+        message.take()
+        return message

@@ -5,6 +5,7 @@ for each message.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from stablecast.client.retained_copies import Retained
 from stablecast.core.protocol.messages import Incarnation
@@ -25,9 +26,24 @@ PROMPT_MESSAGES = 4
 TURN_MESSAGES = 1024
 """Messages of a block, and messages after which a sending task lets other tasks run."""
 
+Payload = bytes | bytearray | memoryview
+"""The payload of a message as applications give it. A buffer is copied, so that it may change after the call."""
+
 Block = tuple[bytes, int, int, int, tuple[tuple[int, int], ...]]
 """Messages to write: their bytes, the number of the first, their count, their payload bytes, and the first and last
 numbers of each message that was cut."""
+
+
+def octets_of(payload: Payload) -> bytes:
+    """Return the bytes of a payload. Raises TypeError if it is not bytes-like."""
+    if payload.__class__ is bytes:
+        return payload
+    try:
+        return memoryview(payload).tobytes()
+    except TypeError:
+        raise TypeError(
+            f"a payload must be bytes-like, not {type(payload).__name__}: encode it, or use stablecast.typed"
+        ) from None
 
 
 class Outgoing:
@@ -100,7 +116,7 @@ class Outgoing:
         self.pieces_bytes = self.joined = 0
         return block, self.next - count, count, size, large
 
-    def portion(self, messages: Sequence[bytes], at: int, credit: tuple[int, int], longest: int) -> Block | None:
+    def portion(self, messages: Sequence[Payload], at: int, credit: tuple[int, int], longest: int) -> Block | None:
         """Build a block of messages from index `at` on, within the `credit` in messages and payload bytes.
 
         Return None if the next message must be sent alone: none fits, one is not bytes, or one is longer than `longest`
@@ -110,7 +126,7 @@ class Outgoing:
         if first.__class__ is not bytes:
             return None
         room = min(credit[0], TURN_MESSAGES, FLUSH_BYTES // (DATA_HEADER.size + len(first)) + 1)
-        several = messages[at : at + room]
+        several: Sequence[Any] = messages[at : at + room]
         if set(map(type, several)) != {bytes}:
             return None
         sizes = list(map(len, several))

@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
 from stablecast.client.delivery import Delivery
@@ -26,8 +27,10 @@ from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.iteration import MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.loop_ownership import check_loop
+from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
@@ -36,11 +39,12 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, RegistrationError
+from stablecast.core.protocol.events import EndOfSource, Event, RegistrationError
 from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
@@ -56,6 +60,10 @@ DRAIN_SECONDS = 1.0
 
 REJOIN_SECONDS = 0.2
 """Seconds before the receiver joins the given address of a source again."""
+
+FAREWELL_SECONDS = 1.5
+"""Seconds without an announcement after which a life is over whose end the resolver reported. Its last messages may
+have been lost and be on their way again; and a source that lives announces itself every half second."""
 
 MAX_FINISHED = 16
 """Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
@@ -117,7 +125,7 @@ class Receiver:
     once, without a task in between.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a choice of the application
         self,
         context: ReceiverContext,
         config: ReceiverConfig,
@@ -127,6 +135,8 @@ class Receiver:
         on_message: Callable[[Message], object] | None = None,
         delivery: Delivery | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -149,20 +159,38 @@ class Receiver:
         self._consumption = Consumption()
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
+        self._farewells: dict[int, asyncio.TimerHandle] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
         if hot_failover and config.ack_mode is AckMode.EXPLICIT:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
         if delivery is None:
             missed = self.on_notify if hot_failover else None
-            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message, missed=missed)
+            delivery = Delivery(
+                f"receiver '{self.topic}'",
+                config.ack_interval_ns / SECOND,
+                on_message,
+                missed=missed,
+                auto_ack=auto_ack,
+                redelivery=redelivery,
+                refusal=why_unsettled(config),
+            )
         self._delivery = delivery
+        self.redeliverer = delivery.redeliverer
         self._hot = delivery.hot
+        self._loop = asyncio.get_running_loop()
+        self.arrival = ArrivalTime()
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
         self._paused = False
         self._closed = False
         self._reporting = ""
+
+    def __repr__(self) -> str:
+        """Return the topic, the sources and the state, for debugging."""
+        sources = ", ".join(session.source_name for session in self._sessions.values())
+        state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
+        return f"<Receiver '{self.topic}', {state}>"
 
     async def __aenter__(self) -> Self:
         """Return the receiver itself."""
@@ -176,12 +204,13 @@ class Receiver:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
         if self._closed:
             return
+        check_loop(self._loop, f"receiver '{self.topic}'")
         self._closed = True
         self._delivery.remove(self)
         if self._rejoin is not None:
             self._rejoin.cancel()
-        for plan in self._plans.values():
-            plan.timer.cancel()
+        for timer in (*(plan.timer for plan in self._plans.values()), *self._farewells.values()):
+            timer.cancel()
         for joiner in self._joiners.values():
             joiner.abandon()
         for session in (*self._sessions.values(), *self._finished):
@@ -198,6 +227,7 @@ class Receiver:
         Messages are still delivered, but not acknowledged any more (P-588). The receiver asks a store that is away
         again until it answers. It registers again with the stores of a life that begins later.
         """
+        check_loop(self._loop, f"receiver '{self.topic}'")
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
 
     # ------------------------------------------------------------------------------------------------------- iteration
@@ -228,6 +258,11 @@ class Receiver:
         """
         return self._delivery.batches()
 
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        for session in (*self._sessions.values(), *self._finished):
+            session.disown()
+
     def resume(self) -> None:
         """Read the joined streams again, because the inbox has room."""
         self._paused = False
@@ -255,6 +290,44 @@ class Receiver:
             return
         self._plan(transport, session_id, request)
         self._settle()
+
+    def withdrawn(self, transport: str, session_id: int, index: int) -> None:
+        """Leave a source whose end was announced, once it has been silent for `FAREWELL_SECONDS`.
+
+        A session that sources share goes on after one of them ended. Over TCP the connection reports the end, after the
+        last message.
+        """
+        if not is_source_string(transport):
+            return
+        if transport in self._joiners:
+            self._farewell(codec.join(session_id, index), transport)
+        elif transport in self._plans:
+            indexes = self._indexes.get(transport, set())
+            indexes.discard(index)
+            if not indexes:
+                self._plans.pop(transport).timer.cancel()
+
+    def _farewell(self, incarnation: int, transport: str) -> None:
+        if (earlier := self._farewells.pop(incarnation, None)) is not None:
+            earlier.cancel()
+        later = asyncio.get_running_loop().call_later
+        self._farewells[incarnation] = later(FAREWELL_SECONDS, self._leave, incarnation, transport)
+
+    def _leave(self, incarnation: int, transport: str) -> None:
+        """End the session of a life, and leave its stream unless another source of this topic sends on it."""
+        self._farewells.pop(incarnation, None)
+        if transport not in self._joiners:
+            return
+        session = self._sessions.get(incarnation)
+        indexes = self._indexes.get(transport, set())
+        indexes.discard(codec.split(incarnation)[1])
+        others = any(one.transport == transport for one in self._sessions.values() if one is not session)
+        if not (indexes or others):
+            self._joiners[transport].abandon()
+            self._gone(transport)
+        elif session is not None:
+            self._end(session)
+            self._settle()
 
     def retire(self, emptied: Callable[[], None]) -> None:
         """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
@@ -314,6 +387,7 @@ class Receiver:
     def _end(self, session: ClientSession) -> None:
         del self._sessions[session.incarnation]
         self._finished.append(session)
+        self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
         for other in session.end():
             if self._sessions.get(other.incarnation) is other and other.info is not None:  # Its stream is still joined.
                 self._end(other)
@@ -355,6 +429,7 @@ class Receiver:
         self._consumption.add(history)
 
     def _on_stream(self, plan: JoinPlan, session_id: int, items: list[Item]) -> None:
+        self.arrival.ns = machine.clock.wall_ns()
         for item in items:
             if isinstance(item, Run):
                 session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
@@ -377,6 +452,8 @@ class Receiver:
 
     def _on_info(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> None:
         """Process the announcement of a life."""
+        if info.incarnation in self._farewells:
+            self._farewell(info.incarnation, plan.transport)
         session = self._session_for(info, session_id, plan)
         if session is not None:
             session.on_message(info)
@@ -493,6 +570,7 @@ class Receiver:
 
     def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Pass retransmissions from the request port to their session."""
+        self.arrival.ns = machine.clock.wall_ns()
         for session in self._of(incarnation):
             session.on_recovered(messages)
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 
 import attrs
 
+from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.receiver import Receiver
 from stablecast.client.source import Source
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.inputs import Arrived, Departed
+from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.runtime.request_port import Peer, decoded
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
@@ -25,6 +27,7 @@ class RequestInputs:
     sources: Mapping[int, Source]
     receivers: Mapping[int, Receiver]
     oddities: Counter[str]
+    reads: RangeRoutes
 
     def on_left(self, peer: Peer) -> None:
         """Notify sources that the receivers behind a connection are gone (P-338)."""
@@ -46,8 +49,13 @@ class RequestInputs:
             receiver = self.receivers.get(incarnation)
             if receiver is not None:
                 receiver.on_recovered(incarnation, again_sent)
+            if incarnation in self.reads.readings:
+                self.reads.on_recovered(incarnation, again_sent)
 
     def _route(self, message: messages.Message) -> None:
+        if isinstance(message, StoredAnswer):
+            self.reads.on_answer(message)
+            return
         role = addressee(message)
         source = self.sources.get(message.incarnation)
         if role is not messages.Role.RECEIVER and source is not None:

@@ -7,8 +7,8 @@ from typing import Protocol, assert_never
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import AssembledBatch, Batch
 from stablecast.client.precedence import outranks
 from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
@@ -23,7 +23,7 @@ from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
-from stablecast.runtime.source_strings import is_source_string
+from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
@@ -36,6 +36,11 @@ class SessionOwner(Protocol):
     """The receiver of a session, which answers its questions and gets its messages."""
 
     inbox: Inbox[Batch]
+    arrival: ArrivalTime
+
+    @property
+    def redeliverer(self) -> Settlements:
+        """Return the messages that the application settles one by one."""
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch to the application, now or later."""
@@ -66,6 +71,8 @@ class ClientSession:
         ended: True once the stream ended. The session then only recovers, and its events are no longer reported.
         waiting: Delivered numbers that the application has not consumed.
         succession: The session's place among the sessions with its source.
+        arrival: The time of the newest read from the network.
+        redeliverer: The messages that the application settles one by one.
     """
 
     def __init__(
@@ -84,6 +91,8 @@ class ClientSession:
         self._ident = machine.threads.ident
         self._thread = self._ident()
         self._receiver = receiver
+        self.arrival = receiver.arrival
+        self.redeliverer = receiver.redeliverer
         self._pool = pool
         self._tokens = Tokens()
         self._pieces = FragmentReassembly()
@@ -126,6 +135,15 @@ class ClientSession:
     def topic(self) -> str:
         """Return the topic of the session."""
         return self.config.topic
+
+    @property
+    def source_name(self) -> str:
+        """Return the name of the source: its RegID at its first store, or its place if it has no stores."""
+        info = self._machine.info
+        if info is None or not info.stores:
+            return source_string(self.transport)
+        first = min(info.stores, key=lambda store: store.index)
+        return f"{first.source_reg_id}@{first.address}"
 
     @property
     def info(self) -> SourceInfo | None:
@@ -227,13 +245,17 @@ class ClientSession:
         self.report_consumed()
         self._driver.feed(inputs.Withdraw())
 
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        self._thread = -1
+
     # ---------------------------------------------------------------------------------- consumption by the application
 
     def check_thread(self) -> None:
         """Raise MisuseError outside the thread of the event loop, because nothing here is safe for two threads."""
         if self._ident() != self._thread:
             raise MisuseError(
-                f"a message of '{self.config.topic}' was consumed or acknowledged in another thread: "
+                f"a message of '{self.config.topic}' was consumed or acknowledged in another thread or process: "
                 "use loop.call_soon_threadsafe"
             )
 

@@ -14,11 +14,13 @@ block with them (`stablecast.transports.codec.chained_messages`).
 """
 
 import asyncio
+import logging
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never
 
 import attrs
 
@@ -27,12 +29,22 @@ from stablecast.client.errors import (
     Closed,
     EndpointFailed,
     MessageTooLarge,
+    NoRoom,
     NotRegistered,
     RegistrationFailed,
     RegistrationTroubles,
 )
 from stablecast.client.event_details import EventDetails, MessageTags, store_of
-from stablecast.client.outgoing_messages import FLUSH_BYTES, PROMPT_MESSAGES, TURN_MESSAGES, Block, Outgoing
+from stablecast.client.loop_ownership import check_loop
+from stablecast.client.outgoing_messages import (
+    FLUSH_BYTES,
+    PROMPT_MESSAGES,
+    TURN_MESSAGES,
+    Block,
+    Outgoing,
+    Payload,
+    octets_of,
+)
 from stablecast.client.stability import Stability
 from stablecast.core.errors import OversizeError
 from stablecast.core.machine import serial
@@ -43,6 +55,7 @@ from stablecast.core.protocol.messages import Role, SourceInfo
 from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.evidence.trace import recorder
+from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.reliable_stream import ReliableStream
@@ -54,6 +67,8 @@ from stablecast.transports.codec import fragments
 from stablecast.transports.wire import properties as wire_properties
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 from stablecast.transports.wire.properties import Value
+
+logger = logging.getLogger("stablecast")
 
 RESERVED = 64
 """Bytes of a datagram kept for headers: of the transport, of the message, and of its retransmission."""
@@ -76,6 +91,12 @@ NO_LIMIT = 1 << 62
 _PLAIN = struct.Struct(">III").pack
 """`DATA_HEADER` of a plain message: kind and first header are 0, which leaves the length in the first word."""
 
+WARN_SECONDS = 30.0
+"""Seconds after which a call that waits for the stores logs which ones are missing."""
+
+OutgoingMessage = tuple[Payload, Mapping[str, Value] | None, int | None]
+"""A payload, its properties and its hot number."""
+
 _STABLE = int(events.StableFlag.STABLE)
 """The flag of stability by the group rule; events about one store or one group come without it."""
 
@@ -90,7 +111,7 @@ class Sent:
     """
 
     number: int
-    source: "Source"
+    source: "Source" = attrs.field(repr=lambda source: f"'{source.topic}'")
 
     @property
     def sequence_number(self) -> int:
@@ -139,6 +160,8 @@ class Source:
         self._reports_late = recording is None
         self._report_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._ident = machine.threads.ident
+        self._thread = self._ident()
         self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
         self._out = Outgoing(config.incarnation)
         self._credit = 0
@@ -160,6 +183,21 @@ class Source:
         self._written_info: tuple[SourceInfo, bytes] | None = None
         self._failure: EndpointFailed | None = None
 
+    @property
+    def life(self) -> int:
+        """Return the number of this life of the source, 64 bits; messages have it as `Message.life`."""
+        return self.config.incarnation
+
+    @property
+    def session_id(self) -> int:
+        """Return the session id that names the source in all of its lives, 0: none."""
+        return self.config.session_id
+
+    def __repr__(self) -> str:
+        """Return the topic, the place, the next number and the state, for debugging."""
+        state = self._end_reason if self._over else "ready" if self._may_send() else "waits for its stores"
+        return f"<Source '{self.topic}' at {source_string(self.place)}, next message {self._out.next}, {state}>"
+
     async def __aenter__(self) -> "Source":
         """Return the source itself."""
         return self
@@ -167,6 +205,11 @@ class Source:
     async def __aexit__(self, *_: object) -> None:
         """Close the source."""
         await self.close()
+
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        self._thread = -1
+        self._flush_planned, self._prompt = False, 0
 
     # ------------------------------------------------------------------------------------------------ life of a source
 
@@ -181,6 +224,7 @@ class Source:
 
         Raises RegistrationFailed after `within` seconds (None: never), Closed when the source closes.
         """
+        check_loop(self._loop, self._whose)
         try:
             async with asyncio.timeout(within):
                 while not self._may_send():
@@ -188,8 +232,7 @@ class Source:
                         raise Closed(self._end_reason)
                     await self._change()
         except TimeoutError:
-            own, connected = self.config.reply_to, self._pool.connected
-            raise RegistrationFailed(self._troubles.explain(self.topic, within, own, connected)) from None
+            raise RegistrationFailed(self._missing_stores(within)) from None
 
     @property
     def over(self) -> bool:
@@ -201,6 +244,7 @@ class Source:
 
         The source asks a store that is away again until it answers. Raises Closed.
         """
+        check_loop(self._loop, self._whose)
         if self._over:
             raise Closed(self._end_reason)
         self.flush()
@@ -231,6 +275,7 @@ class Source:
         """
         if self._closed:
             return
+        check_loop(self._loop, self._whose)
         self.flush()
         self._closed = True
         self._credit = 0
@@ -262,7 +307,7 @@ class Source:
         """Return how many messages `try_send` accepts now. A message that is cut counts once."""
         return max(0, self._granted()[0])
 
-    def try_send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> int | None:
+    def try_send(self, payload: Payload, properties: Mapping[str, Value] | None = None) -> int | None:
         """Send a message without waiting; return its extended number, or None while the flight is full.
 
         After None, try again when the event `Wakeup` comes (T13), or after `await room()`. The number of a message that
@@ -272,19 +317,18 @@ class Source:
             NotRegistered: Too few stores have registered the source now.
             MessageTooLarge: The message can never be sent.
             Closed: The source ended.
-            TypeError, ValueError: A payload that is not bytes, or properties that cannot be encoded.
+            MisuseError: This is not the event loop of the source.
+            TypeError, ValueError: A payload that is not bytes-like, or properties that cannot be encoded.
         """
+        if payload.__class__ is not bytes:
+            return self.try_send(octets_of(payload), properties)
+        if not (self._prompt or self._flush_planned) and self._ident() != self._thread:
+            check_loop(self._loop, self._whose)  # It costs a system call on Python 3.11.
         size = len(payload)
-        if (
-            properties
-            or self._credit < 1
-            or size > self._credit_bytes
-            or size > self.max_payload
-            or payload.__class__ is not bytes
-        ):
+        if properties or self._credit < 1 or size > self._credit_bytes or size > self.max_payload:
             if properties or size > self.max_payload:
                 return self._try_other(payload, properties or {})
-            self._check(size, payload)
+            self._check(size)
             if self._out.pieces or not self._fits(size):
                 self.flush()
                 if not self._fits(size) and not self._block(size):
@@ -307,30 +351,56 @@ class Source:
 
     async def send(
         self,
-        payload: bytes,
+        payload: Payload,
         properties: Mapping[str, Value] | None = None,
         *,
+        timeout: float | None = None,  # noqa: ASYNC109 - its errors say what the call waited for
+        wait: bool = True,
         tag: object = None,
         number_info: bool = False,
         hot_number: int | None = None,
     ) -> Sent:
-        """Send a message; wait for credit while the flight is full. A call that is cancelled has not sent.
+        """Send a message; wait for the stores and for room in the flight. A call that is cancelled has not sent.
 
-        `tag`, `number_info` and `hot_number` are those of `try_send_as`. Raises as `try_send` does.
+        A call that has waited for the stores for 30 s logs which stores are missing, and waits on.
+
+        Args:
+            payload: The message: bytes, or an object with the bytes of a buffer.
+            properties: As for `try_send`.
+            timeout: Seconds to wait in all; None waits for ever.
+            wait: False raises NotRegistered at once while too few stores have registered the source.
+            tag: As for `try_send_as`.
+            number_info: As for `try_send_as`.
+            hot_number: As for `try_send_as`.
+
+        Raises:
+            NotRegistered: Too few stores registered the source in time. The text names them, and what to do.
+            NoRoom: The flight stayed full for `timeout` seconds.
+            MessageTooLarge, Closed, MisuseError, TypeError, ValueError: As `try_send`.
         """
-        if tag is None and not number_info and hot_number is None:
-            return Sent(await self._send(payload, properties), self)
         if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
-        while True:
-            number = self.try_send_as(payload, properties, tag=tag, number_info=number_info, hot_number=hot_number)
-            if number is not None:
-                return Sent(number, self)
-            await self._room_for(*self._extent(payload, properties, hot_number))
+        plain = tag is None and not number_info and hot_number is None
+        try:
+            if plain:
+                number = self.try_send(payload, properties)
+            else:
+                number = self.try_send_as(payload, properties, tag=tag, number_info=number_info, hot_number=hot_number)
+        except NotRegistered:
+            if not wait:
+                raise
+            number = None
+        if number is None:
+            again = partial(self.try_send, payload, properties)
+            if not plain:
+                more: Any = {"tag": tag, "number_info": number_info, "hot_number": hot_number}
+                again = partial(self.try_send_as, payload, properties, **more)
+            number = await self._until_sent(again, (payload, properties, hot_number), timeout, wait)
+        return Sent(number, self)
 
     def try_send_as(
         self,
-        payload: bytes,
+        payload: Payload,
         properties: Mapping[str, Value] | None = None,
         *,
         tag: object = None,
@@ -358,7 +428,8 @@ class Source:
             if hot_number is None:
                 number = self.try_send(payload, properties)
             else:
-                number = self._try_other(payload, properties or {}, hot_number)
+                check_loop(self._loop, self._whose)
+                number = self._try_other(octets_of(payload), properties or {}, hot_number)
         finally:
             if tag is not None:
                 self._tags.end(number)
@@ -385,17 +456,20 @@ class Source:
                 tags = self._tags.of(first, last)
         return EventDetails(store, name, self.config.session_id, source_string(self.place), tags)
 
-    async def send_many(self, messages: Iterable[bytes]) -> int | None:
+    async def send_many(self, messages: Iterable[Payload]) -> int | None:
         """Send several messages; wait for credit as needed. Return the extended number of the last, None if none.
 
         A list or tuple of messages of one size is fastest, because whole blocks are built from it. Raises like `send`;
         the messages before the one that raised were sent.
         """
+        check_loop(self._loop, self._whose)
+        if isinstance(messages, bytes | bytearray | memoryview | str):
+            raise TypeError(f"send_many needs several payloads, not one {type(messages).__name__}: use send")
         if isinstance(messages, list | tuple) and not self._batches and not self._span_ns:
             return await self._send_list(messages)
         number = None
         for payload in messages:
-            number = self.try_send(payload)
+            number = self.try_send(payload) if self._may_send() else None
             if number is None:
                 number = await self._send(payload)
             elif number % TURN_MESSAGES == 0:
@@ -405,8 +479,9 @@ class Source:
     async def room(self, size: int = 0) -> None:
         """Wait until the flight has room for a message of `size` bytes. Another task may use that room first.
 
-        Raises NotRegistered, MessageTooLarge or Closed.
+        Raises NotRegistered, MessageTooLarge, Closed or MisuseError.
         """
+        check_loop(self._loop, self._whose)
         await self._room_for(size, fragments.count(size, 0, self._room))
 
     async def _room_for(self, size: int, count: int) -> None:
@@ -434,6 +509,7 @@ class Source:
 
         A call inside that waits for credit or stability flushes first.
         """
+        check_loop(self._loop, self._whose)
         self._batches += 1
         self._flush_planned, self._out.floor = True, max(FLUSH_BYTES, self._least)
         try:
@@ -455,22 +531,61 @@ class Source:
             self._turned_away = False
             self._on_notify(events.Wakeup())
 
-    async def _send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> int:
-        if self._out.next % TURN_MESSAGES == 0:
-            await asyncio.sleep(0)
-        while (number := self.try_send(payload, properties)) is None:
-            await self._room_for(*self._extent(payload, properties))
-        return number
+    async def _send(self, payload: Payload) -> int:
+        return (await self.send(payload)).number
+
+    async def _until_sent(
+        self, attempt: Callable[[], int | None], message: OutgoingMessage, seconds: float | None, wait: bool
+    ) -> int:
+        """Wait until the attempt to send a message succeeds."""
+        extent = self._extent(*message)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    try:
+                        await self._room_for(*extent)
+                        number = attempt()
+                    except NotRegistered:
+                        if not wait:
+                            raise
+                        await self._registered_or_warned()
+                        continue
+                    if number is not None:
+                        return number
+        except TimeoutError:
+            if not self._may_send():
+                raise NotRegistered(self._missing_stores(seconds)) from None
+            raise NoRoom(
+                f"{self._whose} had no room for {extent[0]} bytes within {seconds:g} s, because "
+                f"{self._unsettled()}: wait longer, or raise ume_flight_size"
+            ) from None
+
+    def _unsettled(self) -> str:
+        """Return why the flight is full."""
+        if self._held:
+            return "the transport accepts no more messages now"
+        first = self._stability.through + 1
+        return f"messages {first}..{self._out.next - 1} are neither stable nor confirmed by their receivers"
+
+    async def _registered_or_warned(self) -> None:
+        """Wait until the source may send, and log the missing stores after a while."""
+        try:
+            await self.registered(WARN_SECONDS)
+        except RegistrationFailed as error:
+            logger.warning("%s; send waits for them", error)
+
+    def _missing_stores(self, within: float | None) -> str:
+        return self._troubles.explain(self.topic, within, self.config.reply_to, self._pool.connected)
 
     def _extent(
-        self, payload: bytes, properties: Mapping[str, Value] | None, hot_number: int | None = None
+        self, payload: Payload, properties: Mapping[str, Value] | None, hot_number: int | None = None
     ) -> tuple[int, int]:
         """Return the bytes of a message with its properties, and its pieces."""
         block = wire_properties.block(properties) if properties else b""
-        size = len(payload) + len(block)
+        size = len(octets_of(payload)) + len(block)
         return size, fragments.count(size, len(block), self._room, hot_number)
 
-    async def _send_list(self, messages: Sequence[bytes]) -> int | None:
+    async def _send_list(self, messages: Sequence[Payload]) -> int | None:
         """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
         number, at, turn = None, 0, TURN_MESSAGES
         while at < len(messages):
@@ -495,7 +610,7 @@ class Source:
         block = wire_properties.block(properties) if properties else b""
         size = len(payload) + len(block)
         count = fragments.count(size, len(block), self._room, hot_number)
-        self._check(size, payload, count)
+        self._check(size, count=count)
         if self._out.parts or not self._fits(size):
             self.flush()
             if not self._fits(size) and not self._block(size):
@@ -546,7 +661,11 @@ class Source:
             self._timer = self._loop.call_later(self._span_ns / SECOND, self._planned_flush)
             return False
         if not self._prompt:
-            self._loop.call_soon(self._planned_flush)
+            try:
+                self._loop.call_soon(self._planned_flush)
+            except RuntimeError:  # The loop is closed.
+                check_loop(self._loop, self._whose)
+                raise
             self._turn_began = self._emitted
         self._prompt += 1
         self._flush_planned = self._prompt == PROMPT_MESSAGES
@@ -587,10 +706,8 @@ class Source:
     def _fits(self, size: int) -> bool:
         return self._renew_credit() >= 1 and size <= self._credit_bytes
 
-    def _check(self, size: int, payload: bytes = b"", count: int = 1) -> None:
+    def _check(self, size: int, count: int = 1) -> None:
         """Raise if a message of `size` bytes in `count` pieces cannot be sent now, or ever."""
-        if not isinstance(payload, bytes):
-            raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
         if self._over:
             raise Closed(self._end_reason)
         if size > self.max_message:
@@ -637,6 +754,7 @@ class Source:
         Raises NotStable if the source reclaimed it before (P-323), Closed when the source closes. A source without
         stores always raises Closed.
         """
+        check_loop(self._loop, self._whose)
         self.flush()
         for piece in range(self._machine.first_piece(number), number + 1):
             await self._stability.wait(piece)
@@ -648,6 +766,7 @@ class Source:
 
     async def wait_stable_through(self, number: int) -> None:
         """Wait until all messages of this life up to `number` are stable. Raises like `wait_stable`."""
+        check_loop(self._loop, self._whose)
         self.flush()
         while not self._stability.check_through(number):
             await self._change()

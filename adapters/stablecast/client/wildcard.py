@@ -17,10 +17,12 @@ from typing import Any, Protocol, Self
 import attrs
 
 from stablecast.client.advice import advised, log, transport_of
+from stablecast.client.batch import Batch
 from stablecast.client.delivery import Delivery
 from stablecast.client.iteration import MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, ReceiverContext
+from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
@@ -99,6 +101,8 @@ class Wildcard:
         session_id: The session id that the application gave.
         transport: The transports of its receivers.
         query: The options of the pattern's queries.
+        auto_ack: False if the application settles each message.
+        redelivery: What happens to messages that the application does not acknowledge.
     """
 
     pattern: str
@@ -107,6 +111,8 @@ class Wildcard:
     session_id: int | None
     transport: TransportConfig = TransportConfig()
     query: PatternOptions = PatternOptions()
+    auto_ack: bool = True
+    redelivery: Redelivery | None = None
 
 
 class WildcardReceiver:
@@ -149,7 +155,15 @@ class WildcardReceiver:
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = self._withdrawn = self._crowded = False
         patience = settings.receiver.ack_interval_ns / SECOND
-        self._delivery = Delivery(f"wildcard receiver '{self.pattern}'", patience, on_message, shared=True)
+        self._delivery = Delivery(
+            f"wildcard receiver '{self.pattern}'",
+            patience,
+            on_message,
+            shared=True,
+            auto_ack=settings.auto_ack,
+            redelivery=settings.redelivery,
+            refusal=why_unsettled(settings.receiver),
+        )
 
     async def __aenter__(self) -> Self:
         """Return the wildcard receiver itself."""
@@ -173,6 +187,7 @@ class WildcardReceiver:
         if self._closed:
             return
         self._closed = True
+        self._delivery.redeliverer.close()
         self._delivery.reader.close()
         self._withdraw()
         self._forget(self)
@@ -306,6 +321,8 @@ class Wildcards:
         session_id: int | None = None,
         on_message: Callable[[Message], object] | None = None,
         options: Mapping[str, Value] | None = None,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         **callbacks: Any,
     ) -> WildcardReceiver:
         """Make a wildcard receiver, and find the sources of its topics. Raises like `Context.receiver`."""
@@ -321,7 +338,7 @@ class Wildcards:
         query, chosen = wildcard_options(resolution.patterns, given)
         transport, of_topics = transport_of(chosen, self._transport)
         template = advised("receiver", context.template(session_id), of_topics)
-        settings = Wildcard(pattern, template, chosen, session_id, transport, query)
+        settings = Wildcard(pattern, template, chosen, session_id, transport, query, auto_ack, redelivery)
         calls = TopicCallbacks(**callbacks)
         wildcard = WildcardReceiver(context, self._add, self._forget, settings, calls, on_message)
         context.prepare_thread()

@@ -284,5 +284,7 @@ class StoreArrivals:
             self._oddities["malformed-on-stream"] += 1
             return
         if isinstance(message, SourceInfo) and message.incarnation in self.traffic:
-            self.traffic[message.incarnation].groups = message.group_sizes
+            traffic = self.traffic[message.incarnation]
+            traffic.groups = message.group_sizes
+            traffic.members = tuple((entry.index, entry.group) for entry in message.stores)
         self._feed(Arrived(message))

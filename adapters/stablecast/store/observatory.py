@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
@@ -90,6 +91,8 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
     mem_trail, _, memory_bytes = repository.memory
     lost, burst_lost, bursts, dropped, newest_burst = repository.losses
     lacking = repository.lacking
+    traffic = store.traffic_of(client.incarnation)
+    groups = traffic.groups or client.group_sizes
     return SourceView(
         reg_id=client.reg_id,
         address=client.reply_to,
@@ -117,13 +120,15 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         lacking=lacks_of(lacking),
         lacking_ns=0 if lacking is None else max(0, machine.clock.monotonic_ns() - lacking.since),
         refilled=repository.refilled,
-        replicas=len(client.stores) or sum(store.traffic_of(client.incarnation).groups),
+        replicas=sum(groups) or len(client.stores),
         proxied=client.election is not None,
-        traffic=store.traffic_of(client.incarnation),
+        traffic=traffic,
         receivers=tuple(
             receiver_view(reader, known, repository, clock)
             for reader in store.machine.status.receivers_of(client.reg_id)
         ),
+        groups=groups,
+        group=_group_of(client, traffic, len(groups)),
     )
 
 
@@ -131,6 +136,14 @@ def lacks_of(lacking: LackStatus | None) -> tuple[int, int, int]:
     """Return the messages below their replication, by cause in the order of `LackCause`."""
     away, empty, damaged = (0 if lacking is None else lacking.messages.get(cause, 0) for cause in LackCause)
     return away, empty, damaged
+
+
+def _group_of(client: Client, traffic: Traffic, groups: int) -> int:
+    """Return the index of the group that this store has in a source's configuration, -1 if not known."""
+    members = dict(traffic.members) or {entry.index: entry.group for entry in client.stores}
+    # An SRI is a peer's input: its entries may name a group that it does not have.
+    group = members.get(client.store_index, 0 if groups == 1 else -1)
+    return group if group < groups else -1
 
 
 def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:
@@ -167,6 +180,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         expired=store.expired,
         room=(store.room.free, store.room.least),
         clients=(len(status.clients), store.settings.limits.clients),
+        asked=(service.received, service.served),
     )
 
 

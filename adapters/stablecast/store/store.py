@@ -21,6 +21,7 @@ from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Lacking, Per
 from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
+from stablecast.core.protocol.stored_contents import StoredQuestion
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, machine, ports
@@ -38,6 +39,7 @@ from stablecast.store.client_records import (
     memory_of,
     memory_record,
 )
+from stablecast.store.contents import StoreContents
 from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.generation import StoreGeneration
 from stablecast.store.journal import Journal, JournalError
@@ -164,6 +166,7 @@ class Store:
         self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
+        self._contents = StoreContents(endpoint, journal, self.address, self._send_stored, self.oddities)
         journal.set_checkpoint(lambda: [self._memory_record(), *map(client_record, endpoint.checkpoint())])
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
@@ -184,6 +187,7 @@ class Store:
         await self._proxies.close()
         await self._port.close()
         await self._arrivals.close()
+        await self._contents.close()
         self._ending = True
         try:
             await self._end_generation()
@@ -303,6 +307,8 @@ class Store:
             syncs.last_ns,
             syncs.longest_ns,
             self._retrieval.waiting,
+            syncs.times.view(),
+            journal.waits.view(),
             journal.scrubber.done.verified,
             journal.scrubber.done.ended_ns,
         )
@@ -315,6 +321,9 @@ class Store:
 
     def on_message(self, message: Message) -> None:
         """Process a control message of a client. Registrations beyond a limit are refused here."""
+        if isinstance(message, StoredQuestion):
+            self._contents.answer(message)
+            return
         if isinstance(message, Register):
             why = refusal(message, self._machine, self.settings.limits, self._journal.disk_bytes, self.draining)
             if why is not None:

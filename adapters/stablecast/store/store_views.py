@@ -5,6 +5,8 @@ Numbers are extended. Instants are nanoseconds of the Unix epoch.
 
 import attrs
 
+from stablecast.core.machine.durations import DurationView
+
 
 @attrs.frozen
 class ReceiverView:
@@ -35,7 +37,8 @@ class Traffic:
     """Messages, payload bytes, reads and lost messages of a source's stream since the store joined it (P-920).
 
     `naks` and `duplicates` are those of its session over LBT-RM or LBT-RU, which other sources may share. `groups` has
-    the sizes of the groups of its stores, as its newest SRI names them.
+    the sizes of the groups of its stores, and `members` the index of each of its stores with the index of its group, as
+    its newest SRI names them.
     """
 
     received: int = 0
@@ -45,6 +48,7 @@ class Traffic:
     naks: int = 0
     duplicates: int = 0
     groups: tuple[int, ...] = ()
+    members: tuple[tuple[int, int], ...] = ()
 
 
 @attrs.frozen
@@ -67,6 +71,8 @@ class SourceView:
         lacking_ns: The age of the oldest of these lacks.
         refilled: Messages that came back from other stores since the store started.
         replicas: Stores that the source names, with this one; 0 if not known.
+        groups: Sizes of the groups of its stores; empty if not known.
+        group: Index of the group that this store belongs to; -1 if not known.
     """
 
     reg_id: int
@@ -99,13 +105,19 @@ class SourceView:
     proxied: bool
     traffic: Traffic
     receivers: tuple[ReceiverView, ...]
+    groups: tuple[int, ...] = ()
+    group: int = -1
 
 
 @attrs.frozen
 class JournalView:
     """A store's disk: bytes and segments in use, bytes that wait for a sync, and the count and times (ns) of syncs.
 
-    `scrubbed_bytes` were verified since the start. The last whole pass ended at `scrubbed_ns` of the epoch; 0: none.
+    Attributes:
+        sync_times: The time of each sync.
+        stable_times: For each batch, the time from the arrival of its oldest message until it is stable here.
+        scrubbed_bytes: Bytes that were verified since the start.
+        scrubbed_ns: End of the last whole pass, in ns of the epoch; 0: none.
     """
 
     disk_bytes: int
@@ -116,6 +128,8 @@ class JournalView:
     last_sync_ns: int
     longest_sync_ns: int
     reads_waiting: int
+    sync_times: DurationView = DurationView()
+    stable_times: DurationView = DurationView()
     scrubbed_bytes: int = 0
     scrubbed_ns: int = 0
 
@@ -125,6 +139,7 @@ class StoreView:
     """A store (P-902..P-907).
 
     Attributes:
+        asked: Messages that were requested, and those that were sent again, since the reset of the rates.
         requests: Configured rate; received, served and dropped per second since the reset; seconds since the reset;
             all dropped since the start.
         patterns: Pattern, its type, and the repository type of the topics that match.
@@ -161,3 +176,4 @@ class StoreView:
     expired: tuple[int, int] = (0, 0)
     clients: tuple[int, int] = (0, 0)
     room: tuple[int, int] = (-1, 0)
+    asked: tuple[int, int] = (0, 0)

@@ -87,6 +87,11 @@ class Sent:
 class Source(Facade[client.Source]):
     """A source of one topic, made by `Context.source`. Use it inside `with`, or call `close`."""
 
+    @property
+    def inner(self) -> client.Source:
+        """Return the source of the client, which belongs to the event loop of the context."""
+        return self._inner
+
     try_send = called(client.Source.try_send)
     try_send_as = called(client.Source.try_send_as)
     room = awaited(client.Source.room)
@@ -105,6 +110,16 @@ class Source(Facade[client.Source]):
         return self._inner.topic
 
     @property
+    def life(self) -> int:
+        """Return the number of this life of the source, 64 bits."""
+        return self._inner.life
+
+    @property
+    def session_id(self) -> int:
+        """Return the session id that names the source in all of its lives, 0: none."""
+        return self._inner.session_id
+
+    @property
     def next_number(self) -> int:
         """Return the extended number that the next message gets."""
         return self._thread.call(lambda: self._inner.next_number)
@@ -116,7 +131,7 @@ class Source(Facade[client.Source]):
 
     @like(client.Source.send)
     def send(self, *arguments: Any, **more: Any) -> Sent:
-        """Send a message; wait for credit while the flight is full."""
+        """Send a message; wait for the stores and for room."""
         return Sent(self._thread.run(self._inner.send(*arguments, **more)).number, self)
 
     @contextmanager
@@ -148,12 +163,27 @@ class Message(Facade[client.Message]):
     __slots__ = ("_inner", "_thread", "payload")
 
     ack = called(client.Message.ack)
+    nack = called(client.Message.nack)
     consumed = called(client.Message.consumed)
 
     def __init__(self, inner: client.Message, thread: LoopThread) -> None:
         """Stand for `inner`."""
         super().__init__(inner, thread)
         self.payload = inner.payload
+
+    def __enter__(self) -> Self:
+        """Take the message: it is acknowledged when the block ends, and comes again if the block raises."""
+        self._thread.run(self._inner.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Settle the message by the end of the block, as that of the client."""
+        return self._thread.run(self._inner.__aexit__(kind, error, trace))
+
+    @property
+    def attempt(self) -> int:
+        """Return how often this run of the receiver has delivered the message, this time included: 1 at first."""
+        return self._inner.attempt
 
     @property
     def topic(self) -> str:
@@ -164,6 +194,41 @@ class Message(Facade[client.Message]):
     def sequence_number(self) -> int:
         """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
         return self._inner.sequence_number
+
+    @property
+    def source(self) -> str:
+        """Return the name of the source, `regid@ip:port`: its RegID at its first store."""
+        return self._inner.source
+
+    @property
+    def life(self) -> int:
+        """Return the life of the source that sent the message, 64 bits."""
+        return self._inner.life
+
+    @property
+    def number(self) -> int:
+        """Return the extended number, which never wraps; of a message that was cut, that of the last piece."""
+        return self._inner.number
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Return the 32-bit numbers of the first and last piece. They differ only if the message was cut."""
+        return self._inner.numbers
+
+    @property
+    def key(self) -> str:
+        """Return the text that identifies the message among all messages of all sources, for de-duplication."""
+        return self._inner.key
+
+    @property
+    def received_at(self) -> float:
+        """Return when the receiver read the message from the network, in seconds since the epoch."""
+        return self._inner.received_at
+
+    @property
+    def sent_at(self) -> float | None:
+        """Return when the source sent the message, in seconds since the epoch; None if it does not carry that."""
+        return self._inner.sent_at
 
     @property
     def properties(self) -> dict[str, Value]:
@@ -367,7 +432,8 @@ class Context(Facade[client.Context]):
 
         Takes the arguments of `stablecast.client.Context.receiver`, and raises as it does.
         """
-        wanted = arguments if pattern is None else {"pattern": pattern, **arguments}
+        wanted: dict[str, Any] = dict(arguments) if pattern is None else {"pattern": pattern, **arguments}
+        wanted["redelivery"] = _inner_redelivery(arguments.get("redelivery"))
         inner: Any = self._thread.call(self._inner.receiver, topic, **wanted)
         if isinstance(inner, client.Receiver):
             receiver: Receiver | WildcardReceiver = Receiver(inner, self._thread)
@@ -380,3 +446,11 @@ class Context(Facade[client.Context]):
         for receiver in self._receivers:
             await receiver.end()
         await self._inner.close()
+
+
+def _inner_redelivery(redelivery: client.Redelivery | None) -> client.Redelivery | None:
+    """Return the policy with the source of the client, because a facade cannot be awaited."""
+    letters: object = None if redelivery is None else redelivery.dead_letters
+    if redelivery is None or not isinstance(letters, Source):
+        return redelivery
+    return attrs.evolve(redelivery, dead_letters=letters.inner)

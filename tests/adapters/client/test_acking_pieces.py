@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.client.message import Batch
+from stablecast.client.batch import Batch
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.serial import wire

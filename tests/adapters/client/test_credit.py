@@ -86,7 +86,7 @@ async def test_a_message_larger_than_any_may_be(net: Network) -> None:
 async def test_a_payload_that_is_not_bytes(net: Network) -> None:
     context = await net.context()
     source = await context.source("orders")
-    with pytest.raises(TypeError, match="a payload must be bytes, not str"):
+    with pytest.raises(TypeError, match="a payload must be bytes-like, not str: encode it"):
         source.try_send("text")  # type: ignore[arg-type]
     assert source.next_number == 0
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
+from stablecast.client.redelivery import Redeliverer
 from stablecast.client.session import ClientSession
 from stablecast.core.machine.serial import MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, AskRegId
@@ -48,6 +50,10 @@ class Side:
 
     told: list[object] = attrs.field(factory=list)
     session: ClientSession = attrs.field(init=False)
+    arrival: ArrivalTime = attrs.field(factory=ArrivalTime)
+    redeliverer: Redeliverer = attrs.field(
+        factory=lambda: Redeliverer(Inbox(lambda: None), lambda _: None, None, "", lambda *_: None)
+    )
 
     @property
     def inbox(self) -> Inbox[Batch]:

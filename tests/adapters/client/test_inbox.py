@@ -4,12 +4,19 @@ import attrs
 import pytest
 
 from stablecast.client import inbox as module
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.inbox import BATCH_BYTES, Inbox
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
+from stablecast.client.redelivery import Redeliverer
 from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.runtime.peers import data
+
+
+def idle(inbox: Inbox[Batch]) -> Redeliverer:
+    """Return a redeliverer that has nothing to do."""
+    return Redeliverer(inbox, inbox.put, None, "", lambda *_: None)
 
 
 @attrs.define
@@ -19,6 +26,9 @@ class Told:
     consumptions: list[tuple[int, int]] = attrs.field(factory=list)
     acknowledged: list[tuple[int, int]] = attrs.field(factory=list)
     topic: str = "orders"
+    source_name: str = "1000@store"
+    arrival: ArrivalTime = attrs.field(factory=ArrivalTime)
+    redeliverer: Redeliverer = attrs.field(factory=lambda: idle(Inbox(lambda: None)))
 
     succession: Succession = attrs.field(init=False)
 
@@ -192,7 +202,7 @@ def test_a_message_knows_its_number() -> None:
     assert (message.sequence_number, message.incarnation, message.recovered, message.otr) == (1, 99, False, False)
     message.consumed()
     assert told.consumptions == [(serial.MODULUS - 2, serial.MODULUS + 1)]
-    assert repr(message) == "<Message 1, 3 bytes>"
+    assert repr(message) == "<Message 'orders' 4294967297 of 1000@store, 3 bytes: b'abc'>"
 
 
 @pytest.mark.rows("P-346", "P-347", "P-348")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from stablecast.client import iteration as module
+from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import InboxReader, MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.core.errors import MisuseError
 from tests.adapters.client.test_inbox import Told, batch_of
 from tests.support.machine import replace

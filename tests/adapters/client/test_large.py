@@ -188,8 +188,8 @@ async def test_more_pieces_than_a_receiver_asks_for_are_refused(net: Network) ->
 
 async def test_a_payload_that_is_not_bytes_is_refused_whatever_its_size(net: Network) -> None:
     source = await (await net.context()).source("orders")
-    with pytest.raises(TypeError, match="must be bytes, not bytearray"):
-        source.try_send(bytearray(MAX_PAYLOAD + 1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be bytes-like, not list"):
+        source.try_send([0] * (MAX_PAYLOAD + 1))  # type: ignore[arg-type]
     assert source.next_number == 0
 
 
@@ -283,7 +283,7 @@ async def test_properties_go_with_a_message(net: Network) -> None:
     found = await take(receiver, len(sent))
     assert [(message.payload, message.properties) for message in found] == sent
     with pytest.raises(TypeError, match="the property 'x' must be a bool"):
-        source.try_send(b"", {"x": b"bytes"})  # type: ignore[dict-item]
+        source.try_send(b"", {"x": [1]})  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="needs a key"):
         await source.send(b"", {"": 1})
 
@@ -299,7 +299,7 @@ async def test_batches_and_callbacks_have_numbers_and_properties(net: Network) -
     await until(lambda: len(seen) == 6)
     assert [message.properties for message in seen] == [*({"n": number} for number in range(5)), {}]
     assert seen[-1].numbers == (5, 6) == (5, last.number)
-    assert repr(seen[-1]) == f"<Message 6, {MAX_PAYLOAD + 1} bytes>"
+    assert f" 6 of {seen[-1].source}, {MAX_PAYLOAD + 1} bytes" in repr(seen[-1])
     (session,) = receiver._sessions.values()
     await until(lambda: session._machine.window.acked == 6)
 

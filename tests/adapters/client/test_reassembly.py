@@ -1,6 +1,6 @@
 """Messages that did not come plain, as an application sees them."""
 
-from stablecast.client.message import AssembledBatch
+from stablecast.client.batch import AssembledBatch
 from stablecast.core.protocol.effects import Deliver
 from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run

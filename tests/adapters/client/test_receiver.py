@@ -48,7 +48,7 @@ async def test_a_late_receiver_gets_everything(net: Network) -> None:
     assert [message.sequence_number for message in messages] == list(range(500))
     assert messages[0].recovered
     assert messages[0].incarnation == source.config.incarnation
-    assert repr(messages[0]) == "<Message 0, 1 bytes>"
+    assert repr(messages[0]).startswith(f"<Message '{messages[0].topic}' 0 of {messages[0].source}, 1 bytes")
 
 
 async def test_two_receivers_each_get_everything(net: Network) -> None:

@@ -108,7 +108,7 @@ async def test_sending_stops_when_the_stores_are_gone_and_goes_on(net: Network) 
     await net.stop()
     await events.first(QuorumLost)
     with pytest.raises(NotRegistered, match=r"^not currently registered with enough stores$"):
-        await source.send(b"two")
+        await source.send(b"two", wait=False)
     with pytest.raises(NotRegistered):
         await source.room()
     texts = [event.text for event in events.of(StoreUnresponsive)]

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.properties import MAGIC, STRING, Properties, Value, block, decode, encode, values
+from stablecast.transports.wire.properties import (
+    BYTES_MARK,
+    MAGIC,
+    STRING,
+    Properties,
+    Value,
+    block,
+    decode,
+    encode,
+    values,
+)
 from tests.support.layouts import mutations
 
 
@@ -75,6 +85,7 @@ VALUES: st.SearchStrategy[Value] = (
     st.booleans()
     | st.integers(-(1 << 63), (1 << 63) - 1)
     | st.floats(allow_nan=False)
+    | st.binary()
     | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 )
 KEYS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
@@ -85,6 +96,13 @@ def test_values_of_an_application_are_read_back(told: dict[str, Value]) -> None:
     found = values(block(told))
     assert found == told
     assert [type(value) for value in found.values()] == [type(value) for value in told.values()]
+
+
+def test_a_text_of_another_sender_that_is_no_base64_stays_a_text() -> None:
+    mark = BYTES_MARK.encode()
+    text = block({"a": b""}).replace(mark, mark[:-1] + b"?")
+    assert values(text) == {"a": f"{BYTES_MARK[:-1]}?"}
+    assert values(block({"a": b"abc"}).replace(b"YWJj", b"Y!Jj")) == {"a": f"{BYTES_MARK}Y!Jj"}
 
 
 def test_the_types_of_others_are_read() -> None:
@@ -107,7 +125,9 @@ def test_the_types_of_others_are_read() -> None:
         ({"a\0b": 1}, ValueError, "not contain a NUL"),
         ({"a": "b\0"}, ValueError, "not contain a NUL"),
         ({"a": 1 << 63}, ValueError, "64 bits"),
-        ({"a": b"x"}, TypeError, "not bytes"),
+        ({"a": bytearray(b"x")}, TypeError, "not bytearray"),
+        ({"a": f"{BYTES_MARK}eA=="}, ValueError, "begins like bytes"),
+        ({1: "x"}, TypeError, "the key of a property must be a str, not int: 1"),
         ({"a": None}, TypeError, "not NoneType"),
     ],
 )

@@ -8,8 +8,8 @@ backlog.
 from collections import deque
 from random import Random
 
+from stablecast.client.batch import AckHandle, Batch
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import AckHandle, Batch
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.setup import Habit

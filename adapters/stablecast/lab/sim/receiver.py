@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 import attrs
 
 from stablecast.client import session as client
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.consumption import Consumption
-from stablecast.client.message import Batch
 from stablecast.client.precedence import PassedOver
+from stablecast.client.redelivery import Redeliverer
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
@@ -206,6 +207,9 @@ class Recipient:
     def __init__(self, process: "ReceiverProcess") -> None:
         """Belong to a process that has an inbox."""
         self.inbox = process.inbox
+        self.arrival = ArrivalTime()
+        refusal = "the simulated application consumes messages in order"
+        self.redeliverer = Redeliverer(self.inbox, self.inbox.put, None, refusal, lambda *_: None)
         self.speaker: SimulatedSession | None = None
         self._process = process
         self._reading = process.checkers.receivers

@@ -69,6 +69,10 @@ class WorldClock(WorldPart):
         """Return 0: computing takes no time in a world."""
         return 0.0
 
+    def process_seconds(self) -> float:
+        """Return 0: computing takes no time in a world."""
+        return 0.0
+
 
 class WorldEntropy(WorldPart):
     """Entropy that the seed determines."""
@@ -252,6 +256,9 @@ class WorldProcess(WorldPart):
     """The process of the running thread, for the shipped programs."""
 
     owns_interpreter = False
+
+    def on_fork(self, callback: Callable[[], object]) -> None:
+        """Do nothing, because no program of a world forks."""
 
     @property
     def environment(self) -> MutableMapping[str, str]:

@@ -1,10 +1,12 @@
 """The copies of each source at the surveyed stores, and what they say together."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
 
+from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
 
 Life = tuple[str, int, int]
@@ -30,6 +32,44 @@ class SourceCopy:
 
 
 @attrs.frozen
+class CopyGroup:
+    """The copies of a source in one group of its stores.
+
+    Attributes:
+        size: The configured number of stores of the group.
+        copies: The copies at its surveyed stores.
+    """
+
+    size: int
+    copies: list[SourceCopy]
+
+    @property
+    def needed(self) -> int:
+        """Return how many stores make a message stable in the group by a majority, the default rule."""
+        return quorum_of(self.size)
+
+    @property
+    def serving(self) -> int:
+        """Return how many of its surveyed stores take messages of the source."""
+        return sum(copy.serving for copy in self.copies)
+
+    @property
+    def spare(self) -> int:
+        """Return how many stores the group can lose and keep its quorum; negative if it has none."""
+        return self.serving - self.needed
+
+    @property
+    def safe_through(self) -> int:
+        """Return the number through which a quorum of its stores has synced everything; -1 if too few have it."""
+        synced = sorted((copy.synced for copy in self.copies), reverse=True)
+        return synced[self.needed - 1] if len(synced) >= self.needed else -1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the group for programs."""
+        return {"size": self.size, "needed": self.needed, "serving": self.serving, "safe_through": self.safe_through}
+
+
+@attrs.frozen
 class FleetSource:
     """A source with all of its copies.
 
@@ -51,10 +91,31 @@ class FleetSource:
         """Return the number of stores that the source names; if no store knows it, the stores that have it."""
         return max([len(self.copies), *(int(copy.record["replicas"]) for copy in self.copies)])
 
+    @cached_property
+    def groups(self) -> list[CopyGroup]:
+        """Return its groups by index; none if no store knows the groups of the copies.
+
+        The sizes are those that the furthest copy knows, because a store that was away may know an older configuration.
+        """
+        known = [copy for copy in self.copies if copy.record.get("groups")]
+        sizes = max(known, key=lambda copy: copy.record["window"][2]).record["groups"] if known else []
+        groups = [CopyGroup(size, []) for size in sizes]
+        for copy in self.copies:
+            index = 0 if len(groups) == 1 else int(copy.record.get("group", -1))
+            if not 0 <= index < len(groups):
+                return []
+            groups[index].copies.append(copy)
+        return groups
+
     @property
-    def needed(self) -> int:
-        """Return how many stores make a message stable by a majority of one group, the default rule."""
-        return self.replicas // 2 + 1
+    def needed(self) -> int | None:
+        """Return how many stores give each group a quorum; None if the groups are not known."""
+        return sum(group.needed for group in self.groups) or None
+
+    @property
+    def spare(self) -> int | None:
+        """Return how many stores its weakest group can lose and keep its quorum; None if the groups are not known."""
+        return min((group.spare for group in self.groups), default=None)
 
     @property
     def serving(self) -> int:
@@ -77,10 +138,9 @@ class FleetSource:
         return max(int(copy.record["window"][2]) for copy in self.copies)
 
     @property
-    def safe_through(self) -> int:
-        """Return the number through which enough surveyed stores have synced everything; -1 if too few have it."""
-        synced = sorted((copy.synced for copy in self.copies), reverse=True)
-        return synced[self.needed - 1] if len(synced) >= self.needed else -1
+    def safe_through(self) -> int | None:
+        """Return the number through which a quorum of each group has synced everything; None if that is not known."""
+        return min((group.safe_through for group in self.groups), default=None)
 
     @property
     def missing(self) -> int:
@@ -107,6 +167,7 @@ class FleetSource:
             "active": self.active,
             "stores": [copy.store.name for copy in self.copies],
             "replicas": self.replicas,
+            "groups": [group.as_json() for group in self.groups],
             "needed": self.needed,
             "serving": self.serving,
             "newest": self.newest,

@@ -80,17 +80,12 @@ def _of_clocks(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
 
 def _of_source(source: FleetSource) -> Iterator[FleetFinding]:
     topic = (f"topic {source.topic}",)
-    stores = f"{source.serving} of {plural(source.replicas, 'store')} serve it, and {source.needed} are needed"
-    if source.active and source.serving < source.needed:
-        known = f"; {source.unknown} of them are not among those that answered" if source.unknown else ""
-        yield FleetFinding(
-            Urgency.CRITICAL, "no-quorum", topic, f"{stores}: nothing more becomes stable by a majority{known}"
-        )
-    elif source.active and source.serving == source.needed < source.replicas:
-        yield FleetFinding(
-            Urgency.WARNING, "last-quorum", topic, f"{stores}: when one more store goes, nothing becomes stable"
-        )
-    if source.unknown and not (source.active and source.serving < source.needed):
+    if source.active and not source.groups:
+        text = "no store knows the groups of its stores yet: its quorum is not judged"
+        yield FleetFinding(Urgency.NOTICE, "groups-unknown", topic, text)
+    if source.active:
+        yield from _of_groups(source, topic)
+    if source.unknown and not (source.active and (source.spare or 0) < 0):
         text = f"{source.unknown} of its {plural(source.replicas, 'store')} did not answer or are not asked"
         yield FleetFinding(Urgency.NOTICE, "unknown-store", topic, text)
     ahead = max(copy.synced for copy in source.copies)
@@ -98,6 +93,25 @@ def _of_source(source: FleetSource) -> Iterator[FleetFinding]:
         if ahead - copy.synced > FAR_BEHIND:
             text = f"store {copy.store.name} lacks {ahead - copy.synced:,} messages that another store has synced"
             yield FleetFinding(Urgency.WARNING, "behind", topic, text)
+
+
+def _of_groups(source: FleetSource, topic: tuple[str]) -> Iterator[FleetFinding]:
+    """Yield the groups without a quorum, and those that the loss of one more store leaves without one."""
+    groups = source.groups
+    for index, group in enumerate(groups):
+        which = f"group {index}: " if len(groups) > 1 else ""
+        stores = f"{group.serving} of {plural(group.size, 'store')} serve it, and {group.needed} are needed"
+        if group.spare < 0:
+            away = group.size - len(group.copies)
+            known = f"; {away} of them are not among those that answered" if away else ""
+            others = any(other.spare >= 0 for other in groups)
+            # The rule between groups is known to the source only. By the default, any group suffices.
+            end = "there; other groups suffice only by the rule `any`" if others else "by a majority"
+            text = f"{which}{stores}: nothing more becomes stable {end}{known}"
+            yield FleetFinding(Urgency.CRITICAL, "no-quorum", topic, text)
+        elif not group.spare and group.needed < group.size:
+            text = f"{which}{stores}: when one more store goes, nothing becomes stable{' there' if which else ''}"
+            yield FleetFinding(Urgency.WARNING, "last-quorum", topic, text)
 
 
 def worst(found: Sequence[FleetFinding]) -> Urgency:

@@ -35,16 +35,21 @@ def screen(
     table.add_column("topic", no_wrap=True)
     for name in ("stores", "needed", "newest", "safe through", "missing", "lag"):
         table.add_column(name, justify="right")
-    ordered = sorted(sources, key=lambda source: (source.serving - source.needed, -source.lag, source.topic))
+    ordered = sorted(sources, key=_least_safe)
     for source in ordered[:rows]:
         table.add_row(
             source.topic,
-            f"{source.serving}/{source.replicas}",
-            str(source.needed),
+            " + ".join(f"{group.serving}/{group.size}" for group in source.groups) or f"{source.serving}/?",
+            " + ".join(str(group.needed) for group in source.groups) or "?",
             str(source.newest),
-            str(source.safe_through),
+            "?" if source.safe_through is None else str(source.safe_through),
             figures.short(source.missing),
             figures.short(source.lag),
         )
     shown = Text(f"{min(rows, len(sources))} of {plural(len(sources), 'source')}, the least safe first", style="dim")
     return Group(head, *problems, Text(), table, shown)
+
+
+def _least_safe(source: FleetSource) -> tuple[int, int, str]:
+    """Return the key that orders sources: those without a quorum first, then those whose quorum is not known."""
+    return 0 if source.spare is None else source.spare, -source.lag, source.topic

@@ -23,6 +23,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.health import HealthFinding, Urgency
+from stablecast.ops.monitor.waiting_times import StoreTimes, WaitingTimes
 from stablecast.runtime import machine
 from stablecast.store.observatory import Observatory, SourceView, StoreView, WatchedStore
 
@@ -116,7 +117,14 @@ def findings_of(view: SourceView) -> tuple[ClientFinding, ...]:
 
 @attrs.define(eq=False)
 class SourceRow:
-    """Hold a source as of the last sweep. `lag` is that of its slowest receiver."""
+    """Hold a source as of the last sweep.
+
+    Attributes:
+        lag: The lag of its slowest receiver.
+        life: Which life of the source this is, the same at all of its stores.
+        groups: Sizes of the groups of its stores; empty if not known.
+        group: Index of the group that this store belongs to; -1 if not known.
+    """
 
     reg_id: int
     topic: str = ""
@@ -137,15 +145,24 @@ class SourceRow:
     lacking_ns: int = 0
     refilled: int = 0
     lag: int = 0
+    life: str = ""
+    groups: tuple[int, ...] = ()
+    group: int = -1
     level: Urgency = Urgency.OK
     findings: tuple[ClientFinding, ...] = ()
     readers: tuple[Reader, ...] = ()
     rates: SampleSeries = attrs.field(factory=SampleSeries)
     lags: SampleSeries = attrs.field(factory=SampleSeries)
     taken_ns: int = 0
+    waits: WaitingTimes = attrs.field(factory=WaitingTimes)
 
-    def update(self, view: SourceView, now_ns: int) -> int:
-        """Update the row from a view; return how many numbers are new, 0 at the first update."""
+    def update(self, view: SourceView, now_ns: int, times: StoreTimes | None = None) -> int:
+        """Update the row from a view; return how many numbers are new, 0 at the first update.
+
+        Waits that ended are added to `times`.
+        """
+        if times is not None:
+            self.waits.update(view, times, self.taken_ns, now_ns)
         news = max(0, view.window[2] - self.lead) if self.taken_ns else 0
         if self.taken_ns and now_ns > self.taken_ns:
             self.rates.add(news * SECOND / (now_ns - self.taken_ns))
@@ -156,6 +173,8 @@ class SourceRow:
         self.holes, self.lost, self.bursts, self.drops = view.holes, view.lost, view.bursts[2], view.drops[1]
         self.lacking, self.lacking_ns, self.refilled = view.lacking, view.lacking_ns, view.refilled
         self.received = view.traffic.received
+        self.life = f"{view.session_index:x}.{view.topic_index:x}"
+        self.groups, self.group = view.groups, view.group
         self.naks, self.duplicates = view.traffic.naks, view.traffic.duplicates
         self.lag = max((receiver.lag for receiver in view.receivers), default=0)
         self.lags.add(self.lag)
@@ -182,12 +201,16 @@ CHUNK = 32
 
 @attrs.define
 class StoreHistory:
-    """Keep a store's last samples: rates of messages and retransmissions, worst lag, bytes that wait for the disk."""
+    """Keep a store's last samples: rates of messages and retransmissions, worst lag, bytes that wait for the disk.
+
+    `times` has the histograms since the start of the monitor.
+    """
 
     rate: SampleSeries = attrs.field(factory=SampleSeries)
     served: SampleSeries = attrs.field(factory=SampleSeries)
     lag: SampleSeries = attrs.field(factory=SampleSeries)
     queued: SampleSeries = attrs.field(factory=SampleSeries)
+    times: StoreTimes = attrs.field(factory=StoreTimes)
 
 
 @attrs.frozen
@@ -228,6 +251,9 @@ class Board:
         Each chunk is a separate call, so the store's loop runs its own work between chunks.
         """
         watched, known = self.watched[index], {} if before is None else before.rows
+        history = StoreHistory() if before is None else before.history
+        asked_at = machine.clock.monotonic_ns()
+        history.times.loop_lag.add(await watched.call(machine.clock.monotonic_ns) - asked_at)
         view = await self.observatory.store(index)
         rows: dict[int, SourceRow] = {}
         news = 0
@@ -237,9 +263,8 @@ class Board:
             now_ns = machine.clock.wall_ns()
             for source in found:
                 row = rows[source.reg_id] = known.get(source.reg_id) or SourceRow(source.reg_id)
-                news += row.update(source, now_ns)
+                news += row.update(source, now_ns, history.times)
             await asyncio.sleep(0)
-        history = StoreHistory() if before is None else before.history
         elapsed = 0 if before is None else view.taken_ns - before.view.taken_ns
         if elapsed > 0:
             history.rate.add(news * SECOND / elapsed)

@@ -206,9 +206,14 @@ class Site:
         return web.json_response({"source": api.source(view, await spans(self._board.watched[number], reg_id))})
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": metrics.CONTENT_TYPE})
+        kind = metrics.content_type(request.headers.get("Accept", ""))
+        sources = _whole(request.query.get("sources"), metrics.MAX_SOURCES)
+        receivers = _whole(request.query.get("receivers"), metrics.MAX_RECEIVERS)
+        response = web.StreamResponse(headers={"Content-Type": kind})
         await response.prepare(request)
-        for piece in metrics.exposition(self._board.stores):
+        for piece in metrics.exposition(
+            self._board.stores, sources=sources, receivers=receivers, openly=kind != metrics.TEXT
+        ):
             await response.write(piece.encode())
             await asyncio.sleep(0)
         return response

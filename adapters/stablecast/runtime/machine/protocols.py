@@ -52,6 +52,9 @@ class Clock(Protocol):
     def thread_seconds(self) -> float:
         """Return the processor time of the calling thread in seconds."""
 
+    def process_seconds(self) -> float:
+        """Return the processor time of the program in seconds."""
+
 
 class Entropy(Protocol):
     """A source of numbers that no peer can guess."""
@@ -345,6 +348,9 @@ class Process(Protocol):
 
     def is_alive(self, pid: int, /) -> bool:
         """Return whether a process of this number runs."""
+
+    def on_fork(self, callback: Callable[[], object]) -> None:
+        """Call back in each process that is forked from this one, before its program goes on."""
 
     def is_root(self) -> bool:
         """Return whether this process has the rights of root."""

@@ -10,6 +10,7 @@ monotonic_ns = time.monotonic_ns
 monotonic = time.monotonic
 wall_ns = time.time_ns
 thread_seconds = time.thread_time
+process_seconds = time.process_time
 
 
 def utc_now() -> "datetime":

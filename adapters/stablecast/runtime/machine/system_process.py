@@ -41,6 +41,10 @@ class SystemProcess:
             return True
         return True
 
+    def on_fork(self, callback: Callable[[], object]) -> None:
+        """Call back in each process that is forked from this one, before its program goes on."""
+        os.register_at_fork(after_in_child=callback)
+
     def is_root(self) -> bool:
         """Return whether this process has the rights of root."""
         return os.geteuid() == 0

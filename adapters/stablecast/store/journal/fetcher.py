@@ -46,6 +46,10 @@ class Fetcher:
         """Read the blocks of synced records, and call `done` on the loop."""
         self._put(lambda: self._tell(done, [self._block(record) for record in records]))
 
+    def times(self, records: list[RecordPlace], done: Callable[[list[int | None]], None]) -> None:
+        """Read when synced records came, and call `done` on the loop."""
+        self._put(lambda: self._tell(done, [self._came_at(record) for record in records]))
+
     @property
     def busy(self) -> bool:
         """Return True if a job waits or is under way."""
@@ -97,6 +101,11 @@ class Fetcher:
             return self._reader.block(record)
         except JournalError as error:
             return error
+
+    def _came_at(self, record: RecordPlace) -> int | None:
+        with suppress(JournalError):  # A record that cannot be read has no time; its messages are reported when read.
+            return self._reader.came_at(record)
+        return None
 
     def _verified(self, segment: JournalSegment, offset: int, stop: int) -> int | JournalError:
         try:

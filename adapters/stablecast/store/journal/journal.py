@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Self
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.durations import Durations
 from stablecast.runtime import machine
 from stablecast.store.journal.disk import DISK, Disk
 from stablecast.store.journal.fetcher import Fetched, Fetcher
 from stablecast.store.journal.index import Erase
 from stablecast.store.journal.lock import DirectoryLock
+from stablecast.store.journal.number_pieces import Live
 from stablecast.store.journal.record_format import (
     HIGHEST,
     LOWEST,
@@ -42,6 +44,7 @@ from stablecast.store.journal.segments import (
     StoredRun,
     segment_path,
 )
+from stablecast.store.journal.times import TimeSearch
 from stablecast.store.journal.unsynced_records import Pending
 from stablecast.store.journal.writer import JournalWriter, Syncs
 from stablecast.text import refusal
@@ -71,6 +74,7 @@ class Journal:
     Attributes:
         recovered_states: The states of the newest checkpoint and the STATE bodies after it, in order.
         reports: One sentence for each damage or torn end that the scan found.
+        waits: For each batch, the time from the arrival of its oldest message until the batch is synced.
         whole: True if there was a journal, and no state after its newest checkpoint can be missing.
         unnamed: True if messages may be missing, and the journal does not know their numbers.
         lost: Stream, first, count and bytes of all messages in records that the open could not read. No other method
@@ -86,6 +90,7 @@ class Journal:
         """Make a journal of what was recovered; call `open` instead."""
         self.recovered_states = found.states
         self.reports = found.reports
+        self.waits = Durations()
         self.whole = bool(found.segments) and not found.damaged
         self.unnamed = found.unnamed
         self.lost = [
@@ -267,6 +272,32 @@ class Journal:
         """
         found = self._index.find(stream, number)
         return None if found is None else self._reader.came_at(found[2])
+
+    def times(self, stream: int) -> TimeSearch:
+        """Return the search for the messages of a stream by the time at which they came."""
+
+        def following(number: int) -> Live | None:
+            pieces = self._index.streams.get(stream)
+            return None if pieces is None else pieces.following(number)
+
+        return TimeSearch(following, self._read_times)
+
+    def _read_times(self, records: list[RecordPlace]) -> asyncio.Future[list[int | None]]:
+        """Read the times of records in the fetcher's thread; a record that is not synced came now."""
+        found: asyncio.Future[list[int | None]] = asyncio.get_running_loop().create_future()
+        if self._life is not _Life.RUNNING:
+            found.set_result([None] * len(records))
+            return found
+        waiting = [self._pending.block(record) is not None for record in records]
+        now = machine.clock.wall_ns()
+
+        def done(times: list[int | None]) -> None:
+            if not found.done():
+                read = iter(times)
+                found.set_result([now if waits else next(read) for waits in waiting])
+
+        self._fetcher.times([record for record, waits in zip(records, waiting, strict=True) if not waits], done)
+        return found
 
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Return (first, count, tag) of every live run of a stream, ascending and disjoint."""
@@ -469,6 +500,10 @@ class Journal:
         """Note that the next `count` records are synced."""
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return  # A report that was under way when the journal failed or was aborted must not make a ticket stable.
+        came_at = self._pending.came_at()
+        if came_at is not None:
+            # The oldest message of a batch waits the longest. One clock read for a batch costs little beside its sync.
+            self.waits.add(machine.clock.wall_ns() - came_at)
         reported = self._pending.done
         root = self._pending.root
         self._pending.commit(count)

@@ -246,6 +246,16 @@ class Pieces:
         piece = self.chunks[at].piece(self.chunks[at].below(number + 1) - 1)
         return piece if number < piece[1] else None
 
+    def following(self, number: int) -> Live | None:
+        """Return the piece that shows `number`, or the next above it."""
+        found = self.find(number)
+        if found is not None:
+            return found
+        at = bisect_right(self.chunks, number, key=_first) - 1
+        if at >= 0 and number < self.chunks[at].stop:
+            return self.chunks[at].piece(self.chunks[at].below(number + 1))
+        return self.chunks[at + 1].piece(0) if at + 1 < len(self.chunks) else None
+
     def _last(self, start: int, segment: JournalSegment, tag: int) -> PieceChunk:
         """Return the chunk for a piece that comes last."""
         if self.chunks:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from stablecast.core.errors import MisuseError
-from stablecast.store.journal.record_format import Block, RecordKind
+from stablecast.store.journal.record_format import MESSAGES_HEAD, Block, RecordKind
 from stablecast.store.journal.segments import JournalRecord, JournalSegment, Position, RecordPlace
 
 
@@ -62,6 +62,14 @@ class Pending:
     def block(self, place: RecordPlace) -> Block | None:
         """Return the block of a record that is not synced; None if the record is on the disk."""
         return self._blocks.get(place.position)
+
+    def came_at(self) -> int | None:
+        """Return when the oldest record was appended, in ns of the epoch; None if it has no messages."""
+        record = self._records[0] if self._records else None
+        if record is None or record.kind is not RecordKind.MESSAGES:
+            return None
+        came_at: int = MESSAGES_HEAD.unpack(record.parts[0])[4]
+        return came_at
 
     def commit(self, count: int) -> None:
         """Note that the next `count` records are synced, and drop their bodies."""

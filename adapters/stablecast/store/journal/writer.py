@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from stablecast.core.machine.durations import Durations
 from stablecast.runtime import machine
 from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.record_format import Block, RecordKind, seal
@@ -50,15 +51,17 @@ SMALL_BYTES = 4 << 10
 
 @attrs.define
 class Syncs:
-    """The count of syncs, and the times of the last and the longest in ns. The thread that syncs updates it."""
+    """The count of syncs, their times, and the last and the longest in ns. The thread that syncs updates it."""
 
     count: int = 0
     last_ns: int = 0
     longest_ns: int = 0
+    times: Durations = attrs.field(factory=Durations)
 
     def add(self, took_ns: int) -> None:
         """Count a sync that took this time."""
         self.count, self.last_ns, self.longest_ns = self.count + 1, took_ns, max(self.longest_ns, took_ns)
+        self.times.add(took_ns)
 
 
 class NextSegment:

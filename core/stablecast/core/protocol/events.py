@@ -247,6 +247,17 @@ class NoSource:
 
 
 @attrs.frozen
+class EndOfSource:
+    """The stream of a source at `place` is over: it ended, its connection broke, or it was silent for too long.
+
+    It may come back, and missing messages may still be recovered. The driver reports it.
+    """
+
+    topic: str
+    place: str
+
+
+@attrs.frozen
 class SteppedBack:
     """The source resumes at `resume_point`, below `known`, which was received from an earlier life (T20)."""
 
@@ -399,7 +410,7 @@ SourceEvent = (
 ReceiverEvent = (
     RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
     | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | HotNumbersMissed | SteppedBack | NoSource
-    | Oddity
+    | EndOfSource | Oddity
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped

@@ -34,6 +34,8 @@ def copy(topic: str = "orders", **more: Any) -> dict[str, Any]:
         "sync": [100, 100, 99],
         "findings": [],
         "receivers": [],
+        "groups": [more.get("replicas", 3)],
+        "group": 0,
         **more,
     }
 
@@ -73,6 +75,7 @@ def test_three_stores_that_are_well_have_no_finding() -> None:
         "topic_index": 1,
         "active": True,
         "replicas": 3,
+        "groups": [{"size": 3, "needed": 2, "serving": 3, "safe_through": 99}],
         "needed": 2,
         "serving": 3,
         "newest": 99,
@@ -126,6 +129,59 @@ def test_three_stores_that_are_well_have_no_finding() -> None:
 )
 def test_what_only_a_comparison_shows(stores: list[SurveyedStore], code: str, line: str) -> None:
     assert codes(*stores)[code] == line
+
+
+def in_groups(*sizes: int, silent: tuple[int, ...] = ()) -> list[SurveyedStore]:
+    """Return the stores of a source with groups of these sizes; the stores numbered `silent` are not asked."""
+    members = [group for group, size in enumerate(sizes) for _ in range(size)]
+    copies = [copy(replicas=sum(sizes), groups=[*sizes], group=group) for group in members]
+    return [store(str(at), one) for at, one in enumerate(copies) if at not in silent]
+
+
+def test_each_group_needs_its_own_quorum() -> None:
+    """Four of six stores serve, a majority of all of them. The second group has one of three."""
+    [source], found = looked(*in_groups(3, 3, silent=(3, 4)))
+    assert [(one.level, one.code, one.text) for one in found] == [
+        (
+            Urgency.CRITICAL,
+            "no-quorum",
+            (
+                "group 1: 1 of 3 stores serve it, and 2 are needed: nothing more becomes stable there; other groups "
+                "suffice only by the rule `any`; 2 of them are not among those that answered"
+            ),
+        )
+    ]
+    assert (source.spare, source.needed, source.safe_through) == (-1, 4, -1)
+    assert [group["serving"] for group in source.as_json()["groups"]] == [3, 1]
+
+
+def test_no_group_has_a_quorum() -> None:
+    """Two of four stores serve, one of each group of two."""
+    assert {one.line.partition(";")[0] for one in looked(*in_groups(2, 2, silent=(0, 2)))[1]} == {
+        f"topic orders: group {group}: 1 of 2 stores serve it, and 2 are needed: nothing more becomes stable by a "
+        "majority"
+        for group in (0, 1)
+    }
+
+
+def test_a_group_that_can_lose_no_store() -> None:
+    assert codes(*in_groups(3, 3, silent=(5,)))["last-quorum"] == (
+        "topic orders: group 1: 2 of 3 stores serve it, and 2 are needed: when one more store goes, nothing becomes "
+        "stable there"
+    )
+    assert codes(*in_groups(3, 3)) == {}
+
+
+@pytest.mark.parametrize("unknown", [{"groups": [], "replicas": 0}, {"groups": [2, 1], "group": -1}])
+def test_groups_that_no_store_knows_are_not_judged(unknown: dict[str, Any]) -> None:
+    stores = [store(name, copy(**unknown)) for name in "123"]
+    assert codes(*stores) == {
+        "groups-unknown": "topic orders: no store knows the groups of its stores yet: its quorum is not judged"
+    }
+    surveyed = Survey(stores, {})
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(screen(surveyed, joined(surveyed), [], 5))
+    assert console.export_text().splitlines()[3].split() == ["orders", "3/?", "?", "99", "?", "0", "0"]
 
 
 def test_a_source_that_is_away_needs_no_quorum() -> None:

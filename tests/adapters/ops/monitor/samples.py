@@ -48,6 +48,8 @@ SOURCE = SourceView(
     proxied=False,
     traffic=Traffic(100, 20_000, 4, 0),
     receivers=(RECEIVER,),
+    groups=(3,),
+    group=0,
 )
 STORE = StoreView(
     index=0,

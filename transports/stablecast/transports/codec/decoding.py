@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from stablecast.core.protocol import messages as core
-from stablecast.transports.codec import places
+from stablecast.core.protocol.stored_contents import StoredAnswer
+from stablecast.transports.codec import places, stored_contents
 from stablecast.transports.codec.extended_options import FOUNDING, decode_lives, decode_memory, decode_pace
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
 from stablecast.transports.wire import common_messages, lbmc
@@ -213,7 +216,7 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
         for entry in message.headers
         if isinstance(entry, h.StoreExt)
     )
-    return core.SourceInfo(
+    info = core.SourceInfo(
         join(need(message, h.TcpSid).sid, need(message, h.TopicIdx).tidx),
         need(message, h.TopicName).topic,
         header.version,
@@ -228,6 +231,8 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
         bool(source.functionality_flags & h.TopicSourceExfunc.LATE_JOIN),
         bool(found & FOUNDING),
     )
+    contents = stored_contents.decode_answer(message)
+    return info if contents is None else StoredAnswer(**attrs.asdict(info, recurse=False), **contents)
 
 
 def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
@@ -237,8 +242,10 @@ def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
     return tuple(group.grp_sz for group in groups)
 
 
-def _decode_sri_req(header: h.SriReq, _: lbmc.Message) -> core.Message:
-    return core.SourceInfoRequest(join(header.transport_idx, header.topic_idx))
+def _decode_sri_req(header: h.SriReq, message: lbmc.Message) -> core.Message:
+    incarnation = join(header.transport_idx, header.topic_idx)
+    question = stored_contents.decode_question(message, incarnation)
+    return core.SourceInfoRequest(incarnation) if question is None else question
 
 
 def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> core.Message:

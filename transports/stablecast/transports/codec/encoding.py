@@ -5,7 +5,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from stablecast.core.protocol import messages as core
-from stablecast.transports.codec import places
+from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
+from stablecast.transports.codec import places, stored_contents
 from stablecast.transports.codec.extended_options import FOUNDING, encode_lives, encode_memory, encode_pace
 from stablecast.transports.codec.identity import INSTANCE, control, split
 from stablecast.transports.wire import common_messages
@@ -217,6 +218,14 @@ def _encode_info_request(m: core.SourceInfoRequest) -> tuple[h.Header, ...]:
     return (h.SriReq(transport_idx=session, topic_idx=index),)
 
 
+def _encode_question(m: StoredQuestion) -> tuple[h.Header, ...]:
+    return (*_encode_info_request(m), *stored_contents.encode_question(m))
+
+
+def _encode_answer(m: StoredAnswer) -> tuple[h.Header, ...]:
+    return (*_encode_info(m), *stored_contents.encode_answer(m))
+
+
 def _encode_late_join_request(m: core.LateJoinRequest) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     host, port = _host_port(m.reply_to)
@@ -240,6 +249,8 @@ _ENCODERS: dict[type[core.Message], Callable[[Any], tuple[h.Header, ...]]] = {
     core.RetransmitRequest: _encode_retransmit_request,
     core.SourceInfo: _encode_info,
     core.SourceInfoRequest: _encode_info_request,
+    StoredQuestion: _encode_question,
+    StoredAnswer: _encode_answer,
     core.LateJoinRequest: _encode_late_join_request,
     core.LateJoinInfo: _encode_late_join_info,
 }

@@ -1,5 +1,6 @@
 """Message properties: named values in a block at the end of a payload, in the byte order of their sender."""
 
+import binascii
 import struct
 from collections.abc import Mapping
 from typing import Literal
@@ -25,9 +26,14 @@ _VALUES = {1: "?", 2: "b", 3: "h", 4: "i", 5: "q", 6: "f", 7: "d"}
 _BOOLEAN, _LONG, _DOUBLE = 1, 5, 7
 
 Order = Literal["<", ">"]
-Value = bool | int | float | str | None
+Value = bool | int | float | str | bytes | None
 """The value of a property for an application. None has no bytes: other senders may send it, and dissectors refuse it.
+
+The wire has no type for bytes. They travel as a text: `BYTES_MARK`, then base64.
 """
+
+BYTES_MARK = "\x01base64,"
+"""The beginning of a text that stands for bytes."""
 
 
 @attrs.frozen
@@ -128,13 +134,16 @@ def block(properties: Mapping[str, Value]) -> bytes:
     """Return the block of an application's properties, in network order.
 
     Raises:
-        TypeError: If a value is no bool, int, float or str.
-        ValueError: If a key is empty, if a text contains a NUL or is no UTF-8, or if an int exceeds 64 bits.
+        TypeError: If a key is no str, or a value is no bool, int, float, str or bytes.
+        ValueError: If a key is empty, if a text contains a NUL, is no UTF-8 or begins with `BYTES_MARK`, or if an int
+            exceeds 64 bits.
     """
     lead = _HEAD[">"].size + len(properties) * _FIELD[">"].size
     fields, at = [_HEAD[">"].pack(MAGIC, len(properties), VERSION, 0)], lead
     contents: list[bytes] = []
     for key, value in properties.items():
+        if not isinstance(key, str):
+            raise TypeError(f"the key of a property must be a str, not {type(key).__name__}: {key!r}")
         name = _text(key) + b"\0"
         kind, octets = _encoded(key, value)
         fields.append(_FIELD[">"].pack(at, at + len(name), 0, kind))
@@ -168,14 +177,28 @@ def _encoded(key: str, value: Value) -> tuple[int, bytes]:
             raise ValueError(f"the property {key!r} exceeds 64 bits")
         case float():
             return _DOUBLE, struct.pack(">d", value)
+        case str() if value.startswith(BYTES_MARK):
+            raise ValueError(f"the property {key!r} begins like bytes in a text: pass bytes")
         case str():
             return STRING, _text(value) + b"\0"
-    raise TypeError(f"the property {key!r} must be a bool, int, float or str, not {type(value).__name__}")
+        case bytes():
+            return STRING, BYTES_MARK.encode() + binascii.b2a_base64(value, newline=False) + b"\0"
+    raise TypeError(f"the property {key!r} must be a bool, int, float, str or bytes, not {type(value).__name__}")
+
+
+def _bytes_or_text(text: str) -> bytes | str:
+    """Return the bytes that a text stands for, or the text; a text of another sender may begin like bytes."""
+    if not text.startswith(BYTES_MARK):
+        return text
+    try:
+        return binascii.a2b_base64(text[len(BYTES_MARK) :], strict_mode=True)
+    except ValueError:
+        return text
 
 
 def _value(order: Order, entry: Property) -> Value:
     if entry.kind == STRING:
-        return text_of(entry.value)
+        return _bytes_or_text(text_of(entry.value))
     if entry.kind == NO_BYTES:
         return None
     value: bool | int | float = struct.unpack(order + _VALUES[entry.kind], entry.value)[0]

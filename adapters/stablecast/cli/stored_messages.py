@@ -1,0 +1,205 @@
+"""Print what stores hold, for `stablecast read` and `stablecast topics`."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.client import Context, RangeReader
+from stablecast.client.range_batch import StoredMessage, moment
+from stablecast.client.range_bounds import parse_bound
+from stablecast.client.range_contents import SourceContents
+from stablecast.client.range_reader import MissingRange
+from stablecast.config import client_files
+from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
+from stablecast.runtime.event_loop import on_ending, run_loop
+from stablecast.runtime.interfaces import choose
+from stablecast.text.console import note, printer, say
+from stablecast.text.exit_status import FAILED
+
+
+class NothingStored(StablecastError):  # noqa: N818  # a state of affairs
+    """No store holds the topic."""
+
+
+@attrs.frozen
+class Place:
+    """Hold the stores to ask, and how."""
+
+    stores: Sequence[str]
+    interface: str
+    files: Sequence[Path]
+    patience: float
+    quorum: int | None = None
+
+    def context(self) -> Context:
+        """Return a new context. Raises AddressError, ConfigError, ConfigFileError, InterfaceError, OSError."""
+        configuration = client_files.load(self.files, "", "")
+        return Context(interface=self.interface and choose(self.interface), configuration=configuration)
+
+
+@attrs.frozen
+class ReadJob:
+    """Hold the arguments of `stablecast read`."""
+
+    topic: str
+    place: Place
+    since: str
+    until: str
+    sources: Sequence[int] | None
+    follow: bool
+    count: int
+    as_json: bool
+
+
+def read(job: ReadJob) -> int:
+    """Print the messages of a range; return the exit status."""
+    return run_loop(_read(job))
+
+
+async def _read(job: ReadJob) -> int:
+    now = machine.clock.wall_ns()
+    task = asyncio.current_task()
+    assert task is not None
+    on_ending(task.cancel)
+    async with job.place.context() as context:
+        reader = context.reader(
+            job.topic,
+            stores=job.place.stores,
+            sources=job.sources,
+            since=parse_bound(job.since, now),
+            until=parse_bound(job.until, now),
+            follow=job.follow,
+            patience=job.place.patience,
+            quorum=job.place.quorum,
+            times=job.as_json,
+            on_hole=lambda hole: _report(hole, job.as_json),
+        )
+        try:
+            async with reader:
+                await _print(reader, job)
+        except asyncio.CancelledError:
+            task.uncancel()
+    return FAILED if reader.missing_numbers else 0
+
+
+async def _print(reader: RangeReader, job: ReadJob) -> None:
+    if not reader.sources and not job.follow:
+        raise NothingStored(f"no store holds a source of '{job.topic}': `stablecast topics` shows what they hold")
+    left = job.count
+    async for message in reader:
+        _show(message, job.as_json)
+        left -= 1
+        if left == 0:
+            return
+
+
+def _show(message: StoredMessage, as_json: bool) -> None:
+    if not as_json:
+        output = machine.process.output().buffer
+        output.write(message.payload + b"\n")
+        output.flush()
+        return
+    say(
+        {
+            "source": message.session_id,
+            "life": f"{message.incarnation:016x}",
+            "number": message.number,
+            "came_at": None if message.came_at is None else message.came_at.isoformat(),
+            "payload": message.payload.decode("utf-8", "backslashreplace"),
+            **({"properties": _plain(message.properties)} if message.properties else {}),
+        }
+    )
+
+
+def _plain(properties: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(properties, default=str))
+    return found
+
+
+def _report(hole: MissingRange, as_json: bool) -> None:
+    if as_json:
+        missing = {"source": hole.session_id, "first": hole.first, "last": hole.last, "reason": hole.reason.value}
+        say({"missing": missing})
+    else:
+        note(f"stablecast: {hole}")
+
+
+def topics(topic: str, place: Place, as_json: bool) -> int:
+    """Print what the stores hold; return the exit status."""
+    return run_loop(_topics(topic, place, as_json))
+
+
+async def _topics(topic: str, place: Place, as_json: bool) -> int:
+    async with place.context() as context:
+        found, silent = await context.stored(topic, stores=place.stores, patience=place.patience)
+    asked = len(found.stores) + len(silent)
+    for store in silent:
+        note(f"stablecast: store {store} does not answer: start it, or correct the address")
+    if as_json:
+        for source in found.sources:
+            say(_summary(source, asked))
+    elif found.sources:
+        _table(found.sources, asked)
+    else:
+        note(f"no store holds {'a source of ' + repr(topic) if topic else 'a topic'}")
+    return FAILED if silent else 0
+
+
+def _summary(source: SourceContents, asked: int) -> dict[str, Any]:
+    ranges = source.ranges
+    times = _times(source)
+    return {
+        "topic": source.topic,
+        "source": source.session_id,
+        "life": f"{source.incarnation:016x}",
+        "lives": [[f"{life:016x}", first] for life, first in source.lives],
+        "ranges": [[first, stop - 1] for first, stop in ranges],
+        "messages": sum(stop - first for first, stop in ranges),
+        "oldest": times[0],
+        "newest": times[1],
+        "bytes": max(answer.stored_bytes for answer in source.answers.values()),
+        "stores": {
+            store: {"first": answer.trail, "last": source.stop(answer) - 1, "bytes": answer.stored_bytes}
+            for store, answer in source.answers.items()
+        },
+        "asked": asked,
+    }
+
+
+def _times(source: SourceContents) -> tuple[str | None, str | None]:
+    oldest = min((answer.oldest for answer in source.answers.values() if answer.oldest is not None), default=None)
+    newest = max((answer.newest for answer in source.answers.values() if answer.newest is not None), default=None)
+    first, last = moment(oldest), moment(newest)
+    return (first.isoformat() if first else None, last.isoformat() if last else None)
+
+
+def _table(sources: Sequence[SourceContents], asked: int) -> None:
+    from rich.table import Table  # noqa: PLC0415 - slow to import, and JSON needs none
+
+    table = Table("topic", "source", "lives", "numbers", "messages", "oldest", "newest", "bytes", "stores", box=None)
+    for row in _rows(sources, asked):
+        table.add_row(*row)
+    printer().print(table)
+
+
+def _rows(sources: Sequence[SourceContents], asked: int) -> Iterator[tuple[str, ...]]:
+    for source in sources:
+        summary = _summary(source, asked)
+        ranges = [f"{first}-{last}" for first, last in summary["ranges"]]
+        shown = ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
+        yield (
+            source.topic,
+            str(source.session_id or f"life {summary['life']}"),
+            str(len(source.lives)),
+            shown or "none",
+            str(summary["messages"]),
+            (summary["oldest"] or "-")[:19],
+            (summary["newest"] or "-")[:19],
+            str(summary["bytes"]),
+            f"{len(source.answers)} of {asked}",
+        )

@@ -1,0 +1,73 @@
+"""Declare the commands that read from stores without registering: `stablecast read` and `stablecast topics`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stablecast.cli.declarations import Json
+
+Stores = Annotated[list[str] | None, typer.Option("--store", "-s", help="ip:port of a store. Repeatable: name all.")]
+Since = Annotated[
+    str,
+    typer.Option(
+        help="Where to begin: a number, '10 min ago', 2026-01-31T12:00:00Z, 'last 100', latest; default: earliest."
+    ),
+]
+Until = Annotated[
+    str, typer.Option(help="Where to end, exclusive: a number, '5 min ago', a time; default: the stable end as of now.")
+]
+Sources = Annotated[
+    list[int] | None, typer.Option("--source", help="Session ID of a source to read; default: all. Repeatable.")
+]
+Patience = Annotated[float, typer.Option(help="Seconds to wait for stores that are away.", min=0.1)]
+Interface = Annotated[str, typer.Option("--interface", "-i", help="Address of this host that the stores connect to.")]
+Configs = Annotated[
+    list[Path] | None, typer.Option("--config", "-c", help="Option file, XML or TOML file of a client. Repeatable.")
+]
+
+
+def read_command(
+    topic: Annotated[str, typer.Argument(help="The topic.")],
+    store: Stores = None,
+    since: Since = "",
+    until: Until = "",
+    source: Sources = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with messages that come later.")] = False,
+    count: Annotated[int, typer.Option(help="End after this number of messages; 0: never.", min=0)] = 0,
+    patience: Patience = 10.0,
+    quorum: Annotated[
+        int | None, typer.Option(help="Stores that must have a message; default: a majority.", min=1)
+    ] = None,
+    interface: Interface = "",
+    config: Configs = None,
+    as_json: Json = False,
+) -> None:
+    """Print messages that stores hold, of any range, without registering; exit with 1 if some are missing."""
+    from stablecast.cli import stored_messages
+
+    place = stored_messages.Place(_named(store), interface, config or [], patience, quorum)
+    job = stored_messages.ReadJob(topic, place, since, until, source, follow, count, as_json)
+    raise typer.Exit(stored_messages.read(job))
+
+
+def topics_command(
+    topic: Annotated[str, typer.Argument(help="Only this topic.")] = "",
+    store: Stores = None,
+    patience: Patience = 10.0,
+    interface: Interface = "",
+    config: Configs = None,
+    as_json: Json = False,
+) -> None:
+    """Show what stores hold: topics, sources, lives, ranges, times and bytes."""
+    from stablecast.cli import stored_messages
+
+    place = stored_messages.Place(_named(store), interface, config or [], patience)
+    raise typer.Exit(stored_messages.topics(topic, place, as_json))
+
+
+def _named(stores: list[str] | None) -> list[str]:
+    """Return the stores of a command. Raises BadParameter if there is none."""
+    if not stores:
+        raise typer.BadParameter("name the stores of the topic: --store ip:port")
+    return stores
