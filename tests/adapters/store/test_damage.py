@@ -207,7 +207,7 @@ class Trio:
         return {number for low, high in known.synced for number in range(low, high)}
 
     def payloads(self) -> dict[int, bytes]:
-        """What a receiver would get from the first store."""
+        """Return the payloads that a receiver would get from the first store."""
         journal = self.stores[0]._journal
         (reg_id,) = self.stores[0].machine.status.repositories
         found = {}

@@ -10,10 +10,9 @@ from stablecast.cli.daemons import DaemonJob, StoreJob
 from stablecast.config.store_section import STORE_LEVEL
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
-from stablecast.ops.operations.declarations import declare
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig
-from stablecast.runtime.event_loop import run_loop, run_service
+from stablecast.runtime.event_loop import run_service
 
 STORE_PORT = 14_567
 RELAY_PORT = 15_380
@@ -79,7 +78,7 @@ class StoreProgram:
 
     def _run(self, job: StoreJob) -> int:
         if self.undeclared:
-            run_loop(declare(DATA))
+            daemons.declare_copy(DATA)
             self.undeclared = False
         return daemons.run_store(job)
 

@@ -4,19 +4,15 @@ A store that is started on an old copy, or on an empty disk, must have no vote a
 store notices many such cases by itself. An operator who knows better declares them, while the store does not run.
 """
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.effects import Client
-from stablecast.core.protocol.messages import Role, StoreMemory
+from stablecast.core.protocol.messages import StoreMemory
 from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
-from stablecast.store.client_records import client_record, clients_of, generation_of, memory_of, memory_record
-from stablecast.store.journal import Journal
+from stablecast.store.client_records import generation_of, memory_of
+from stablecast.store.declaration import declare
 from stablecast.store.journal.segments import list_segments
 from stablecast.text import plural
 
@@ -48,33 +44,6 @@ async def replace(directory: Path) -> dict[str, Any]:
         )
     await declare(directory)
     return {"directory": str(directory), "declared": "replaced", "sources": 0}
-
-
-async def declare(directory: Path) -> int:
-    """Write durably that a directory has no memory; return the number of sources that lose their vote.
-
-    Raises:
-        JournalError: The directory is in use, or the disk fails.
-    """
-    journal = Journal.open(directory)
-    try:
-        clients = {reg_id: _marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
-        generation, _ = generation_of(journal.recovered_states)
-        declaration = memory_record(StoreMemory.LOST, generation, declared=True)
-        journal.set_checkpoint(lambda: [declaration, *map(client_record, clients.values())])
-        journal.start(asyncio.get_running_loop())
-        for client in clients.values():
-            journal.append_note(client_record(client))
-        journal.append_note(declaration)
-    except BaseException:
-        journal.abort()
-        raise
-    await journal.close()
-    return sum(client.role is Role.SOURCE for client in clients.values())
-
-
-def _marked(client: Client) -> Client:
-    return attrs.evolve(client, memory=StoreMemory.LOST) if client.role is Role.SOURCE else client
 
 
 def recovery(directory: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.world import World
-from stablecast.ops.operations import declarations
+from stablecast.store import declaration
 
 AT, SPAN = 1_500, 700
 MS = 1_000_000
@@ -147,7 +147,7 @@ def test_a_store_that_lost_its_disk_is_judged(do: Do, monkeypatch: pytest.Monkey
     """It votes for nothing that it does not know. If it did, messages would be lost, and that would be found."""
     assert Played(outlived(do), lambda conductor: None).violations == []
     monkeypatch.setattr(Registry, "mark", no_marks)
-    monkeypatch.setattr(declarations, "_marked", lambda client: client)
+    monkeypatch.setattr(declaration, "_marked", lambda client: client)
     monkeypatch.setattr(Registry, "mute", lambda *_: None)
     assert Played(outlived(do), lambda conductor: None).violations != []
 
