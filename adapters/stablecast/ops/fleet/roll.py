@@ -37,7 +37,9 @@ def obstacles(surveyed: Survey) -> Iterator[str]:
         there = found.serving if found.active else len(found.copies)
         if there < found.replicas:
             yield f"topic {found.topic}: {there} of its {plural(found.replicas, 'store')} have it"
-        elif found.active and there <= found.needed:
+        elif found.active and found.spare is None:
+            yield f"topic {found.topic}: no store knows the groups of its stores"
+        elif found.active and (found.spare or 0) < 1:
             stores = plural(found.replicas, "store")
             yield f"topic {found.topic}: {found.needed} of its {stores} are needed, so none may go"
 
