@@ -226,9 +226,11 @@ ROOMS: Mapping[str, str] = {
     "evidence.spark": "core transports text runtime runtime.machine evidence.rules evidence.trace evidence.capture",
     "evidence.verification":
         "core text runtime runtime.machine evidence.rules evidence.trace evidence.capture evidence.spark",
+    "evidence.incident": "core text runtime.machine evidence.trace",
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",
+    "spark": "core text runtime runtime.machine config client",
     "sync": "core transports runtime.machine client",
     "store.journal": "core text runtime.machine",
     "store": "core transports text runtime runtime.machine config resolver evidence.trace client store.journal",

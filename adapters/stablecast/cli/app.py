@@ -10,12 +10,13 @@ import typer
 
 from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
+from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
-    *("demo", "up", "send", "receive", "read", "topics"),
+    *("demo", "up", "send", "receive", "read", "topics", "replay"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
-    *("verify", "rules", "rows", "trace", "whatif", "capture"),
+    *("incident", "verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
@@ -32,8 +33,8 @@ class Commands(CommandGroup):
 app = typer.Typer(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Persistent publish/subscribe messaging. Stores record messages beside the live path, not in it.",
@@ -49,6 +50,7 @@ app.command("top")(store.top_command)
 app.command("fleet")(store.fleet_command)
 app.command("read")(stored_topics.read_command)
 app.command("topics")(stored_topics.topics_command)
+app.command("replay")(stored_topics.replay_command)
 app.command("prove")(prove.prove_command)
 
 
@@ -62,6 +64,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def every_command(
+    ctx: typer.Context,
     tls: Annotated[
         Path | None, typer.Option("--tls", help="Use TLS on every TCP path, with certificates from this directory.")
     ] = None,
@@ -75,6 +78,8 @@ def every_command(
         from stablecast.runtime.tls import use
 
         use(tls)
+    if ctx.invoked_subcommand is None:
+        typer.echo(START, nl=False)
 
 
 Resolvers = Annotated[list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay. Repeatable.")]
@@ -336,18 +341,21 @@ def sim_command(
     wipe: Annotated[bool, typer.Option("--wipe", help="Let stores also lose their disks.")] = False,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
+    digests: Annotated[
+        bool, typer.Option("--digests", help="Print a digest of each seed: of every input and all effects.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
-    if whole and wipe:
-        raise typer.BadParameter("whole worlds always wipe disks: leave out --wipe, or --whole")
+    if whole and (wipe or digests):
+        raise typer.BadParameter("whole worlds always wipe disks, and have no digests: leave out --wipe, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 
         raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
     from stablecast.lab.sim import command as sim
 
-    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory), as_json, replay))
+    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests), as_json, replay))
 
 
 @app.command("whatif")
@@ -372,6 +380,21 @@ def whatif_command(
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
     job = command.WhatIfJob(paths, parse_options(options or []), swept, master)
     raise typer.Exit(command.run(job, as_json))
+
+
+@app.command("incident")
+def incident_command(
+    paths: Annotated[list[Path], typer.Argument(help="Traces and logs, or directories of them, of all hosts.")],
+    threshold: Annotated[
+        float, typer.Option(help="Wait of a message that is reported, in seconds.", min=0.01, max=86_400)
+    ] = 1.0,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Report what happened, by traces and logs of several hosts: gaps in stability and delivery, and their causes."""
+    from stablecast.evidence.incident import command
+
+    raise typer.Exit(command.run(command.IncidentRequest(paths, threshold, html, as_json)))
 
 
 @app.command("verify")
