@@ -58,6 +58,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "model check": "stablecast model check Stability --jar tla2tools.jar",
     "model prove": "stablecast model prove --json",
     "model tie": "stablecast model tie",
+    "model uncovered": "stablecast model uncovered ResolutionPhases",
     "model trace": "stablecast model trace traces",
     "model views": "stablecast model views",
     "model graph": "stablecast model graph Stability/graph --output graph.zst",
