@@ -347,8 +347,10 @@ def sim_command(
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
-    if whole and (wipe or digests):
-        raise typer.BadParameter("whole worlds wipe no disks and have no digests: leave out --wipe, or --whole")
+    if whole and wipe:
+        raise typer.BadParameter("whole worlds always wipe disks: leave out --wipe, or --whole")
+    if whole and digests:
+        raise typer.BadParameter("whole worlds have no digests: leave out --digests, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 

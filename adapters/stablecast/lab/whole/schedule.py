@@ -1,6 +1,7 @@
 """Draw the programs of a whole world, and which faults happen when, from a seed.
 
-No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen.
+No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen. One
+store of a world may lose its disk, records of it, or all that it wrote since a backup, more than once.
 """
 
 import json
@@ -87,10 +88,12 @@ class Do(StrEnum):
     TWIN = "twin"
     """Start a second process with the identity of a client on another host; it is killed after the span."""
     WIPE = "wipe"
-    """Kill a store and empty its directory; start it again after the span. No drawn whole world has it."""
+    """Kill a store and empty its directory; start it again after the span."""
+    RESTORE = "restore"
+    """Put back a store's directory as it was at the beginning of the span, declare that, and start the store again."""
 
 
-DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
+DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT, Do.WIPE, Do.RESTORE})
 """Faults that may cost a store its records; one store of a world suffers them."""
 
 MEMORY: Final = "memory"
@@ -244,7 +247,7 @@ def draw(seed: int) -> WorldSchedule:
 def _excluded(setup: Setup) -> frozenset[Do]:
     """Return the faults that would break a condition of the guarantees."""
     options = dict(setup.options)
-    excluded = {Do.WIPE}  # The quorum that is left must stay in touch, which drawn faults do not respect.
+    excluded: set[Do] = set()
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if "ume_receiver_paced_persistence" in options:

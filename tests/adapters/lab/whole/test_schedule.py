@@ -59,7 +59,7 @@ def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
 
 def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     faults = [fault for schedule in DRAWN for fault in schedule.faults]
-    assert {fault.do for fault in faults} == set(Do) - {Do.WIPE}
+    assert {fault.do for fault in faults} == set(Do)
     assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
     assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 1))
     assert str(HostFault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
