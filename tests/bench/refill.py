@@ -9,7 +9,7 @@ then begins another life, because only a new life announces what a store lacks b
 wiped once the former one lacks nothing.
 
 The figures are printed as JSON: messages lost, the refill of each store in messages a second beside the catch-up of one
-receiver in the same run, live throughput with and without refill, and the resident memory of the refilled daemon.
+receiver in the same run, live throughput during a refill and right after it, and the peak memory of the daemon.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,9 @@ BATCH: Final = 256
 WINDOW: Final = 5_000
 """Outstanding requested messages of the receiver, as in the benchmark of recovery."""
 LOOK_S: Final = 0.05
+PORTION: Final = 5_000
+"""Messages whose rate is measured at one time."""
+PAUSE_S: Final = 0.2
 BUDGETS: Final = {"off": {"refill-message-rate": "0", "refill-byte-rate": "0"}, "default": dict[str, str]()}
 
 CONFIG: Final = """
@@ -69,6 +73,7 @@ class StoreProcess:
     port: int
     monitor: int
     options: dict[str, str]
+    path: str = PYTHON_PATH
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -92,7 +97,7 @@ class StoreProcess:
         config.write_text(CONFIG.format(more=more, **values), encoding="utf-8")
         command = [sys.executable, "-m", "stablecast.cli.main", "store", "run", str(config), "--new"]
         with (self.directory / "output").open("ab") as output:
-            environment = {**os.environ, "PYTHONPATH": PYTHON_PATH}
+            environment = {**os.environ, "PYTHONPATH": self.path}
             self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)  # noqa: ASYNC220
         while not await self.view():
             if self.process.poll() is not None:
@@ -141,13 +146,15 @@ def ports(count: int) -> Iterator[list[int]]:
 
 
 @asynccontextmanager
-async def daemons(directory: Path, options: dict[str, str]) -> AsyncIterator[list[StoreProcess]]:
-    """Run the daemons until the end of the body."""
+async def daemons(directory: Path, options: dict[str, str], old: str) -> AsyncIterator[list[StoreProcess]]:
+    """Run the daemons until the end of the body; the first one of an `old` tree, if there is one."""
     with ports(2 * STORES) as free:
         stores = [
             StoreProcess(directory / f"s{index}", index, free[2 * index], free[2 * index + 1], options)
             for index in range(STORES)
         ]
+    if old:
+        stores[0].path, stores[0].options = old, {}
     try:
         for store in stores:
             await store.start()
@@ -183,6 +190,16 @@ class Load:
         await source.wait_stable_through(self.sent - 1)
         self.rates.append(count / (time.perf_counter() - started))
 
+    async def send_while(self, source: Source, most: int, doing: "asyncio.Task[Any] | None") -> float:
+        """Send at most half of `most` messages while a task runs; return the median of the rates."""
+        rates: list[float] = []
+        for _ in range(max(1, most // (2 * PORTION))):
+            if not rates or doing is None or not doing.done():
+                await self.send(source, PORTION)
+                rates.append(self.rates[-1])
+                await asyncio.sleep(PAUSE_S)  # The portions spread over the refill.
+        return statistics.median(rates)
+
 
 async def caught_up(where: str, size: int, through: int) -> tuple[float, int]:
     """Let a new receiver get all messages; return messages a second, and how many were wrong or missing."""
@@ -214,37 +231,34 @@ async def filled(store: StoreProcess, before: float) -> tuple[float, float, int]
         await asyncio.sleep(LOOK_S)
 
 
-async def measured(messages: int, size: int, budget: str, directory: Path) -> dict[str, Any]:
-    """Wipe each store in turn; return the figures."""
-    async with daemons(directory, BUDGETS[budget]) as stores:
+async def measured(messages: int, size: int, budget: str, directory: Path, old: str) -> dict[str, Any]:
+    """Wipe each store of this tree in turn; return the figures."""
+    async with daemons(directory, BUDGETS[budget], old) as stores:
         load = Load([store.address for store in stores], size)
         part = messages // (STORES + 1)
         refills: list[dict[str, float]] = []
         async with load.life() as source:
             await load.send(source, part)
-            quiet = load.rates[-1]
-        for store in stores:
+        for store in stores[bool(old) :]:
             store.wipe()
             await store.start()
             async with load.life() as source:
                 refilling = asyncio.create_task(filled(store, 0.0))
-                await load.send(source, part)
+                during = await load.send_while(source, part, refilling)
                 rate, gained, peak = await refilling
+                quiet = await load.send_while(source, part, None)
                 held = (await store.view())["stablecast_source_messages"]
                 figures = {"per_s": rate, "messages": gained, "held": held, "peak_mb": peak / 1e6}
-                refills.append({**figures, "live_per_s": load.rates[-1]})
+                refills.append({**figures, "live_per_s": during, "live_quiet_per_s": quiet, "ratio": during / quiet})
         async with load.life() as source:
             recovery, wrong = await caught_up(source.config.transport, size, load.sent)
-            await load.send(source, part)
     return {
         "messages": load.sent,
         "size": size,
         "budget": budget,
         "wrong_or_lost": wrong,
-        "refills": [{name: round(value, 1) for name, value in one.items()} for one in refills],
+        "refills": [{name: round(value, 3) for name, value in one.items()} for one in refills],
         "receiver_per_s": round(recovery),
-        "live_quiet_per_s": round(quiet),
-        "live_after_per_s": round(load.rates[-1]),
     }
 
 
@@ -254,9 +268,10 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--budget", choices=sorted(BUDGETS), default="off")
+    parser.add_argument("--old", default="", help="PYTHONPATH of an earlier tree, for the first store")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        found = asyncio.run(measured(asked.messages, asked.size, asked.budget, Path(directory)))
+        found = asyncio.run(measured(asked.messages, asked.size, asked.budget, Path(directory), asked.old))
     print(json.dumps(found, indent=1))
 
 

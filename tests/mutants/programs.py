@@ -20,7 +20,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-session-starts-with-messages-of-an-earlier-run",
         "adapters/client/session",
-        "inputs.LowChosen(self.succession.low(effect, low))",
+        "inputs.LowChosen(self.succession.low(question, low))",
         "inputs.LowChosen(low)",
         Test("adapters/client/test_going_on.py::test_a_session_starts_no_lower_than_this_run_did"),
     ),

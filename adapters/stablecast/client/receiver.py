@@ -30,10 +30,12 @@ from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
+from stablecast.client.stored_sources import STORED, StoredSources
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
@@ -149,6 +151,9 @@ class Receiver:
         self._reg_id = reg_id
         self._start_at = start_at
         self.transport = TransportConfig()
+        self.start: ReceiverStart | None = None
+        self.stored: StoredSources | None = None
+        self._begun: tuple[int, ...] = ()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
@@ -213,6 +218,10 @@ class Receiver:
             timer.cancel()
         for joiner in self._joiners.values():
             joiner.abandon()
+        if self.start is not None:
+            self.start.close()
+        if self.stored is not None:
+            await self.stored.close()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
         for session in (*self._sessions.values(), *self._finished):
@@ -460,6 +469,15 @@ class Receiver:
             for run in self._early.remove(session.incarnation):
                 session.on_run(run)
 
+    def on_stored(self, info: SourceInfo) -> None:
+        """Begin a session with a source that only stores know, unless a source has announced itself."""
+        if self._closed or not all(session.transport.startswith(STORED) for session in self._sessions.values()):
+            return
+        timer = asyncio.get_running_loop().call_later(0, lambda: None)
+        place = f"{STORED}{info.incarnation:016x}"
+        self._on_info(info, codec.split(info.incarnation)[0], JoinPlan(place, None, info.request, timer))
+        self._context.lost_source(self.topic, place, others=False)
+
     def _on_lost(self, lost: Lost) -> None:
         session = self._sessions.get(lost.session)
         if session is not None:
@@ -488,6 +506,9 @@ class Receiver:
         except StablecastError as error:
             self._delivery.reader.fail(error, error)
             return None
+        if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
+            for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
+                self._end(other)
         owners = [session for session in self._delivery.owners() if session.topic == self.topic]
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
@@ -525,8 +546,12 @@ class Receiver:
             return None
         return chosen
 
-    def choose_low(self, question: fx.AskLow) -> int | None:
-        """Return the first number to deliver; None if the callback failed, so that nothing is delivered."""
+    def choose_low(self, question: fx.AskLow, session: ClientSession) -> int | None:
+        """Return the first number to deliver; None if the callback failed, or if the stores are asked first."""
+        if self.start is not None:
+            goes_on = any(self._identity.same(session.incarnation, life) for life in self._begun)
+            self._begun = (*self._begun[-MAX_FINISHED:], session.incarnation)
+            return question.low if goes_on else self.start.number(question, session)
         if self._start_at is None:
             return question.low
         try:

@@ -123,7 +123,7 @@ def test_each_peer_is_asked_twice_and_then_the_round_ends() -> None:
     assert sorted(asked) == ["peer:1"] * 2 * ROUNDS + ["peer:2"] * 2 * ROUNDS
     assert [one.final for one in ends] == [False] * (ROUNDS - 1) + [True]
     assert now > AGAIN_NS
-    changed = (*STORES[:2], StoreEntry(2, 0, "moved:2", 62, 1))
+    changed = (*STORES[:2], StoreEntry(2, 0, "peer:2", 62, 1))
     lives = ((LIFE, 0), (NEXT, 10))
     driver.hear(info(incarnation=NEXT, low=10, high=9, term=2, version=2, lives=lives, stores=changed), now)
     driver.feed(Tick(), now + 1)

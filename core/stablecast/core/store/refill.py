@@ -53,7 +53,8 @@ class SourceRefill:
 
     Attributes:
         requests: The slice that is under way.
-        peers: The other stores of the source.
+        named: The other stores as the source named them.
+        peers: The same as targets of requests.
         lacking: The numbers below their replication, by cause; no number has two.
         waiting: The part of them that this round has still to ask for.
         unsynced: The numbers that came back and are not on disk yet.
@@ -66,6 +67,7 @@ class SourceRefill:
 
     reg_id: int
     requests: RequestWindow
+    named: tuple[StoreEntry, ...] = ()
     peers: list[Target] = attrs.field(factory=list)
     lacking: dict[int, RangeSet] = attrs.field(factory=dict)
     waiting: RangeSet = attrs.field(factory=RangeSet)
@@ -122,18 +124,18 @@ class SourceRefill:
         """End all requests of an older life, because its peers answer no more. The announcement of this one follows."""
         if self.requests.incarnation != incarnation:
             self.requests = _requests(self.requests.reply_to, incarnation, self.requests.retry_ns)
-            self.waiting, self.peers, self.again_at = RangeSet(), [], None
+            self.waiting, self.named, self.peers, self.again_at = RangeSet(), (), [], None
 
     def on_peers(self, stores: Iterable[StoreEntry], own: tuple[int, Address]) -> None:
         """Process the stores that the source named; `own` is the index and the address of this one.
 
-        If they changed, a store came that may have what the others did not.
+        If they changed, a store came or registered the source again, and may have what the others did not.
         """
-        peers = [Target(one.address, one.source_reg_id) for one in stores if one.index != own[0]]
-        peers = [one for one in peers if one.address != own[1]]
-        if peers != self.peers:
-            self.peers = peers
-            self.requests.give_up_ns = TRIES * max(1, len(peers)) * self.requests.retry_ns - 1
+        named = tuple(one for one in stores if one.index != own[0] and one.address != own[1])
+        if named != self.named:
+            self.named = named
+            self.peers = [Target(one.address, one.source_reg_id) for one in named]
+            self.requests.give_up_ns = TRIES * max(1, len(named)) * self.requests.retry_ns - 1
             self.rounds = 0
             self._begin_round()
 

@@ -285,12 +285,13 @@ class Registry:
             self.refilling.on_gained(messages, data.payload_bytes * messages // data.count, now)
 
     def refill_recovered(self, repository: Repository, cause: LackCause, now: int, out: list[Effect]) -> None:
-        """Ask the stores that the journal names for what is missing between the recovered messages."""
+        """Ask the stores that the journal names for what is missing of older lives, and between recovered messages."""
         refill, client = repository.refill, self.clients.records[repository.reg_id].client
         if refill is None or repository.resume_point is None:
             return
         refill.on_peers(client.stores, (client.store_index, self.config.address))
-        repository.lack([(repository.window.released, repository.newest + 1)], cause, now, out)
+        stop = max(repository.newest + 1, repository.resume_point)
+        repository.lack([(repository.window.released, stop)], cause, now, out)
         if refill:
             self.refilling.wake(repository.reg_id, now)
 
