@@ -19,6 +19,7 @@ SEAM: Final = "adapters/stablecast/runtime/machine/"
 EXEMPT: Final[Mapping[str, str]] = {
     SEAM: "the seam itself",
     "adapters/stablecast/evidence/capture/": "judges of recorded packets, which no daemon runs",
+    "adapters/stablecast/evidence/incident/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/spark/": "jobs on a cluster of real machines",
     "adapters/stablecast/evidence/verification/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/whatif/": "judges of recorded traces, which no daemon runs",

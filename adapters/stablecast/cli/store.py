@@ -194,10 +194,15 @@ def fleet_command(
     ],
     rows: Annotated[int, typer.Option(help="Number of sources to show.", min=1, max=1000)] = 20,
     watch: Annotated[bool, typer.Option("--watch", help="Show it until interrupted.")] = False,
+    serve: Annotated[
+        str | None, typer.Option("--serve", help="Serve it as a page at this port of 127.0.0.1, or at ip:port.")
+    ] = None,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Show several stores as one: each source by its quorum, problems first; exit with 1 if one is critical."""
     from stablecast.cli import fleet
 
+    if serve is not None:
+        raise typer.Exit(fleet.serve(monitors, serve, token, as_json))
     raise typer.Exit(fleet.run(monitors, rows, watch, token, as_json))
