@@ -38,6 +38,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "lbmrd": "stablecast lbmrd --listen 127.0.0.1:15380",
     "srs": "stablecast srs --interface 127.0.0.1",
     "strategies": "stablecast strategies --topics 100 --loss 10",
+    "incident": "stablecast incident traces logs --html incident.html",
     "verify": "stablecast verify traces --report verdict.html",
     "rules": "stablecast rules S1",
     "rows": "stablecast rows --json",
