@@ -355,6 +355,7 @@ class Context:
         hot_failover: bool = False,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
         options: Options | None = None,
     ) -> Receiver: ...
 
@@ -403,6 +404,8 @@ class Context:
                 `async with message`. Several messages may then be in work at a time.
             redelivery: What happens to messages that the application does not acknowledge, or fails to process in
                 `async with message` or `on_message`.
+            deduplicate: Give the application one message of each id (`id` of `Source.send`), among the newest 10,000.
+                Not for patterns, and without effect beside `hot_failover`.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
@@ -434,6 +437,7 @@ class Context:
         hot_failover: bool = False,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic(topic)
@@ -466,6 +470,7 @@ class Context:
             hot_failover=hot_failover,
             auto_ack=auto_ack,
             redelivery=redelivery,
+            deduplicate=deduplicate,
         )
         receiver.transport = transport
         self.prepare_thread()

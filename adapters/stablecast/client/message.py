@@ -4,6 +4,7 @@ import logging
 from typing import Final, Self
 
 from stablecast.client.batch import AckHandle, Batch
+from stablecast.client.message_ids import ID_PROPERTY
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
@@ -67,6 +68,12 @@ class Message:
         starts again may use a number again whose message never became stable; the life in the key tells them apart.
         """
         return f"{self._batch.incarnation:016x}-{self.number}"
+
+    @property
+    def id(self) -> str | None:
+        """Return the id that the application gave to the message (`id` of `Source.send`), None if it has none."""
+        known = self.properties.get(ID_PROPERTY)
+        return known if isinstance(known, str) else None
 
     @property
     def received_at(self) -> float:

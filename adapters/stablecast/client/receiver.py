@@ -133,6 +133,7 @@ class Receiver:
         hot_failover: bool = False,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -168,6 +169,7 @@ class Receiver:
                 auto_ack=auto_ack,
                 redelivery=redelivery,
                 refusal=why_unsettled(config),
+                deduplicate=deduplicate,
             )
         self._delivery = delivery
         self.redeliverer = delivery.redeliverer
