@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
+.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-outputs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capt
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
     tests/adapters/lab/world
 OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e \
-    tests/examples tests/torture $(wildcard tests/test_*.py)
+    tests/examples tests/handbook tests/torture $(wildcard tests/test_*.py)
 MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
@@ -128,6 +128,19 @@ versions: .venv  ## tests on the oldest and the newest declared Python, where th
 	done
 
 SOAK_RUNS ?= 200
+
+# The generator and its theme are an extra of their own: tests do without them.
+SITE := .venv/.made-for-the-site
+
+$(SITE): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	@touch $@
+
+site: $(SITE)  ## build the handbook and the page that runs the core: build/site/html (ARGS=--pages: without that page)
+	@$(BIN)/python -m tests.handbook $(ARGS)
+
+site-outputs: .venv  ## run the pages of the handbook, and write their outputs anew
+	@$(BIN)/python -m tests.handbook --outputs
 
 soak: .venv tools  ## all tests, with many more property-test examples and kills of a store
 	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak

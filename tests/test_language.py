@@ -36,7 +36,15 @@ WHY_ROOMS: Final = (
     "transports/stablecast/transports/reliable",
 )
 
-DOCUMENTS: Final = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "spec/*.md")
+DOCUMENTS: Final = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "spec/*.md",
+    "handbook/**/*.md",
+)
 
 HEADLESS = re.compile(r"^(?:What|Who|Whom|Whose|Whether|Whatever|Whoever|Which|How|So many|Of (?!course\b))\b")
 """A sentence that begins with a clause in place of a subject. A question may."""

@@ -21,7 +21,7 @@ MOST_WORLDS: Final = 40
 
 VOCABULARY: Final = {
     "__init__", "effects", "errors", "events", "inputs", "messages", "records", "repairs", "settings", "status",
-    "units",
+    "stored_contents", "units",
 }  # fmt: skip
 """Modules of the core without rules of their own."""
 

@@ -25,15 +25,15 @@ JOURNAL: Final = (
     Mutant(
         "a-checkpoint-does-not-clear-damage",
         "adapters/store/journal/recovery",
-        "            found.damaged = False\n",
+        "            found.damaged = found.damaged_here\n",
         "",
         Test(f"{_RECOVERY}::test_damage_before_the_newest_checkpoint_costs_no_states"),
     ),
     Mutant(
         "damage-after-the-checkpoint-is-ignored",
         "adapters/store/journal/recovery",
-        "        return\n    found.damaged = True\n    copy",
-        "        return\n    copy",
+        "        found.damaged = found.damaged_here = True\n    path",
+        "        pass\n    path",
         Test(f"{_RECOVERY}::test_damage_behind_the_newest_checkpoint_may_cost_states"),
     ),
     Mutant(

@@ -220,7 +220,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-always-remembers",
         "adapters/store/store",
-        "memory=journal.whole or new, standing",
+        "memory=memory, standing",
         "memory=True, standing",
         Test("adapters/store/test_store.py::test_only_a_new_store_remembers_without_a_journal"),
     ),

@@ -310,4 +310,11 @@ SHARED: Final = (
         "back = election is not None",
         Test("core/store/test_proxy_elections.py::test_the_clients_that_may_register"),
     ),
+    Mutant(
+        "a-duration-at-a-bound-counts-above-it",
+        "machine/durations",
+        "self._counts[bisect_left(BOUNDS_NS, took_ns)] += 1",
+        "self._counts[bisect_left(BOUNDS_NS, took_ns + 1)] += 1",
+        Test("core/machine/test_durations.py::test_a_duration_counts_in_the_first_bucket_that_reaches_it"),
+    ),
 )

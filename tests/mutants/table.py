@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutants.journal import JOURNAL
 from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
+from tests.mutants.range_readers import RANGE_READERS
 from tests.mutants.receivers import RECEIVERS
 from tests.mutants.resolution import RESOLUTION
 from tests.mutants.rows import ROWS
@@ -19,6 +20,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *SOURCES,
     *TERMS,
     *VOTES,
+    *RANGE_READERS,
     *RECEIVERS,
     *STORES,
     *RESOLUTION,

@@ -137,7 +137,7 @@ VOTES: Final = (
     Mutant(
         "a-damaged-journal-votes",
         "store/endpoint",
-        "marked = client if memory else self.registry.mark(client)",
+        "marked = client if memory and not unnamed else self.registry.mark(client, StoreMemory.LOST)",
         "marked = client",
         Test(f"{_STORE}::test_a_damaged_journal_has_no_vote_until_the_source_announces_itself"),
     ),

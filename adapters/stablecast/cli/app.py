@@ -13,7 +13,7 @@ from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, Trac
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
-    *("demo", "up", "send", "receive"),
+    *("demo", "up", "send", "receive", "read", "topics"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
     *("verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),

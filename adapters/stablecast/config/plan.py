@@ -72,6 +72,12 @@ MAX_SOURCES = 50_000
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store registers by default."""
 
+SCRUB_HOURS = 7 * 24
+"""Hours in which a store verifies all records of its journal again by default."""
+
+SCRUB_BYTES = 8 << 20
+"""Bytes a second that it reads for that at most."""
+
 ROOM_BYTES = 256 << 20
 """Free bytes of a file system below which a store warns by default: four files of its journal."""
 
@@ -86,12 +92,16 @@ class StoreLimits:
         disk_bytes: Size of the journal above which no new source is registered; 0: no limit.
         room_bytes: Free bytes of the journal's file system below which the store warns. A store that stopped because
             the disk was full returns when that many bytes are free again. 0: no warning.
+        scrub_hours: Time in which every record of the journal is verified again; 0: never.
+        scrub_bytes: Bytes a second that are read for that at most.
     """
 
     sources: int = MAX_SOURCES
     clients: int = MAX_CLIENTS
     disk_bytes: int = 0
     room_bytes: int = ROOM_BYTES
+    scrub_hours: int = SCRUB_HOURS
+    scrub_bytes: int = SCRUB_BYTES
 
 
 @attrs.frozen

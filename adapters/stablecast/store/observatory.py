@@ -294,6 +294,11 @@ class Observatory:
         watched = self._stores[index]
         return await watched.call(lambda: watched.store.evict(reg_id))
 
+    async def scrub(self, index: int) -> None:
+        """Let a store verify its whole journal now, beside its service."""
+        watched = self._stores[index]
+        await watched.call(watched.store.scrub)
+
     async def resume(self, index: int) -> bool:
         """Start a parked store again; return False if it is not parked."""
         return await self._stores[index].resume()

@@ -1,14 +1,17 @@
 """The recovered records of a store's journal, in the form that the store endpoint takes."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Protocol
 
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.history import FORGOTTEN, owner
 from stablecast.core.protocol.messages import Role
 from stablecast.core.store.extents import RUN_BYTES
+from stablecast.store.journal import Journal
+from stablecast.store.journal.segments import RecordPlace
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 Extent = tuple[int, int, int, int]
@@ -58,6 +61,32 @@ def _joined(runs: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, in
         known = first, count, size
     if known is not None:
         yield known
+
+
+def lost_extents(journal: Journal, sources: Container[int]) -> list[Extent]:
+    """Return the messages of known sources that the open of the journal could not read, neighbours joined."""
+    found: list[Extent] = []
+    for reg_id, runs in groupby(sorted(journal.lost), key=itemgetter(0)):
+        joined = _joined((first, count, size) for _, first, count, size in runs)
+        if reg_id in sources:
+            found += [(reg_id, first, count, size - count * DATA_HEADER.size) for first, count, size in joined]
+    return found
+
+
+def strangers(journal: Journal, clients: Mapping[int, Client]) -> list[tuple[int, int, int, RecordPlace]]:
+    """Return stream, first, stop and record of messages whose numbers belong to another life of their source.
+
+    Only damage can show them: it took the erasure that removed them.
+    """
+    found: list[tuple[int, int, int, RecordPlace]] = []
+    for reg_id, client in clients.items():
+        for first, count, tag in journal.extents(reg_id) if client.lives else ():
+            starts = [first, *(start for _, start in client.lives if first < start < first + count)]
+            for low, high in pairwise([*starts, first + count]):
+                run = journal.find(reg_id, low)
+                if run is not None and owner(client.lives, low) not in (tag, FORGOTTEN, None):
+                    found.append((reg_id, low, high, run.record))
+    return found
 
 
 class Dated(Protocol):

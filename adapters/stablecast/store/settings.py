@@ -12,11 +12,16 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.runtime import address, machine
 from stablecast.store.journal import DISK, SEGMENT_BYTES, Disk
+from stablecast.store.journal.disk import MIN_SCRUB_BYTES, ScrubPace
 from stablecast.store.journal.segments import FEW_OPEN_FILES, MAX_OPEN_FILES
 from stablecast.store.log_lines import Write, unheard
 from stablecast.store.recovered_state import everything
 
 ON_DISK = (RepositoryType.DISK, RepositoryType.REDUCED_FD)
+
+HOUR_SECONDS = 3600
+
+_LIMITS = StoreLimits()
 
 FILES_PER_LIMIT = 4
 """Files of the journal that fit the smallest repository-disk-file-size-limit. Two more may be in use beyond it."""
@@ -87,9 +92,10 @@ def segment_bytes(config: StoreConfig) -> int:
     return max(MIN_SEGMENT_BYTES, min([SEGMENT_BYTES, *(limit // FILES_PER_LIMIT for limit in limits)]))
 
 
-def disk_of(config: DiskConfig, store: StoreConfig, few_files: bool = False) -> Disk:
+def disk_of(config: DiskConfig, store: StoreConfig, limits: StoreLimits = _LIMITS, few_files: bool = False) -> Disk:
     """Return the disk of a store under these options; `few_files` limits it to five descriptors (P-105)."""
     return Disk(
+        scrub=ScrubPace(limits.scrub_hours * HOUR_SECONDS, max(MIN_SCRUB_BYTES, limits.scrub_bytes)),
         segment_bytes=segment_bytes(store),
         buffer_bytes=config.buffer_bytes,
         preallocate=config.preallocate,
@@ -108,7 +114,7 @@ def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path |
         plan.cache_directory,
         attrs.evolve(plan.config, seed=seed),
         trace,
-        disk_of(plan.disk, plan.config, few_files),
+        disk_of(plan.disk, plan.config, plan.limits, few_files),
         new=new,
         resolver=plan.resolver,
         resolver_service=plan.resolver_service,

@@ -34,11 +34,12 @@ from stablecast.store.client_records import client_record, clients_of, forget_re
 from stablecast.store.contents import StoreContents
 from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.journal import Journal, JournalError
+from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.proxy import Proxies, context_for
-from stablecast.store.recovered_state import recovered, shortened
+from stablecast.store.recovered_state import lost_extents, recovered, shortened, strangers
 from stablecast.store.retransmission import Retrieval
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store_log import StoreLog
@@ -198,7 +199,9 @@ class Store:
         )
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
+        journal.on_bad = self._on_bad_record
         journal.start(asyncio.get_running_loop())
+        self._report_lost(journal)
 
     async def stop(self) -> None:
         """Sync the received messages and leave; no message that was reported stable is lost (P-707).
@@ -326,7 +329,13 @@ class Store:
             self._retrieval.waiting,
             syncs.times.view(),
             journal.waits.view(),
+            journal.scrubber.done.verified,
+            journal.scrubber.done.ended_ns,
         )
+
+    def scrub(self) -> None:
+        """Verify all records of the journal now; bad ones are logged, and their messages are fetched again."""
+        self._journal.scrubber.hurry()
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
@@ -374,13 +383,22 @@ class Store:
         """Give the recovered records to the machine."""
         states = journal.recovered_states
         clients = clients_of(states)
+        if not journal.whole and Repair.ONE_LIFE in self.config.repairs:
+            for stranger in strangers(journal, clients):
+                journal.disown(*stranger)
         found = recovered(journal, clients)
         extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
+        # The machine gets lost messages too. Then it learns that they cannot be read, as from any other read.
+        extents = sorted([*extents, *lost_extents(journal, clients)])
         new = self.settings.new and not here_before
         # A journal without a record may be one that a crash ended before its first sync.
         standing = memory_of(states) if states else StoreMemory.NEW if new else StoreMemory.LOST
         now = machine.clock.monotonic_ns()
-        endpoint.recover(clients.values(), extents, trails, now, memory=journal.whole or new, standing=standing)
+        # A journal with states is not new, whatever the operator declares.
+        memory = journal.whole or (new and not states)
+        endpoint.recover(
+            clients.values(), extents, trails, now, memory=memory, standing=standing, unnamed=journal.unnamed
+        )
         if self.waiting_ns:
             advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
             self.reports.append(
@@ -392,6 +410,12 @@ class Store:
                 f"{self.settings.directory} may be a replaced disk: the store has no vote about earlier messages of a "
                 "source until that source announces itself"
             )
+
+    def _report_lost(self, journal: Journal) -> None:
+        """Report messages that the open could not read to the machine."""
+        for reg_id, first, count, _ in lost_extents(journal, self._machine.status.repositories):
+            self._log.damaged(reg_id, first, first + count - 1, JournalError("their record fails its checksum"))
+            self._feed(Damaged(reg_id, first, first + count - 1))
 
     # --------------------------------------------------------------------------------------------------------- effects
 
@@ -455,23 +479,17 @@ class Store:
         sent the messages again, and the newer records are good. So only numbers still in the bad record are forgotten.
         """
         self._log.damaged(source_reg_id, piece.number, piece.stop - 1, error)
-        parts = self._parts_shown(source_reg_id, piece)
+        parts = self._journal.shown(source_reg_id, piece.number, piece.stop, piece.record)
         if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         for first, stop in parts:
             self._feed(Damaged(source_reg_id, first, stop - 1))
 
-    def _parts_shown(self, source_reg_id: int, piece: MessagePiece) -> list[tuple[int, int]]:
-        """Return the numbers [first, stop) of a piece that the journal still finds in its record."""
-        parts: list[tuple[int, int]] = []
-        number = piece.number
-        while number < piece.stop:
-            found = self._journal.find(source_reg_id, number)
-            stop = number + 1 if found is None else min(found.first + found.count, piece.stop)
-            if found is not None and found.record == piece.record:
-                parts.append((number, stop))
-            number = stop
-        return parts
+    def _on_bad_record(self, source_reg_id: int, record: RecordPlace, error: JournalError) -> None:
+        """Forget the messages of a record that the scrubber cannot read."""
+        piece = MessagePiece(record.first, record.first + record.count, record.first, record.tag, b"", record)
+        if self._journal.shown(source_reg_id, piece.number, piece.stop, piece.record):
+            self._on_damaged(source_reg_id, piece, error)
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1

@@ -110,6 +110,8 @@ class JournalView:
     Attributes:
         sync_times: The time of each sync.
         stable_times: For each batch, the time from the arrival of its oldest message until it is stable here.
+        scrubbed_bytes: Bytes that were verified since the start.
+        scrubbed_ns: End of the last whole pass, in ns of the epoch; 0: none.
     """
 
     disk_bytes: int
@@ -122,6 +124,8 @@ class JournalView:
     reads_waiting: int
     sync_times: DurationView = DurationView()
     stable_times: DurationView = DurationView()
+    scrubbed_bytes: int = 0
+    scrubbed_ns: int = 0
 
 
 @attrs.frozen

@@ -152,13 +152,11 @@ async def test_a_restart_keeps_clients_acknowledgements_and_messages(tmp_path: P
 async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients may count on registrations that a store without its journal does not know."""
     found: list[tuple[bool, StoreMemory]] = []
-    recover = StoreEndpoint.recover
+    recover: Any = StoreEndpoint.recover
 
-    def observed(
-        self: StoreEndpoint, clients: Any, extents: Any, trails: Any, now: int, *, memory: bool, standing: StoreMemory
-    ) -> None:
+    def observed(self: StoreEndpoint, *args: Any, memory: bool, standing: StoreMemory, **more: Any) -> None:
         found.append((memory, standing))
-        recover(self, clients, extents, trails, now, memory=memory, standing=standing)
+        recover(self, *args, memory=memory, standing=standing, **more)
 
     monkeypatch.setattr(StoreEndpoint, "recover", observed)
     for new in (False, True):

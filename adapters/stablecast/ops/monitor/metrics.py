@@ -81,6 +81,17 @@ STORE_METRICS = _metrics(
         "1 while streams are not read, because too much waits for the disk.",
         lambda s: int(s.view.journal.pressure),
     ),
+    ("scrubbed_bytes_total", "Bytes of the journal verified since the start.", lambda s: s.view.journal.scrubbed_bytes),
+    (
+        "last_scrub_timestamp_seconds",
+        "End of the last whole pass; 0: none.",
+        lambda s: s.view.journal.scrubbed_ns / SECOND,
+    ),
+    (
+        "bad_records_total",
+        "Records with messages that failed their checksum.",
+        lambda s: s.view.oddities.get("damaged", 0),
+    ),
     ("draining", "1 while new clients are refused.", lambda s: int(s.view.draining)),
     ("failed", "1 when the disk failed and the store stopped serving.", lambda s: int(bool(s.view.failure))),
     (

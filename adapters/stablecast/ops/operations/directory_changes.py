@@ -27,10 +27,11 @@ async def change(directory: Path, what: Change) -> dict[str, Any]:
     Raises:
         JournalError: the directory is in use, or the disk fails.
         RecordError: its state cannot be read.
-        OperationError: `what` is not possible.
+        OperationError: `what` is not possible, or the directory is damaged.
     """
     journal = Journal.open(directory)
     try:
+        _check_whole(journal, directory)
         clients = clients_of(journal.recovered_states)
         memory = memory_record(memory_of(journal.recovered_states))
         journal.set_checkpoint(lambda: [memory, *map(client_record, clients.values())])
@@ -41,6 +42,12 @@ async def change(directory: Path, what: Change) -> dict[str, Any]:
         raise
     await journal.close()
     return done
+
+
+def _check_whole(journal: Journal, directory: Path) -> None:
+    """Raise OperationError if a change would hide damage from the store, which must not count on what it lost."""
+    if journal.lost or journal.unnamed or not (journal.whole or journal.segments == 0):
+        raise OperationError(f"{directory} is damaged: start the store on it first, so that it knows what it lost")
 
 
 def evict(reg_id: int) -> Change:

@@ -19,7 +19,9 @@ from stablecast.store.client_records import clients_of
 from stablecast.store.journal import record_format
 from stablecast.store.journal.index import Erase, Index
 from stablecast.store.journal.lock import LOCK_NAME
+from stablecast.store.journal.recovery import lost_runs
 from stablecast.store.journal.segments import JournalSegment, RecordPlace, last_written, list_segments
+from stablecast.store.journal.summary import SegmentSummary, decoded, summary_path
 from stablecast.transports.codec.lbttcp import span
 
 
@@ -41,6 +43,8 @@ class Contents:
         records: Number of valid records by kind.
         checked: Bytes whose checksums were verified.
         torn: Unfinished bytes at the end of the newest segment. No endpoint was told that they are stable.
+        bad: Stream and place of each damaged record with messages that the summary of its segment names.
+        lost: Source, first and last number of messages in those records that no other record holds.
     """
 
     directory: Path
@@ -53,6 +57,8 @@ class Contents:
     torn: int = 0
     damages: list[Damage] = attrs.field(factory=list)
     set_aside: list[str] = attrs.field(factory=list)
+    bad: list[tuple[int, RecordPlace]] = attrs.field(factory=list)
+    lost: list[tuple[int, int, int]] = attrs.field(factory=list)
 
     @property
     def clients(self) -> dict[int, Client]:
@@ -87,6 +93,7 @@ def read(directory: Path, *, thorough: bool = False) -> Contents:
             _read_segment(found, number, path, newest=number >= last, thorough=thorough)
         except FileNotFoundError:
             continue  # The running store deleted this segment because it holds no live message.
+    found.lost = [(stream, first, stop - 1) for stream, first, stop, _ in lost_runs(found.index, found.bad)]
     return found
 
 
@@ -105,8 +112,10 @@ def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, tho
             return
         segment = JournalSegment(number, salt, path, on_disk=True, version=record_format.file_version(header))
         found.segments[number] = segment
+        summary = _summary(segment, size)
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            for item in record_format.scan(data, salt, newest=newest):
+            # A segment with a summary was ended cleanly, so it has no torn end.
+            for item in record_format.scan(data, salt, newest=newest and summary is None):
                 if isinstance(item, record_format.Entry):
                     found.checked += item.stop - item.offset
                     found.records[item.kind.name] += 1
@@ -114,6 +123,7 @@ def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, tho
                     segment.end = item.stop
                 else:
                     _note_gap(found, path, item, data)
+                    _name(found, segment, item, summary)
 
 
 def _note_gap(found: Contents, path: Path, gap: record_format.SegmentGap, data: mmap) -> None:
@@ -121,6 +131,25 @@ def _note_gap(found: Contents, path: Path, gap: record_format.SegmentGap, data: 
         found.damages.append(Damage(path.name, gap.offset, gap.stop, "no record here passes its checksum"))
     elif data[gap.offset : gap.stop].strip(b"\0"):
         found.torn += gap.stop - gap.offset
+
+
+def _summary(segment: JournalSegment, size: int) -> SegmentSummary | None:
+    """Return the summary of a segment that was ended cleanly."""
+    try:
+        return decoded(summary_path(segment.path).read_bytes(), segment.number, segment.salt, size)
+    except OSError:
+        return None
+
+
+def _name(
+    found: Contents, segment: JournalSegment, gap: record_format.SegmentGap, summary: SegmentSummary | None
+) -> None:
+    """Enter the messages that the summary of the segment names in a gap."""
+    for runs in () if summary is None else summary.runs.values():
+        for offset, length, first, tag, count in runs.records():
+            if gap.offset <= offset < gap.stop:
+                found.bad.append((runs.stream, RecordPlace(segment, offset, length, first, tag, count)))
+                found.index.add(*found.bad[-1])
 
 
 def _apply(found: Contents, segment: JournalSegment, entry: record_format.Entry, data: mmap, *, thorough: bool) -> None:

@@ -21,6 +21,7 @@ def scrub(directory: Path) -> dict[str, Any]:
         "bytes": found.checked,
         "torn_bytes": found.torn,
         "damages": [attrs.asdict(damage) for damage in found.damages],
+        "lost": [{"source": source, "first": first, "last": last} for source, first, last in found.lost],
         "set_aside": found.set_aside,
     }
 
@@ -35,6 +36,7 @@ def sentences(report: dict[str, Any]) -> list[str]:
     lines += [
         f"damaged: {one['file']}, bytes {one['start']}..{one['stop']}: {one['text']}" for one in report["damages"]
     ]
+    lines += [f"source {one['source']}: messages {one['first']}..{one['last']} are damaged" for one in report["lost"]]
     lines += [f"set aside earlier: {name}" for name in report["set_aside"]]
     if not report["clean"]:
         lines.append("receivers can recover damaged messages from another store; check the disk")

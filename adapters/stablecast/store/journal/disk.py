@@ -17,6 +17,15 @@ BUFFER_BYTES = 1_024_000
 SHORT_NS = 250_000
 """Flushes shorter than this (ns) run on the loop's thread, because waking another thread would take longer."""
 
+WEEK_SECONDS = 7 * 24 * 3600
+"""Period of the scrubber by default."""
+
+SCRUB_BYTES = 8 << 20
+"""Bytes a second that the scrubber reads at most by default."""
+
+MIN_SCRUB_BYTES = 64 << 10
+"""Bytes a second that it reads at least: 40 GB in a week. A smaller journal ends its pass early."""
+
 Write = Callable[[int, Sequence[Block], int], int]
 Sync = Callable[[int], None]
 Step = Callable[[str], None]
@@ -47,6 +56,18 @@ def _sync(descriptor: int) -> None:
 
 
 @attrs.frozen
+class ScrubPace:
+    """The pace of the scrubber: all records in `period_s` seconds (0: never), at most `most_bytes` a second."""
+
+    period_s: int = WEEK_SECONDS
+    most_bytes: int = SCRUB_BYTES
+
+    def rate(self, size: int) -> float:
+        """Return the bytes a second for a journal of `size` bytes."""
+        return min(self.most_bytes, max(MIN_SCRUB_BYTES, size / self.period_s))
+
+
+@attrs.frozen
 class Disk:
     """The limits of a journal, and the two calls whose failures are its own among the journals of a process.
 
@@ -59,6 +80,7 @@ class Disk:
         verify: True to verify the blocks of messages at open. Otherwise each block is verified when it is read.
         open_files: Segments open for reading at one time.
         short_ns: Flushes up to this time (ns) may run on the loop's thread; -1 for none.
+        scrub: The pace at which all records are verified again.
         step: Called with the name of each step.
     """
 
@@ -70,6 +92,7 @@ class Disk:
     verify: bool = True
     open_files: int = MAX_OPEN_FILES
     short_ns: int = SHORT_NS
+    scrub: ScrubPace = ScrubPace()
     step: Step = lambda _: None
 
 

@@ -16,6 +16,9 @@ from stablecast.store.journal.record_format import JournalError
 from stablecast.store.journal.segments import JournalSegment, RecordPlace, SegmentReader, leave_summary
 from stablecast.store.journal.summary import summary_path
 
+Verified = Callable[[int | JournalError], None]
+"""A callback that gets the offset after the last good record, or the reason why none could be read."""
+
 Fetched = Callable[[list[bytes | JournalError]], None]
 """A callback that gets each block, or the reason why there is none."""
 
@@ -29,6 +32,8 @@ class Fetcher:
         self._tell = tell
         self._reader = SegmentReader(disk.open_files)
         self._jobs: deque[Callable[[], None] | None] = deque()
+        self._begun = 0  # Jobs that the loop queued, and those of them that the thread has done.
+        self._done = 0
         self._wakeup = machine.threads.semaphore(0)
         self._stopped = asyncio.Event()
         self._thread: machine.Thread | None = None
@@ -44,6 +49,15 @@ class Fetcher:
     def times(self, records: list[RecordPlace], done: Callable[[list[int | None]], None]) -> None:
         """Read when synced records came, and call `done` on the loop."""
         self._put(lambda: self._tell(done, [self._came_at(record) for record in records]))
+
+    @property
+    def busy(self) -> bool:
+        """Return True if a job waits or is under way."""
+        return self._begun != self._done
+
+    def verify(self, segment: JournalSegment, offset: int, stop: int, done: Verified) -> None:
+        """Verify a piece of a segment (`SegmentReader.verify`), and call `done` on the loop."""
+        self._put(lambda: self._tell(done, self._verified(segment, offset, stop)))
 
     def remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         """Delete a segment; call `failed` on the loop if that is not possible."""
@@ -67,6 +81,7 @@ class Fetcher:
 
     def _put(self, job: Callable[[], None] | None) -> None:
         # The job comes first: a thread that wakes must find it.
+        self._begun += 1
         self._jobs.append(job)
         self._wakeup.release()
 
@@ -77,6 +92,7 @@ class Fetcher:
             if job is None:
                 break
             job()
+            self._done += 1
         self._reader.close_all()
         self._tell(self._stopped.set)
 
@@ -90,6 +106,12 @@ class Fetcher:
         with suppress(JournalError):  # A record that cannot be read has no time; its messages are reported when read.
             return self._reader.came_at(record)
         return None
+
+    def _verified(self, segment: JournalSegment, offset: int, stop: int) -> int | JournalError:
+        try:
+            return self._reader.verify(segment, offset, stop)
+        except JournalError as error:
+            return error
 
     def _remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         self._reader.close(segment)

@@ -12,8 +12,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
-import attrs
-
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.durations import Durations
 from stablecast.runtime import machine
@@ -36,12 +34,14 @@ from stablecast.store.journal.record_format import (
     join_states,
 )
 from stablecast.store.journal.recovery import RecoveredJournal, recover
+from stablecast.store.journal.scrubber import Scrubber, SegmentExamination
 from stablecast.store.journal.segments import (
     JournalRecord,
     JournalSegment,
     Position,
     RecordPlace,
     SegmentReader,
+    StoredRun,
     segment_path,
 )
 from stablecast.store.journal.times import TimeSearch
@@ -68,28 +68,6 @@ _STARTED = frozenset((_Life.RUNNING, _Life.CLOSING, _Life.FAILED))
 """The states in which the writer's thread may be alive."""
 
 
-@attrs.frozen
-class StoredRun:
-    """A run of messages in the journal.
-
-    The block's first message is `first`. The run is live from the wanted number to before `first` + `count`, even if
-    the block is longer. Other runs may hold earlier numbers by now (see `Journal.extents`).
-
-    Attributes:
-        first: The number of the first message.
-        count: Numbers from `first` to the end of the live part.
-        tag: The incarnation of the source.
-        record: The place of the record on the disk.
-        block: The messages, or None if `Journal.fetch` must read them.
-    """
-
-    first: int
-    count: int
-    tag: int
-    record: RecordPlace
-    block: Block | None
-
-
 class Journal:
     """Durable records of a store: open, use what was recovered, `set_checkpoint`, `start`, append, `close`.
 
@@ -98,8 +76,14 @@ class Journal:
         reports: One sentence for each damage or torn end that the scan found.
         waits: For each batch, the time from the arrival of its oldest message until the batch is synced.
         whole: True if there was a journal, and no state after its newest checkpoint can be missing.
+        unnamed: True if messages may be missing, and the journal does not know their numbers.
+        lost: Stream, first, count and bytes of all messages in records that the open could not read. No other method
+            shows them.
         on_synced: Called on the loop with the highest ticket of which every record is synced.
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
+        on_bad: Called on the loop with stream, record and error of a record with live messages that the scrubber
+            cannot read.
+        scrubber: Verifies all records again, slowly, or at once by its method `hurry`.
     """
 
     def __init__(self, directory: Path, lock: DirectoryLock, found: RecoveredJournal, disk: Disk):
@@ -108,8 +92,14 @@ class Journal:
         self.reports = found.reports
         self.waits = Durations()
         self.whole = bool(found.segments) and not found.damaged
+        self.unnamed = found.unnamed
+        self.lost = [
+            (stream, first, stop - first, place.block_bytes * (stop - first) // place.count)
+            for stream, first, stop, place in found.lost
+        ]
         self.on_synced: Callable[[int], None] = lambda _: None
         self.on_failed: Callable[[JournalError], None] = _raise
+        self.on_bad: Callable[[int, RecordPlace, JournalError], None] = lambda *_: None
         self._directory = directory
         self._disk = disk
         self._lock = lock
@@ -120,16 +110,22 @@ class Journal:
         if self._active is not None:
             # A segment of an older version is full, because its records have another layout.
             current = self._active.version == VERSION
-            self._active.limit = max(self._active.end, disk.segment_bytes) if current else self._active.end
+            # Behind a gap a new checkpoint is due, with all states and erasures.
+            room = disk.segment_bytes if current and not found.gapped else 0
+            self._active.limit = max(self._active.end, room)
         self._checkpoint: Callable[[], list[bytes]] | None = None
         self._dead: dict[JournalSegment, int] = {}
+        self._gapped = found.gapped
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
+        for stream, first, stop, place in found.lost:
+            self.disown(stream, first, stop, place)
         self._pending = Pending(found.root)
         self._reader = SegmentReader(disk.open_files)
         self._fetcher = Fetcher(disk, self._tell)
+        self.scrubber = Scrubber(disk.scrub, disk.verify, self._fetcher, self._synced, self._examine)
         self._writer = JournalWriter(
             disk,
             self._tell,
@@ -187,6 +183,7 @@ class Journal:
         self._reader.close_all()
         self._fetcher.start()
         self._writer.start(loop.call_soon)
+        self.scrubber.start(loop)
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:
@@ -197,9 +194,13 @@ class Journal:
         """
         if self._life is _Life.RUNNING:
             self._life = _Life.CLOSING
+        self.scrubber.stop()
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
+            if self._failure is None and self._active is not None and self._active.on_disk:
+                # A segment that ended cleanly has no torn end, so the next open finds damage in it by its summary.
+                self._summarize(self._active)
             # The fetcher ends last, because syncs that the writer reports may still delete segments.
             await self._fetcher.close()
         self._release()
@@ -208,6 +209,7 @@ class Journal:
 
     def abort(self) -> None:
         """Stop at once, without further syncs or reports. Wait for the system call that is under way."""
+        self.scrubber.stop()
         if self._life in _STARTED:
             self._writer.abort()
             self._fetcher.abort()
@@ -254,6 +256,10 @@ class Journal:
             return None
         _, stop, record = found
         return StoredRun(record.first, stop - record.first, record.tag, record, self._pending.block(record))
+
+    def shown(self, stream: int, first: int, stop: int, record: RecordPlace | None) -> list[tuple[int, int]]:
+        """Return the parts of [first, stop) whose numbers are still found in a record."""
+        return self._index.shown(stream, first, stop, record)
 
     def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
         """Read the blocks of synced records in the fetcher's thread; it calls `done` on the loop.
@@ -361,13 +367,17 @@ class Journal:
     def disown(self, stream: int, first: int, stop: int, place: RecordPlace) -> None:
         """Forget [first, stop) in a record that cannot be read, and in older ones, so that no later open shows them.
 
-        No ticket reports this. Messages that were written since stay. Raises like `append_state`.
+        No ticket reports this. Messages that were written since stay. Before `start` it is durable with the next
+        checkpoint. Raises like `append_state`.
         """
-        if self._life is not _Life.RUNNING:
+        if self._life not in (_Life.OPEN, _Life.RUNNING):
             raise self._not_running()
         segment, offset = place.position
         # An erasure looks back from a position. One byte further includes the bad record, and none after it.
         erase = Erase(stream, first, stop, (segment, offset + 1))
+        if self._life is _Life.OPEN:
+            self._index.erase(erase)
+            return
         self._erased(erase, self._put(RecordKind.ERASE, (erase.body(),), 0))
 
     def _position(self) -> Position:
@@ -426,10 +436,34 @@ class Journal:
         self._put(RecordKind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._disk.segment_bytes, size)
         if previous is not None:
-            self._fetcher.summarize(previous)
+            self._summarize(previous)
             if not previous.live:
                 self._dead[previous] = self._pending.added
         return segment
+
+    def _synced(self) -> dict[JournalSegment, int]:
+        return self._pending.synced_ends(segment for segment in self._segments.values() if segment.on_disk)
+
+    def _examine(self, segment: JournalSegment) -> None:
+        """Report each live record of a damaged segment that cannot be read."""
+        if segment is self._active and self._life is _Life.RUNNING:
+            # The bad record may be a state or an erasure. A new checkpoint has them all.
+            self._roll(0)
+        live = [(stream, place) for stream in segment.streams for place in self._index.places(stream, segment)]
+        synced = [(stream, place) for stream, place in live if self._pending.block(place) is None]
+        SegmentExamination(self._fetcher, synced, self.on_bad).read()
+
+    def _summarize(self, segment: JournalSegment) -> None:
+        """Have the summary of an ended segment written, unless it would hide a gap too early."""
+        if segment not in self._gapped:
+            self._fetcher.summarize(segment)
+
+    def _close_gaps(self) -> None:
+        """Write summaries without the gaps that the open found. A synced checkpoint now has what follows from them."""
+        gapped, self._gapped = self._gapped, []
+        for segment in gapped:
+            if segment.number in self._segments:
+                self._fetcher.summarize(segment)
 
     # -------------------------------------------------------------------------------------------------------- deleting
 
@@ -471,7 +505,10 @@ class Journal:
             # The oldest message of a batch waits the longest. One clock read for a batch costs little beside its sync.
             self.waits.add(machine.clock.wall_ns() - came_at)
         reported = self._pending.done
+        root = self._pending.root
         self._pending.commit(count)
+        if self._gapped and self._pending.root > root:
+            self._close_gaps()
         if self._dead:
             self._collect()
         if self._pending.done != reported:

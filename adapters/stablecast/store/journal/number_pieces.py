@@ -186,6 +186,12 @@ class Pieces:
         for chunk in self.chunks:
             yield from chunk.pieces()
 
+    def within(self, segment: JournalSegment) -> Iterator[RecordPlace]:
+        """Yield the record of each piece that lies in one segment."""
+        for chunk in self.chunks:
+            if any(origin[0] is segment for origin in chunk.origins):
+                yield from (place for _, _, place in chunk.pieces() if place.segment is segment)
+
     def add(self, place: RecordPlace) -> Set[JournalSegment]:
         """Show the numbers of a record, and hide older pieces with these numbers.
 

@@ -68,6 +68,7 @@ _RECORD = struct.Struct(">HBBIQQI")
 _CRC = struct.Struct(">I")
 _JSON = json.JSONDecoder()
 _MAGIC_BYTES = RECORD_MAGIC.to_bytes(2, "big")
+_BODY_CRC_AT = _RECORD.size - _CRC.size
 FILE_HEADER_BYTES = _FILE.size + _CRC.size
 RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
 
@@ -182,23 +183,33 @@ def entry_at(data: Mapped, offset: int, salt: int, *, blocks: bool = True) -> En
     Raises:
         JournalError: The header is intact and names a kind or flag of a newer release.
     """
+    entry = header_at(data, offset, salt)
+    if entry is None or entry.stop > len(data):
+        return None
+    if (blocks or entry.kind != RecordKind.MESSAGES) and zlib.crc32(data[entry.body]) != body_crc(data, offset):
+        return None
+    return entry
+
+
+def body_crc(data: Mapped, offset: int = 0) -> int:
+    """Return the checksum of the body that the record header at `offset` names."""
+    return int(_CRC.unpack_from(data, offset + _BODY_CRC_AT)[0])
+
+
+def header_at(data: Mapped, offset: int, salt: int) -> Entry | None:
+    """Return the record at `offset` by its header alone, or None if the header is not good. Raises like `entry_at`."""
     head = data[offset : offset + RECORD_HEADER_BYTES]
     if len(head) < RECORD_HEADER_BYTES or not head.startswith(_MAGIC_BYTES):
         return None
     if _CRC.unpack_from(head, _RECORD.size)[0] != zlib.crc32(head[: _RECORD.size], salt):
         return None
-    _, kind, flags, length, ticket, synced, crc = _RECORD.unpack_from(head)
+    _, kind, flags, length, ticket, synced, _ = _RECORD.unpack_from(head)
     if flags or kind not in _KINDS:
         raise JournalError(
             f"the journal holds a record of kind {kind} with flags {flags} that this release does not know; "
             "use the newer release that wrote it"
         )
-    start = offset + RECORD_HEADER_BYTES
-    if start + length > len(data):
-        return None
-    if (blocks or kind != RecordKind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
-        return None
-    return Entry(RecordKind(kind), offset, start + length, ticket, synced)
+    return Entry(RecordKind(kind), offset, offset + RECORD_HEADER_BYTES + length, ticket, synced)
 
 
 def scan(data: Mapped, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | SegmentGap]:

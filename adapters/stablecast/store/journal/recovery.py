@@ -1,12 +1,20 @@
 """The scan of a directory of segments at open.
 
 Every checksum is verified, unless blocks are verified when they are read. Full segments are entered from their
-summaries; a segment that differs from its summary is scanned. A torn end is cut. Damage is copied aside and reported.
+summaries, and so is the newest one after a clean stop. Segments without a summary are scanned. A torn end is cut.
 Recovered records count only after a sync, because a process that was killed leaves records in the page cache that no
 disk has.
+
+Damage is reported, and the rest stays:
+
+* With a summary, a bad MESSAGES record still has a name. The index shows its numbers, and `lost` lists those that no
+  other record holds.
+* Without one, a gap is copied aside, and `unnamed` is set. Nobody here knows which numbers it held.
+* A bad record of another kind may cost states and erasures (`damaged`), unless a whole newer segment repeats them.
 """
 
 import os
+from array import array
 from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
@@ -27,6 +35,7 @@ from stablecast.store.journal.record_format import (
     entry_at,
     file_salt,
     file_version,
+    header_at,
     intact,
     messages_head,
     scan,
@@ -34,6 +43,7 @@ from stablecast.store.journal.record_format import (
 )
 from stablecast.store.journal.segments import (
     JournalSegment,
+    Position,
     RecordPlace,
     holds_records,
     last_written,
@@ -41,10 +51,15 @@ from stablecast.store.journal.segments import (
     list_segments,
 )
 from stablecast.store.journal.summary import SUMMARY_SUFFIX, SegmentSummary, decoded, summary_path
+from stablecast.text import plural
 
 DAMAGED_SUFFIX = ".damaged"
 FOREIGN_SUFFIX = ".foreign"
 """The suffix of files that have a segment's name and are not segments."""
+
+
+LostRun = tuple[int, int, int, RecordPlace]
+"""Stream, first, stop, and the record that cannot be read."""
 
 
 @attrs.define
@@ -54,7 +69,13 @@ class RecoveredJournal:
     Attributes:
         root: The newest segment with a checkpoint, 0 if there is none.
         newest: The newest segment, whose end may be appended to.
-        damaged: True if states may be missing, because damage follows the newest checkpoint.
+        damaged: True if states or erasures may be missing, because damage follows the newest checkpoint, or lies in
+            the erasures before it in its segment.
+        damaged_here: True if that damage lies in the segment that is being read.
+        unnamed: True if messages may be missing whose numbers are not known.
+        bad: The MESSAGES records that fail their checksum, with their streams. The index shows them all the same.
+        lost: Stream, first, stop and record of all numbers that the index shows in bad records.
+        gapped: Segments with gaps. A newer checkpoint must be on the disk before a summary may hide the gaps.
     """
 
     segments: dict[int, JournalSegment] = attrs.field(factory=dict)
@@ -65,6 +86,11 @@ class RecoveredJournal:
     newest: JournalSegment | None = None
     reports: list[str] = attrs.field(factory=list)
     damaged: bool = False
+    damaged_here: bool = False
+    unnamed: bool = False
+    bad: list[tuple[int, RecordPlace]] = attrs.field(factory=list)
+    lost: list[LostRun] = attrs.field(factory=list)
+    gapped: list[JournalSegment] = attrs.field(factory=list)
 
 
 def recover(directory: Path, disk: Disk) -> RecoveredJournal:
@@ -94,7 +120,21 @@ def recover(directory: Path, disk: Disk) -> RecoveredJournal:
             machine.files.close(fd)
     disk.step("restart-cut")
     machine.files.sync_directory(directory)
+    found.lost = lost_runs(found.index, found.bad)
     return found
+
+
+def lost_runs(index: Index, bad: list[tuple[int, RecordPlace]]) -> list[LostRun]:
+    """Return the numbers that the index shows in bad records."""
+    places: dict[int, set[Position]] = {}
+    for stream, place in bad:
+        places.setdefault(stream, set()).add(place.position)
+    return [
+        (stream, start, stop, place)
+        for stream, positions in places.items()
+        for start, stop, place in index.pieces(stream)
+        if place.position in positions
+    ]
 
 
 def _drop_orphans(directory: Path, wanted: set[Path]) -> None:
@@ -114,8 +154,9 @@ def _read_segment(found: RecoveredJournal, number: int, path: Path, *, newest: b
         return
     segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
     found.segments[number] = segment
+    found.damaged_here = False
     with machine.files.map(path) as data:
-        if newest or not _summarized(found, segment, data, blocks=blocks):
+        if not _summarized(found, segment, data, newest=newest, blocks=blocks or newest):
             _scan(found, segment, data, newest=newest, blocks=blocks)
     if newest:
         found.newest = segment
@@ -131,18 +172,35 @@ def _scan(found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, new
     whole = True
     for item in scan(data, segment.salt, newest=newest, blocks=blocks):
         if isinstance(item, Entry):
+            if item.kind is not RecordKind.MESSAGES:
+                segment.summary.note(item.offset)
             _apply(found, segment, item, data)
-        elif not item.torn or data[item.offset : item.stop].strip(b"\0"):
-            _report(found, segment.path, item)
+        elif not item.torn:
+            _report_gap(found, segment, item, data)
             whole = False
+        elif data[item.offset : item.stop].strip(b"\0"):
+            _report_torn(found, segment.path, item)
         segment.end = item.offset if isinstance(item, SegmentGap) and item.torn else item.stop
-    if not newest:
-        if whole and not machine.files.exists(summary_path(segment.path)):
+    if not whole:
+        found.gapped.append(segment)
+    elif not newest:
+        if not machine.files.exists(summary_path(segment.path)):
             leave_summary(segment)
         segment.summary = SegmentSummary()
 
 
-def _summarized(found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, blocks: bool) -> bool:
+def _only_messages(data: Mapped, gap: SegmentGap, salt: int) -> bool:
+    """Return True if the headers of all records in a gap are good, and name MESSAGES."""
+    at = gap.offset
+    while at < gap.stop:
+        header = header_at(data, at, salt)
+        if header is None or header.kind is not RecordKind.MESSAGES:
+            return False
+        at = header.stop
+    return at == gap.stop
+
+
+def _summarized(found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, newest: bool, blocks: bool) -> bool:
     """Enter a segment from its summary; return False and do nothing if there is none that matches the segment."""
     path = summary_path(segment.path)
     summary = None
@@ -152,19 +210,49 @@ def _summarized(found: RecoveredJournal, segment: JournalSegment, data: Mapped, 
         with suppress(OSError):
             machine.files.remove(path)
         return False
-    if blocks and not intact(data, segment.salt, summary.offsets()):
-        return False
-    # Checkpoints and erasures decide what is live, so they are always verified, even if blocks are not.
-    others = [entry_at(data, offset, segment.salt) for offset in summary.others]
-    entries = [entry for entry in others if entry is not None]
-    if len(entries) < len(others):
-        return False
     segment.end = len(data)
     # The order of messages and erasures in the segment does not matter: an erasure names the place it looks back from.
     found.index.extend(segment, summary)
-    for entry in entries:
-        _apply(found, segment, entry, data)
+    bad = [] if not blocks or intact(data, segment.salt, summary.offsets()) else _bad(segment, summary, data)
+    # Checkpoints and erasures decide what is live, so they are always verified, even if blocks are not.
+    others = _enter_others(found, segment, summary, data)
+    if bad or others:
+        found.bad += bad
+        found.reports.append(
+            f"{segment.path} is damaged: {plural(len(bad) + others, 'record', 'fails its', 'fail their')} checksum, "
+            f"{len(bad)} of them with messages; check the disk"
+        )
+    if others:
+        found.gapped.append(segment)
+    if newest or others:
+        # It gets further records, or is summarized without the gaps.
+        segment.summary = summary
     return True
+
+
+def _bad(segment: JournalSegment, summary: SegmentSummary, data: Mapped) -> list[tuple[int, RecordPlace]]:
+    """Return stream and place of each MESSAGES record that fails its checksum."""
+    return [
+        (runs.stream, RecordPlace(segment, offset, size, first, tag, count))
+        for runs in summary.runs.values()
+        for offset, size, first, tag, count in runs.records()
+        if (entry := entry_at(data, offset, segment.salt)) is None or entry.stop - offset != size
+    ]
+
+
+def _enter_others(found: RecoveredJournal, segment: JournalSegment, summary: SegmentSummary, data: Mapped) -> int:
+    """Apply the records that are no MESSAGES; return how many are bad, and drop those from the summary."""
+    entries = [entry_at(data, offset, segment.salt) for offset in summary.others]
+    good = [entry for entry in entries if entry is not None]
+    bad = len(entries) - len(good)
+    for entry in entries:
+        if entry is None:
+            found.damaged = found.damaged_here = True
+        else:
+            _apply(found, segment, entry, data)
+    if bad:
+        summary.others = array("Q", (entry.offset for entry in good))
+    return bad
 
 
 def _remove_begun(found: RecoveredJournal, number: int, path: Path) -> None:
@@ -185,7 +273,7 @@ def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: b
     if created:
         foreign = not header.startswith(FILE_MAGIC)
         suffix, what = (FOREIGN_SUFFIX, "is no segment") if foreign else (DAMAGED_SUFFIX, "has a damaged header")
-        found.damaged = True
+        found.damaged = found.unnamed = True
         machine.files.rename(path, f"{path}{suffix}")
         found.reports.append(f"{path} {what} and was renamed to {path.name}{suffix}; check the disk")
     else:
@@ -193,29 +281,30 @@ def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: b
         found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
 
 
-def _report(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:
-    """Report a gap, and keep a copy of a damaged file."""
-    length = gap.stop - gap.offset
-    if gap.torn:
-        found.reports.append(
-            f"{path} ended in {length} bytes of an unfinished write at {gap.offset}, which were cut; "
-            "unless others shortened the file, nothing in them was reported stable"
-        )
-        return
-    found.damaged = True
+def _report_torn(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:
+    found.reports.append(
+        f"{path} ended in {gap.stop - gap.offset} bytes of an unfinished write at {gap.offset}, which were cut; "
+        "unless others shortened the file, nothing in them was reported stable"
+    )
+
+
+def _report_gap(found: RecoveredJournal, segment: JournalSegment, gap: SegmentGap, data: Mapped) -> None:
+    """Report a gap, and keep a copy of the file."""
+    found.unnamed = True
+    if not _only_messages(data, gap, segment.salt):
+        found.damaged = found.damaged_here = True
+    path = segment.path
     copy = Path(f"{path}{DAMAGED_SUFFIX}")
     if not machine.files.exists(copy):
         machine.files.copy(path, copy)
     found.reports.append(
-        f"{path} is damaged from {gap.offset} to {gap.stop} ({length} bytes) and those records are lost; "
-        f"check the disk, a copy is in {copy.name}"
+        f"{path} is damaged from {gap.offset} to {gap.stop} ({gap.stop - gap.offset} bytes) and those records are "
+        f"lost; check the disk, a copy is in {copy.name}"
     )
 
 
 def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data: Mapped) -> None:
     """Apply one record."""
-    if entry.kind is not RecordKind.MESSAGES:
-        segment.summary.note(entry.offset)
     match entry.kind:
         case RecordKind.MESSAGES:
             stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)
@@ -227,8 +316,9 @@ def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data:
         case RecordKind.CHECKPOINT:
             found.states = split_states(data[entry.body])
             found.root = segment.number
-            # A checkpoint holds the whole state, so earlier damage costs no state any more.
-            found.damaged = False
+            # A checkpoint holds the whole state, and the erasures that still matter precede it in its segment. So
+            # damage in earlier segments costs neither any more.
+            found.damaged = found.damaged_here
         case RecordKind.ERASE:
             stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
             segment.streams.add(stream)

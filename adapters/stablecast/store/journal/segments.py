@@ -2,6 +2,7 @@
 
 import os
 import re
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,8 +21,10 @@ from stablecast.store.journal.record_format import (
     Block,
     JournalError,
     RecordKind,
+    body_crc,
     entry_at,
     file_header,
+    header_at,
     messages_head,
 )
 from stablecast.store.journal.summary import SegmentSummary, summary_path
@@ -105,6 +108,28 @@ class RecordPlace:
     def position(self) -> Position:
         """Return the position in the order in which records were written."""
         return self.segment.number, self.offset
+
+
+@attrs.frozen
+class StoredRun:
+    """A run of messages in the journal.
+
+    The block's first message is `first`. The run is live from the wanted number to before `first` + `count`, even if
+    the block is longer. Other runs may hold earlier numbers by now (see `Journal.extents`).
+
+    Attributes:
+        first: The number of the first message.
+        count: Numbers from `first` to the end of the live part.
+        tag: The incarnation of the source.
+        record: The place of the record on the disk.
+        block: The messages, or None if `Journal.fetch` must read them.
+    """
+
+    first: int
+    count: int
+    tag: int
+    record: RecordPlace
+    block: Block | None
 
 
 def segment_path(directory: Path, number: int) -> Path:
@@ -206,6 +231,37 @@ class SegmentReader:
                 "the receivers recover from another store"
             )
         return data[segment.block_at :]
+
+    def verify(self, segment: JournalSegment, offset: int, stop: int) -> int:
+        """Verify the records from `offset` on, about `PIECE_BYTES` of them.
+
+        Args:
+            segment: The file.
+            offset: The offset of a record.
+            stop: An offset up to which the records are synced.
+
+        Returns:
+            The offset after the last good record; `offset` if the first one is bad.
+
+        Raises:
+            JournalError: The file cannot be read, or a newer release wrote it.
+        """
+        data = self._read(segment, min(PIECE_BYTES, stop - offset), offset)
+        at = 0
+        while (entry := entry_at(data, at, segment.salt)) is not None:
+            at = entry.stop
+        return offset + at if at else self._verify_long(segment, offset, stop)
+
+    def _verify_long(self, segment: JournalSegment, offset: int, stop: int) -> int:
+        """Verify one record that is longer than a piece. Return like `verify`."""
+        head = self._read(segment, RECORD_HEADER_BYTES, offset)
+        entry = header_at(head, 0, segment.salt)
+        if entry is None or offset + entry.stop > stop:
+            return offset
+        crc = 0
+        for at in range(offset + RECORD_HEADER_BYTES, offset + entry.stop, PIECE_BYTES):
+            crc = zlib.crc32(self._read(segment, min(PIECE_BYTES, offset + entry.stop - at), at), crc)
+        return offset + entry.stop if crc == body_crc(head) else offset
 
     def came_at(self, record: RecordPlace) -> int | None:
         """Return when a synced MESSAGES record was appended, in ns of the epoch; None if its segment has no times.

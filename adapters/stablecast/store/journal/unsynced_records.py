@@ -1,10 +1,11 @@
 """The records that were appended and are not synced: their bytes, and the highest ticket that is done."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.record_format import MESSAGES_HEAD, Block, RecordKind
-from stablecast.store.journal.segments import JournalRecord, Position, RecordPlace
+from stablecast.store.journal.segments import JournalRecord, JournalSegment, Position, RecordPlace
 
 
 class Pending:
@@ -32,6 +33,13 @@ class Pending:
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._records)
+
+    def synced_ends(self, segments: Iterable[JournalSegment]) -> dict[JournalSegment, int]:
+        """Return the offset in each segment up to which it is synced."""
+        ends = {segment: segment.end for segment in segments}
+        for record in self._records:
+            ends[record.segment] = min(record.offset, ends.get(record.segment, record.offset))
+        return ends
 
     def issue(self, ticket: int) -> None:
         """Check the ticket of a record before it is appended.

@@ -68,6 +68,7 @@ class StoreEndpoint:
         now: int,
         memory: bool = True,
         standing: StoreMemory = StoreMemory.KEPT,
+        unnamed: bool = False,
     ) -> None:
         """Restore what the journal kept; all of it is synced. Timers start anew at `now`.
 
@@ -79,13 +80,15 @@ class StoreEndpoint:
             memory: The journal is complete; False when an earlier journal may have been lost.
             standing: What the store knows of the time before its journal, as the journal has it or as an operator
                 declared for a new one. A store without `memory` knows nothing.
+            unnamed: Messages may be missing, and nobody here knows which.
         """
         standing = standing if memory else StoreMemory.LOST
-        if standing is not StoreMemory.KEPT:
+        if standing is not StoreMemory.KEPT or unnamed:
+            # The write also brings the marks below to the disk: with damage, the journal begins with a checkpoint.
             self.registry.forget(standing, self.outbox)
         for client in clients:
             # A damaged journal may lack the newest messages and lives, so it has no vote either (formal design, 7.11).
-            marked = client if memory else self.registry.mark(client)
+            marked = client if memory and not unnamed else self.registry.mark(client, StoreMemory.LOST)
             self.registry.restore(marked, trails.get(client.reg_id, 0), now)
         for reg_id, first, count, payload_bytes in extents:
             known = self.repositories.get(reg_id)

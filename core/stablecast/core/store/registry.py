@@ -154,10 +154,10 @@ class Registry:
         self.memory = memory
         out.append(PersistMemory(self.tickets.draw(), memory))
 
-    def mark(self, client: Client) -> Client:
+    def mark(self, client: Client, memory: StoreMemory) -> Client:
         """Return the record of a source that registers, or registered, at a store with this memory."""
         votes = client.role is Role.RECEIVER or Repair.VOTE not in self.config.repairs
-        return client if votes else attrs.evolve(client, memory=self.memory)
+        return client if votes else attrs.evolve(client, memory=memory)
 
     def _vouch(self, record: ClientRecord, repository: Repository, info: msg.SourceInfo, out: list[Effect]) -> None:
         """Learn from a life that found enough stores with a memory: this store votes again.
@@ -298,7 +298,7 @@ class Registry:
         old = record is not None
         if record is None:
             record = self.clients.add(request, now)
-            record.client = client = self.mark(record.client)
+            record.client = client = self.mark(record.client, self.memory)
             record.lifetime.kept = self.elections.enter(record, now)
             self.repositories[client.reg_id] = Repository.create(
                 self.config,

@@ -54,6 +54,7 @@ class Staged:
         self.room = FreeSpace(0)
         self.reports = ["<b>cut</b> 12 bytes of an unfinished write"]
         self.syncing = True
+        self.scrubs = 0
 
     config = property(lambda self: self.machine.config)
     registry: Registry = property(lambda self: self.machine.registry)  # type: ignore[assignment]
@@ -73,6 +74,9 @@ class Staged:
 
     def tell(self, message: Message) -> None:
         self.feed(Arrived(message))
+
+    def scrub(self) -> None:
+        self.scrubs += 1
 
     def evict(self, reg_id: int) -> bool:
         record = self.clients.records.get(reg_id)

@@ -300,6 +300,8 @@ async def test_requests_are_bounded() -> None:
 
 async def test_an_errand_is_run_on_the_stores_directory(tmp_path: Any) -> None:
     directory = str(await kept(tmp_path))
-    async with showing(Staged(directory=directory), permission=Permission.READ_WRITE) as shown:
+    store = Staged(directory=directory)
+    async with showing(store, permission=Permission.READ_WRITE) as shown:
         report = json.loads(await shown.post("/api/stores/0/scrub"))
         assert (report["clean"], report["directory"]) == (True, directory)
+        assert store.scrubs == 1  # The store verifies its records itself, too, and heals what is bad.

@@ -94,3 +94,14 @@ async def test_nothing_is_half_done(tmp_path: Path) -> None:
     assert len(clients_of(reopened.recovered_states)) == 4
     reopened.abort()
     assert asyncio.get_running_loop().is_running()
+
+
+async def test_a_damaged_directory_is_left_to_its_store(tmp_path: Path) -> None:
+    """A change would hide the damage from the store, which would take part in decisions as if it had lost nothing."""
+    directory = await kept(tmp_path)
+    [path] = directory.glob("*.seg")
+    path.write_bytes(path.read_bytes().replace(b"message 2", b"massage 2", 1))
+    damaged = path.read_bytes()
+    with pytest.raises(OperationError, match="start the store on it first"):
+        await change(directory, drain())
+    assert path.read_bytes() == damaged

@@ -54,3 +54,25 @@ def test_an_empty_journal_is_clean(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     assert scrub(tmp_path)["clean"]
     assert "(none)" in sentences(scrub(tmp_path))[0]
+
+
+async def test_lost_messages_of_an_ended_store_are_named(tmp_path: Path) -> None:
+    """Its summaries know which record held them, also where the end of the newest segment is damaged."""
+    directory = await kept(tmp_path)
+    [path] = directory.glob("*.seg")
+    whole = path.read_bytes()
+    named = []
+    for number in (0, 8):
+        path.write_bytes(whole.replace(b"message %d" % number, b"massage %d" % number, 1))
+        report = scrub(directory)
+        assert (report["clean"], report["torn_bytes"], len(report["damages"])) == (False, 0, 1)
+        [lost] = report["lost"]
+        named.append(lost)
+        text = f"source {lost['source']}: messages {lost['first']}..{lost['last']} are damaged"
+        assert text in sentences(report)
+    path.write_bytes(whole)
+    assert named == [
+        {"source": 1001, "first": 0, "last": 5},
+        {"source": 1001, "first": 8, "last": 11},
+    ]
+    assert scrub(directory)["lost"] == []

@@ -1,7 +1,8 @@
-"""Summaries of full segments: what an open makes of them is what it makes of the segments."""
+"""Summaries of ended segments: what an open makes of them is what it makes of the segments."""
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,11 +68,12 @@ def summaries(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.sum"))
 
 
-def full(directory: Path) -> list[str]:
-    return [path.stem for path in segments(directory)[:-1]]
+def ended(directory: Path) -> list[str]:
+    """All segments, for a journal that is closed ends its newest one cleanly."""
+    return [path.stem for path in segments(directory)]
 
 
-def shown(directory: Path, disk: Disk) -> tuple[object, ...]:
+def shown(directory: Path, disk: Disk) -> tuple[Any, ...]:
     journal = Journal.open(directory, disk)
     blocks = {(stream, n): read(journal, stream, n) for stream in (1, 2) for n in numbers(journal, stream)}
     found = (blocks, journal.trail(1), journal.trail(2), journal.recovered_states, journal.reports, journal.whole)
@@ -81,8 +83,8 @@ def shown(directory: Path, disk: Disk) -> tuple[object, ...]:
 
 async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) -> None:
     await written(tmp_path)
-    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
-    assert len(full(tmp_path)) > 2
+    assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)
+    assert len(ended(tmp_path)) > 2
     by_summaries = shown(tmp_path, UNVERIFIED), shown(tmp_path, Disk())
     for path in summaries(tmp_path):
         path.unlink()
@@ -92,17 +94,64 @@ async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) ->
 @pytest.mark.rows("P-830")
 @pytest.mark.parametrize("at", [30, 60, -1, -200])
 async def test_an_open_that_verifies_finds_every_damage_that_a_scan_finds(tmp_path: Path, at: int) -> None:
-    """T12: a summary tells where to look, never that all is well."""
+    """T12: a summary tells where to look, never that all is well. It also names the numbers that are lost."""
     await written(tmp_path)
     damaged = segments(tmp_path)[1]
     data = bytearray(damaged.read_bytes())
     data[at] ^= 1
     damaged.write_bytes(data)
-    found = shown(tmp_path, Disk())
+    blocks, *rest, (report,), whole = shown(tmp_path, Disk())
+    lost = lost_numbers(tmp_path)
     for path in summaries(tmp_path):
         path.unlink()
-    assert found == shown(tmp_path, Disk())
-    assert f"{damaged} is damaged" in str(found)
+    by_scan, *others, (gap,), still_whole = shown(tmp_path, Disk())
+    # An older record of a number whose newer one is bad must not stand in for it.
+    assert blocks == {key: block for key, block in by_scan.items() if key not in lost}
+    assert (rest, whole) == (others, still_whole)
+    assert all(text.startswith(f"{damaged} is damaged") for text in (report, gap))
+
+
+def lost_numbers(directory: Path) -> set[tuple[int, int]]:
+    journal = Journal.open(directory, Disk())
+    journal.abort()
+    return {(stream, first + at) for stream, first, count, _ in journal.lost for at in range(count)}
+
+
+@pytest.mark.parametrize("verify", [True, False])
+async def test_every_record_of_a_closed_journal_that_is_damaged_is_named(tmp_path: Path, verify: bool) -> None:
+    """Exactly its live numbers are lost. Any byte of it may be wrong, and it may lie in the newest segment."""
+    await written(tmp_path)
+    whole = shown(tmp_path, Disk(verify=verify))
+    journal = Journal.open(tmp_path, Disk(verify=verify))
+    places = {
+        (place.segment.path, place.offset, place.size)
+        for stream in (1, 2)
+        for _, _, place in journal._index.pieces(stream)
+    }
+    shows = {
+        place: {
+            (stream, number)
+            for stream in (1, 2)
+            for start, stop, record in journal._index.pieces(stream)
+            for number in range(start, stop)
+            if (record.segment.path, record.offset, record.size) == place
+        }
+        for place in places
+    }
+    journal.abort()
+    newest = segments(tmp_path)[-1]
+    for path, offset, size in sorted(places):
+        for at in (0, 5, 30, 33, 50, size - 1):
+            data = path.read_bytes()
+            path.write_bytes(data[: offset + at] + bytes([data[offset + at] ^ 4]) + data[offset + at + 1 :])
+            if verify or path == newest:
+                blocks, *rest, reports, kept = shown(tmp_path, Disk(verify=verify))
+                lost = shows[path, offset, size]
+                assert lost_numbers(tmp_path) == lost
+                assert blocks == {key: block for key, block in whole[0].items() if key not in lost}
+                assert (rest, len(reports), kept) == ([*whole[1:-2]], 1, True)
+            path.write_bytes(data)
+    assert shown(tmp_path, Disk(verify=verify)) == whole
 
 
 async def test_a_missing_or_bad_summary_is_written_anew(tmp_path: Path) -> None:
@@ -118,14 +167,19 @@ async def test_a_missing_or_bad_summary_is_written_anew(tmp_path: Path) -> None:
 
 
 async def test_records_that_are_no_messages_are_always_verified(tmp_path: Path) -> None:
-    """The segment is scanned then, and what is damaged is reported."""
+    """A whole newer checkpoint stands for them; in the newest segment nothing does."""
     await written(tmp_path)
-    first = segments(tmp_path)[0]
-    data = bytearray(first.read_bytes())
-    data[60] ^= 1  # in the checkpoint
-    first.write_bytes(data)
-    (report,) = Journal.open(tmp_path, UNVERIFIED).reports
-    assert f"{first} is damaged" in report
+    for path in (segments(tmp_path)[0], segments(tmp_path)[-1]):
+        kept = path.read_bytes()
+        data = bytearray(kept)
+        data[60] ^= 1
+        path.write_bytes(data)
+        journal = Journal.open(tmp_path, UNVERIFIED)
+        journal.abort()
+        (report,) = journal.reports
+        assert report.startswith(f"{path} is damaged: 1 record fails its checksum, 0 of them with messages")
+        assert journal.whole is (path == segments(tmp_path)[0])
+        path.write_bytes(kept)
 
 
 async def test_a_summary_goes_with_its_segment(tmp_path: Path) -> None:
@@ -134,13 +188,13 @@ async def test_a_summary_goes_with_its_segment(tmp_path: Path) -> None:
     segments(tmp_path)[0].unlink()
     journal = Journal.open(tmp_path, UNVERIFIED)
     journal.abort()
-    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
+    assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)
 
 
 async def test_a_summary_in_whose_place_the_disk_does_nothing_is_done_without(tmp_path: Path) -> None:
     """It can be neither written, read nor removed: what was stored is there, and who reads goes on."""
     await written(tmp_path, in_the_way="00000002.sum")
-    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)  # those behind it, too
+    assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)  # those behind it, too
     found = shown(tmp_path, UNVERIFIED)
     (tmp_path / "00000002.sum").rmdir()
     for path in summaries(tmp_path):
@@ -159,4 +213,4 @@ async def test_half_a_summary_on_a_full_disk_is_removed(tmp_path: Path, monkeypa
         await written(tmp_path)
         assert summaries(tmp_path) == []
     shown(tmp_path, UNVERIFIED)
-    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
+    assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)[:-1]  # The newest one goes on.

@@ -1,0 +1,30 @@
+"""Build the site of the handbook, or write the outputs of its pages anew: `make site`, `make site-outputs`."""
+
+import argparse
+import sys
+
+from tests.handbook import assembly, playground
+from tests.handbook.play import rewrite
+from tests.support.tree import name
+
+
+def main() -> int:
+    """Run the command; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.handbook", description=__doc__)
+    parser.add_argument("--outputs", action="store_true", help="write the outputs of the pages anew, and build nothing")
+    parser.add_argument("--pages", action="store_true", help="build without the page that runs the core")
+    arguments = parser.parse_args()
+    if arguments.outputs:
+        rewrite()
+        return 0
+    assembly.assemble()
+    status = assembly.render()
+    if not arguments.pages:
+        playground.build(assembly.OUTPUT / "play")
+    if not status:
+        print(f"The site is in {name(assembly.OUTPUT)}: open {name(assembly.OUTPUT / 'index.html')}.")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

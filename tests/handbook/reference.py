@@ -1,0 +1,143 @@
+"""The generated pages of the reference: calls, commands, metrics and errors.
+
+They are written when the site is built, from the code that is installed, so none can be stale.
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from stablecast.cli.app import app
+from stablecast.core.errors import StablecastError
+from stablecast.ops.monitor.metrics import exposition
+
+MODULES: Final = {
+    "stablecast.client": "The client for asyncio",
+    "stablecast.sync": "The client that blocks",
+    "stablecast.typed": "Typed payloads",
+    "stablecast.testing": "Tests of applications",
+    "stablecast.core": "The core, for embedders",
+    "stablecast.core.protocol.events": "Events",
+}
+"""The public modules with their titles."""
+
+HELP = re.compile(r"^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$", re.MULTILINE)
+SPACES = re.compile(r"\s+")
+
+
+def write(folder: Path) -> None:
+    """Write all generated pages below a folder."""
+    api = folder / "api"
+    api.mkdir(parents=True, exist_ok=True)
+    for module in MODULES:
+        (api / f"{module}.md").write_text(api_page(module), encoding="utf-8")
+    (api / "index.md").write_text(api_index(), encoding="utf-8")
+    (folder / "commands.md").write_text(commands_page(), encoding="utf-8")
+    (folder / "metrics.md").write_text(metrics_page(), encoding="utf-8")
+    (folder / "exceptions.md").write_text(exceptions_page(), encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------------------- calls
+
+
+def public(module: str) -> dict[str, Any]:
+    """Return the public objects of a module by name: those of `__all__`, or the classes that it defines."""
+    found = importlib.import_module(module)
+    names = getattr(found, "__all__", None)
+    if names is None:
+        names = [name for name, value in vars(found).items() if inspect.isclass(value) and value.__module__ == module]
+    return {name: getattr(found, name) for name in names if not name.startswith("_")}
+
+
+def api_page(module: str) -> str:
+    """Return the page of a module, whose content Sphinx takes from types and docstrings."""
+    lines = [f"# {MODULES[module]}", "", f"`{module}`", "", "```{eval-rst}", f".. currentmodule:: {module}", ""]
+    for name, value in public(module).items():
+        if inspect.isclass(value):
+            lines += [f".. autoclass:: {name}", "   :members:", "   :special-members: __aiter__, __iter__", ""]
+        elif inspect.isroutine(value):
+            lines += [f".. autofunction:: {name}", ""]
+        elif inspect.ismodule(value):
+            lines += [f"``{name}``", f"   {first_sentence(value.__doc__)}", ""]
+    return "\n".join([*lines, "```", ""])
+
+
+def api_index() -> str:
+    """Return the list of the public modules."""
+    rows = [
+        f"| [`{module}`]({module}.md) | {title} | {', '.join(f'`{name}`' for name in list(public(module))[:6])} ... |"
+        for module, title in MODULES.items()
+    ]
+    head = ["# Calls", "", "The pages come from the types and docstrings of the code.", "", "| module | for | names |"]
+    listed = ["", "```{toctree}", ":hidden:", "", *MODULES, "```", ""]
+    return "\n".join([*head, "|---|---|---|", *rows, *listed])
+
+
+def first_sentence(text: str | None) -> str:
+    """Return the first sentence of a docstring."""
+    return SPACES.sub(" ", (text or "").strip().partition("\n\n")[0])
+
+
+# ---------------------------------------------------------------------------------------------------------- commands
+
+
+def commands_page() -> str:
+    """Return the page of all commands, made from their declarations as the manual pages are."""
+    lines = ["# Commands", "", "`stablecast manual DIRECTORY` writes the same text as manual pages.", ""]
+    return "\n".join([*lines, *_command(typer.main.get_command(app), ("stablecast",), None)])
+
+
+def _command(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[str]:
+    with command.make_context(path[-1], [], parent=parent, resilient_parsing=True) as context:
+        usage = " ".join([*path, *command.collect_usage_pieces(context)])
+        yield from (f"{'#' * min(len(path) + 1, 4)} {' '.join(path)}", "")
+        yield from (_escaped((command.help or "").partition("Example:")[0]), "", "```text", usage, "```", "")
+        records = [
+            parameter.get_help_record(context)
+            for parameter in command.params
+            if not getattr(parameter, "hidden", False)
+        ]
+        if any(records):
+            yield from ("| option | meaning |", "|---|---|")
+            yield from (f"| `{term}` | {_escaped(text)} |" for term, text in filter(None, records))
+            yield ""
+        below = getattr(command, "commands", {})
+        for name in command.list_commands(context) if below else ():
+            yield from _command(below[name], (*path, name), context)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([|<>*_\[\]])", r"\\\1", SPACES.sub(" ", text).strip())
+
+
+# --------------------------------------------------------------------------------------------------- metrics, errors
+
+
+def metrics_page() -> str:
+    """Return the page of the metrics, from the answer of a monitor without stores."""
+    rows = [f"| `{name}` | {kind} | {_escaped(text)} |" for name, text, kind in HELP.findall("".join(exposition([])))]
+    head = ["# Metrics", "", "A daemon with a [monitor](../../spec/monitor.md) serves them at `/metrics`.", ""]
+    return "\n".join([*head, "| metric | kind | meaning |", "|---|---|---|", *rows, ""])
+
+
+def exceptions_page() -> str:
+    """Return the page of the exceptions that a program may catch."""
+    found = [value for value in public("stablecast.client").values() if _is_error(value)]
+    core = [value for value in vars(importlib.import_module("stablecast.core.errors")).values() if _is_error(value)]
+    tls = importlib.import_module("stablecast.runtime.tls").TlsError
+    rows = [
+        f"| `{value.__name__}` | `{value.__module__.rpartition('.')[0] or value.__module__}` "
+        f"| {_escaped(value.__doc__ or '')} |"
+        for value in [*found, *core, tls]
+    ]
+    head = ["# Exceptions", "", "Each is a `StablecastError`. The text of an exception names the remedy.", ""]
+    return "\n".join([*head, "| exception | module | cause and remedy |", "|---|---|---|", *rows, ""])
+
+
+def _is_error(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, StablecastError)
