@@ -13,6 +13,7 @@ import attrs
 from stablecast.client import configured_options, source_discovery
 from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
+from stablecast.client.argument_checks import check_callback, check_list, check_session_id, check_topic_name
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
@@ -66,10 +67,13 @@ from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
-from stablecast.transports.resolution.records import SourceRecord, check_topic
+from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.settings import PatternOptions
 
 Options = Mapping[str, Value]
+CALLBACKS = ("on_event", "reg_id", "start_at", "on_message", "on_create", "on_delete")
+"""Arguments of `Context.receiver` that are called in the event loop."""
+
 REGISTRATION_SECONDS = 30.0
 """Seconds that `Context.source` waits for enough stores by default."""
 
@@ -121,10 +125,14 @@ class Context:
 
         Raises:
             AddressError: An address is malformed.
+            MisuseError: One text stands for a list of addresses, or the session id is none.
             OptionError: There is no such profile, or an option has a wrong value.
             InterfaceError: No interface of this host matches a configured one.
             ConfigError: The range of request ports is empty.
         """
+        check_list("resolver", resolver)
+        check_list("resolver_service", resolver_service)
+        check_session_id(session_id)
         self.configuration = configuration
         settings, self.config = configured_options.of_context(configuration, resolution, resolver, resolver_service)
         self.resolution = source_discovery.plan(settings, resolver, resolver_service)
@@ -270,7 +278,10 @@ class Context:
             Closed: The context is not open.
         """
         self._check_open()
-        check_topic(topic)
+        check_topic_name(topic)
+        check_list("stores", stores)
+        check_session_id(session_id)
+        check_callback("on_event", on_event)
         options = self.options_of("source", topic, given := options or {}, session_id, stores)
         advertise, options = own(self.resolution.config.advertise, options)
         transport, options = transport_of(options, self._defaults.transport)
@@ -416,6 +427,9 @@ class Context:
             Closed: The context is not open.
         """
         self._check_open()
+        check_session_id(arguments.get("session_id"))
+        for name in CALLBACKS:
+            check_callback(name, arguments.get(name))
         if pattern is None:
             return self._receiver(topic, **arguments)
         if topic or "source" in arguments:
@@ -440,7 +454,7 @@ class Context:
         deduplicate: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
-        check_topic(topic)
+        check_topic_name(topic)
         if topic in self._receivers:
             raise MisuseError(
                 f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
@@ -520,7 +534,7 @@ class Context:
             Closed: The context is not open.
         """
         self._check_open()
-        check_topic(topic)
+        check_topic_name(topic)
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)

@@ -50,6 +50,7 @@ class Delivery:
         redelivery: Redelivery | None = None,
         refusal: str = "",
         deduplicate: bool = False,
+        explicit: bool = False,
         missed: Callable[[HotNumbersMissed], None] | None = None,
     ) -> None:
         """Deliver to `on_message`, or to the task that iterates.
@@ -63,6 +64,7 @@ class Delivery:
             redelivery: What happens to messages that the application does not acknowledge.
             refusal: The reason why the application cannot settle messages one by one; empty if it can.
             deduplicate: Whether later copies of a message with an id are consumed without the application.
+            explicit: Whether the receivers acknowledge as the application asks.
             missed: Called with hot numbers that no source brought; None: there are no hot numbers.
         """
         self.hot = None if missed is None else HotInbox(self._resume, missed)
@@ -84,7 +86,9 @@ class Delivery:
         self._auto_ack, self._whose = auto_ack, whose
         if not auto_ack and refusal:
             raise MisuseError(refusal)
-        self.redeliverer = Redeliverer(self.inbox, self._deliver_again, redelivery, refusal, self.reader.fail)
+        self.redeliverer = Redeliverer(
+            self.inbox, self._deliver_again, redelivery, refusal, self.reader.fail, explicit=explicit
+        )
         self._shared = shared
         self._receivers: dict[Paused, None] = {}
 

@@ -131,22 +131,24 @@ class Message:
         return 1 + self._batch.refusals
 
     def ack(self) -> None:
-        """Acknowledge the message.
+        """Acknowledge the message. A second call does nothing.
 
-        If it was taken (`async with message`, `auto_ack=False`), this message alone counts as consumed, and the
-        receiver acknowledges it with those before it. Else it is acknowledged at once with all messages before it, for
-        receivers that acknowledge explicitly (P-346, P-347); but while others were taken, it only counts as consumed.
+        If it was taken (`async with message`, `auto_ack=False`), this message alone counts as consumed. Else all
+        messages that the application got before it do, too, as they do without this call. The receiver acknowledges
+        consumed messages soon. A receiver with `ume_explicit_ack_only` acknowledges this message and all before it at
+        once (P-346, P-347).
 
         Raises like `AckHandle.ack`.
         """
-        owner = self._batch.owner
-        if not owner.redeliverer.holds():
+        batch, redeliverer = self._batch, self._batch.owner.redeliverer
+        if redeliverer.explicit:
             self.ack_handle().ack()
             return
-        owner.check_thread()
-        if self._batch.reported <= self._index:
-            self.take()
-            owner.redeliverer.settle(self._batch)
+        batch.owner.check_thread()
+        if redeliverer.holds(batch):
+            redeliverer.settle(redeliverer.take(batch, self._index))
+        else:
+            batch.settle(self._index + 1)
 
     def nack(self, delay: float | None = None) -> None:
         """Do not acknowledge the message: it comes again.

@@ -170,6 +170,7 @@ class Receiver:
                 redelivery=redelivery,
                 refusal=why_unsettled(config),
                 deduplicate=deduplicate,
+                explicit=config.ack_mode is AckMode.EXPLICIT,
             )
         self._delivery = delivery
         self.redeliverer = delivery.redeliverer

@@ -57,6 +57,7 @@ class Redeliverer:
 
     Attributes:
         policy: What happens to messages that were not acknowledged; None if the application gave no policy.
+        explicit: The receiver acknowledges as the application asks, and all messages before, too.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class Redeliverer:
         policy: Redelivery | None,
         refusal: str,
         fail: Callable[[StablecastError, Exception], None],
+        *,
+        explicit: bool = False,
     ) -> None:
         """Start without messages.
 
@@ -75,8 +78,10 @@ class Redeliverer:
             policy: What happens to messages that were not acknowledged.
             refusal: The reason why messages cannot be taken; empty if they can.
             fail: Ends reading with an error, and its cause.
+            explicit: The receiver acknowledges as the application asks.
         """
         self.policy = policy
+        self.explicit = explicit
         self._inbox = inbox
         self._deliver = deliver
         self._refusal = refusal
@@ -85,9 +90,9 @@ class Redeliverer:
         self._burials: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def holds(self, batch: Batch | None = None) -> bool:
-        """Return whether this message was taken and is not settled; without one, whether any was."""
-        return bool(self._inbox.held) if batch is None else batch in self._inbox.held
+    def holds(self, batch: Batch) -> bool:
+        """Return whether this message was taken and is not settled."""
+        return batch in self._inbox.held
 
     def take(self, batch: Batch, index: int) -> Batch:
         """Take a message in hand; return the batch that has it alone. Raises MisuseError if it was consumed before."""

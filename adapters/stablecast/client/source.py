@@ -24,6 +24,7 @@ from typing import Any, assert_never
 
 import attrs
 
+from stablecast.client.argument_checks import check_properties
 from stablecast.client.callbacks import notify
 from stablecast.client.errors import (
     Closed,
@@ -632,6 +633,7 @@ class Source:
 
     def _try_other(self, payload: bytes, properties: Mapping[str, Value], hot_number: int | None = None) -> int | None:
         """Send a message with properties or a hot number, or one that is cut."""
+        check_properties(properties)
         block = wire_properties.block(properties) if properties else b""
         size = len(payload) + len(block)
         count = fragments.count(size, len(block), self._room, hot_number)
