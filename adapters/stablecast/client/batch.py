@@ -42,6 +42,9 @@ class Settlements(Protocol):
     def holds(self, batch: "Batch") -> bool:
         """Return whether this message was taken and is not settled."""
 
+    def in_work(self, batch: "Batch") -> bool:
+        """Return whether the application has this message in work: it neither settled nor refused it."""
+
     def take(self, batch: "Batch", index: int) -> "Batch":
         """Take a message in hand; return the batch that has it alone."""
 

@@ -37,6 +37,7 @@ from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
+from stablecast.client.uninterrupted import uninterrupted
 from stablecast.client.wildcard import (
     OnCreate,
     OnDelete,
@@ -231,6 +232,9 @@ class Context:
         check_loop(self._loop, "the context")
         self._open = False
         OPEN.discard(self)
+        await uninterrupted(self._close())
+
+    async def _close(self) -> None:
         async with self._closing as stack:
             for source in self._sources.values():
                 stack.push_async_callback(source.close)

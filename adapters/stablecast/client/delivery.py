@@ -83,11 +83,17 @@ class Delivery:
         iterator = MessageIterator if auto_ack else SettledIterator
         self.reader = InboxReader(self.inbox, patience, whose, unread, iterator)
         self.alone = iterator(self.reader)
-        self._auto_ack, self._whose = auto_ack, whose
+        self._auto_ack, self._whose, self._calls = auto_ack, whose, on_message is not None
         if not auto_ack and refusal:
             raise MisuseError(refusal)
         self.redeliverer = Redeliverer(
-            self.inbox, self._deliver_again, redelivery, refusal, self.reader.fail, explicit=explicit
+            self.inbox,
+            self._deliver_again,
+            redelivery,
+            refusal,
+            self.reader.fail,
+            explicit=explicit,
+            reads=on_message is None,
         )
         self._shared = shared
         self._receivers: dict[Paused, None] = {}
@@ -119,7 +125,10 @@ class Delivery:
             most = min(2 * most, 2 * TURN_MESSAGES)
 
     def _deliver_again(self, batch: Batch) -> None:
-        self.deliver(batch)
+        if self._calls:
+            self.deliver(batch)
+        else:
+            self.inbox.put_first(batch)
 
     def _settling(self, on_message: Callable[[Message], object], *, auto_ack: bool) -> Callable[[Message], object]:
         """Return a call that takes the message, and refuses it if `on_message` raises and there is a policy."""

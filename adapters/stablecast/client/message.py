@@ -183,7 +183,7 @@ class Message:
         is delivered again when the application reads on. A cancelled block leaves the message as if it had not come.
         """
         redeliverer = self._batch.owner.redeliverer
-        if not redeliverer.holds(self._batch):
+        if not redeliverer.in_work(self._batch):
             return False  # ack or nack was called inside.
         if error is None:
             redeliverer.settle(self._batch)

@@ -35,6 +35,7 @@ from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.transport_sessions import Transports
+from stablecast.client.uninterrupted import uninterrupted
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
@@ -216,6 +217,9 @@ class Receiver:
         for session in (*self._sessions.values(), *self._finished):
             self._context.lives.pop(session.incarnation, None)
         self._context.forget_receiver(self)
+        await uninterrupted(self._leave())
+
+    async def _leave(self) -> None:
         for joiner in tuple(self._joiners.values()):
             await joiner.close()
 

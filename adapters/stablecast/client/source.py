@@ -48,6 +48,7 @@ from stablecast.client.outgoing_messages import (
     octets_of,
 )
 from stablecast.client.stability import Stability
+from stablecast.client.uninterrupted import uninterrupted
 from stablecast.core.errors import OversizeError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
@@ -288,7 +289,7 @@ class Source:
         self._end(self._end_reason)
         try:
             if self.stream is not None:
-                await self.stream.close()
+                await uninterrupted(self.stream.close())
         finally:
             if self.on_close is not None:
                 self.on_close()
