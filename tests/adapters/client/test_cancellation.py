@@ -1,4 +1,4 @@
-"""An application that is cancelled at each of its awaits loses nothing, and leaves nothing. `cancellation` is longer."""
+"""An application that is cancelled at each of its awaits loses nothing. `cancellation` has the long form."""
 
 from tests.adapters.client.cancellation import Ledger, Reading, cancelled, judge, main
 
