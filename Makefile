@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-outputs clean
+.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-check site-outputs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -138,6 +138,9 @@ $(SITE): $(STAMP)
 
 site: $(SITE)  ## build the handbook and the page that runs the core: build/site/html (ARGS=--pages: without that page)
 	@$(BIN)/python -m tests.handbook $(ARGS)
+
+site-check: site  ## build the site, and click through the page that runs the core with Chromium
+	@$(PYTEST) --no-cov -m "thorough or not thorough" tests/handbook
 
 site-outputs: .venv  ## run the pages of the handbook, and write their outputs anew
 	@$(BIN)/python -m tests.handbook --outputs

@@ -229,6 +229,7 @@ ROOMS: Mapping[str, str] = {
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",
+    "spark": "core text runtime runtime.machine config client",
     "sync": "core transports runtime.machine client",
     "store.journal": "core text runtime.machine",
     "store": "core transports text runtime runtime.machine config resolver evidence.trace client store.journal",

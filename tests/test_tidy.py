@@ -11,9 +11,11 @@ from tests.support.tree import LAYERS, ROOT, name, package_folders, python_files
 
 FILE_LINES = 500
 LONG_FILES: dict[str, str] = {
+    "adapters/stablecast/store/journal/journal.py": "the calls of a journal: they share one state",
     "adapters/stablecast/client/context.py": "the public calls of a context, each with its arguments and errors",
     "adapters/stablecast/client/receiver.py": "one class: the lives of its sources, their order and their end",
     "adapters/stablecast/client/source.py": "one class: sending, credit and the source's life share one machine",
+    "adapters/stablecast/store/store.py": "the inputs and outputs of one machine, and its views",
     "tests/mutants/programs.py": "the catalogue of the faults in programs: data and no logic",
     "transports/stablecast/transports/wire/headers.py": "the catalogue of all LBMC headers: declarations and no logic",
     "transports/stablecast/transports/wire/lbmr.py": "one format: half of the lines declare options and records",

@@ -97,7 +97,7 @@ async def _sources(place: Place, wire: Connection) -> None:
                     elif command == "close":
                         group.create_task(sources.pop(number).close())
                     else:
-                        sources[number].try_send(b"%d" % number)
+                        group.create_task(sources[number].send(b"%d" % number))  # It may wait for the rate limit.
             wire.send(None)
 
 
@@ -121,6 +121,7 @@ async def _read(receiver: WildcardReceiver, count: int) -> float:
         async for message in receiver:
             found.add(message.topic)
             if len(found) == count:
+                message.consumed()  # A topic whose message is in hand is not left.
                 break
     return time.monotonic() - began
 

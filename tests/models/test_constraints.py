@@ -41,6 +41,10 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
         "a queue holds Room messages": "the-generation-of-an-answer-is-ignored",
         "the store is asked nothing while Writes of its writes are unsynced": "a-sync-counts-for-the-next-write-too",
     },
+    "Refill": {
+        "a registration and its announcement are one step": "granted-before-it-is-synced",
+        "disks are replaced one by one": "acknowledgements-of-a-wiped-store-still-count",
+    },
     "ResolutionPhases": {
         "one source": "a-topic-ends-with-its-first-source",
         "one receiver": "answers-do-not-count-as-turns",

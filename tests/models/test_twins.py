@@ -16,6 +16,7 @@ KNOWN = catalog.load(MODELS)
 FORGOTTEN = {
     "ProxyElection/graph_quorum": "late",
     "Recovery/graph_small": "rcv",
+    "Refill/graph_small": "disk",
     "Registration/graph_small": "toStore",
     "ResolutionPhases/graph_small": "joined",
     "Rpp/graph_small": "receiver",

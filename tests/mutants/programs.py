@@ -20,7 +20,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-session-starts-with-messages-of-an-earlier-run",
         "adapters/client/session",
-        "inputs.LowChosen(self.succession.low(effect, low))",
+        "inputs.LowChosen(self.succession.low(question, low))",
         "inputs.LowChosen(low)",
         Test("adapters/client/test_going_on.py::test_a_session_starts_no_lower_than_this_run_did"),
     ),
@@ -391,9 +391,16 @@ PROGRAMS: Final = (
     Mutant(
         "a-withdrawn-source-stays-reported",
         "adapters/resolver/combined_resolver",
-        "        self._reported.get(topic, set()).discard(record)\n\n",
-        "        pass\n\n",
+        "        self._reported.get(topic, set()).discard(record)\n        self._on_gone(",
+        "        self._on_gone(",
         Test("adapters/resolver/test_combined_resolver.py::test_repeats_mean_nothing_until_the_source_was_gone"),
+    ),
+    Mutant(
+        "the-end-of-a-source-is-not-reported",
+        "adapters/resolver/combined_resolver",
+        "        self._on_gone(topic, record)\n",
+        "",
+        Test("adapters/resolver/test_combined_resolver.py::test_the_end_of_a_source_is_reported"),
     ),
     Mutant(
         "a-lost-source-stays-reported",

@@ -357,7 +357,7 @@ STORES: Final = (
     Mutant(
         "the-request-queue-is-unbounded",
         "store/retransmission",
-        "end = low + max(0, min(high - low, QUEUE_RATES * self.rate - self.queued))",
+        "end = low + max(0, min(high - low, QUEUE_RATES * self.rate - queued))",
         "end = high",
         Test("core/store/test_retransmission.py::test_requests_at_a_full_queue_are_dropped"),
     ),

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
 from tests.mutants.range_readers import RANGE_READERS
 from tests.mutants.receivers import RECEIVERS
+from tests.mutants.refills import REFILLS
 from tests.mutants.resolution import RESOLUTION
 from tests.mutants.rows import ROWS
 from tests.mutants.shared import SHARED
@@ -23,6 +24,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *RANGE_READERS,
     *RECEIVERS,
     *STORES,
+    *REFILLS,
     *RESOLUTION,
     *JOURNAL,
     *PROGRAMS,

@@ -75,4 +75,21 @@ TERMS: Final = (
         "        self.enrollment.recount(",
         Test("core/source/test_second_round.py::test_a_suspended_source_announces_nothing"),
     ),
+    Mutant(
+        "one-group-of-several-lets-a-life-return",
+        "source/endpoint",
+        "every = self._between_terms and wants_every_group(self.config, enrollment.quorums)",
+        "every = False",
+        Test("models/test_returning_process.py::test_a_process_does_not_return_through_one_group_of_several"),
+    ),
+    Mutant(
+        "a-restarted-store-goes-on-for-a-life-that-was-followed",
+        "store/source_history",
+        "0 < client.lives_term < client.term",
+        "False",
+        Test(
+            "models/test_returning_process.py"
+            "::test_a_restarted_store_does_not_count_late_data_for_a_life_that_was_followed"
+        ),
+    ),
 )

@@ -22,6 +22,8 @@ REASONS: Mapping[tuple[str, str], str] = {
         "TCP fills no gap by itself, so a wait gains nothing",
     ("receiver", "ume_use_ack_batching"):
         "an immediate acknowledgement out of order also covers messages that were not consumed (T4)",
+    ("store", "allow-refill"):
+        "a store that was away or lost its disk never gets stable messages back, so their copies only become fewer",
     ("store", "delivery_control_maximum_burst_loss"):
         "it declares messages lost that the source still has (T30)",
     ("store", "repository-type"):

@@ -4,13 +4,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.protocol import messages as m
+from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
 from stablecast.transports import codec
-from stablecast.transports.codec import extended_options, lbttcp
+from stablecast.transports.codec import extended_options, lbttcp, stored_contents
 from stablecast.transports.codec.extended_options import encode_option, find_option
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
@@ -291,6 +293,19 @@ def test_public_dissectors_read_every_message(tmp_path: Path) -> None:
     packets = judged([codec.encode(message) for message, _ in CHOSEN], tmp_path / "messages.pcap")
     for (message, expected), packet in zip(CHOSEN, packets, strict=True):
         assert {name: packet.fields.get(name) for name in expected} == expected, message
+
+
+def test_public_dissectors_read_questions_of_readers_and_answers(tmp_path: Path) -> None:
+    """They see an SRI_REQ and an SRI whose options they do not know."""
+    question = StoredQuestion(request=1, reply_to="10.0.0.1:14391", topic="topic", since=5)
+    (info,) = [message for message, _ in CHOSEN if isinstance(message, m.SourceInfo)]
+    many = tuple((10 * number, 10 * number + 5) for number in range(100))
+    answer = StoredAnswer(**attrs.asdict(info, recurse=False), answered=1, reg_id=7, ranges=many)
+    asked, told = judged([codec.encode(question), codec.encode(answer)], tmp_path / "readers.pcap")
+    assert asked.fields["lbmc.sri_req.topic_idx"] == ["0"]
+    assert set(asked.fields["lbmc.extopt.subtype"]) == {str(stored_contents.QUESTION)}
+    assert told.fields["lbmc.sri.high_sqn"] == ["9"]
+    assert {str(stored_contents.ANSWER), str(extended_options.HISTORY)} == set(told.fields["lbmc.extopt.subtype"])
 
 
 @pytest.mark.parametrize("message", [message for message, _ in CHOSEN], ids=lambda message: type(message).__name__)

@@ -28,7 +28,8 @@ CONSTANTS
                 \* stores do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (of a disk),
                 \* "replace" (a wipe while a quorum of the group has its memory),
                 \* "rival" (a life is cut off from its stores, another process begins one, and the first comes back)
-    Paths,      \* which stores a process reaches, see Connected: "open", "apart", "away", "once", "return", "ring"
+    Paths,      \* which stores a process reaches, see Connected: "open", "apart", "away", "once", "return", "ring",
+                \* "groups"
     Memory,     \* a history names so many lives; older ones are forgotten
     Mutant      \* "none", or which rule is broken
 
@@ -50,9 +51,11 @@ vars == <<source, reg, window, stream, back, store, disk, safe, crashes, aside>>
 Sizes ==  \* of the groups, as configured
     CASE Layout \in {"one", "backup"} -> <<1>> [] Layout = "two" -> <<2>> [] Layout = "three" -> <<3>>
       [] Layout = "one and one" -> <<1, 1>> [] Layout = "one and two" -> <<1, 2>>
+      [] Layout = "three and one" -> <<3, 1>>
 GroupOf ==  \* the group of each store
     CASE Layout = "one" -> <<1>> [] Layout \in {"two", "backup"} -> <<1, 1>> [] Layout = "three" -> <<1, 1, 1>>
       [] Layout = "one and one" -> <<1, 2>> [] Layout = "one and two" -> <<1, 2, 2>>
+      [] Layout = "three and one" -> <<1, 1, 1, 2>>
 
 Stores == DOMAIN GroupOf
 Groups == DOMAIN Sizes
@@ -198,13 +201,15 @@ Review(here) ==
         informed == {s \in counting : here.reg[s].grant.term >= here.source.claim}
         settled == informed \cap Voters(here.reg)
         heard == "every_group" \notin Repairs \/ ~Several \/ \A g \in Groups : Most(g, settled)
+        renewed == here.source.claim > here.source.term /\ Mutant # "one_group_returns"
+        returns == Registered(settled) /\ (renewed => heard)  \* a newer term needs what a beginning needs
         complete == heard /\ Registered(settled) /\ (informed = Stores \/ here.source.waited)
         judged == Judge(here)
         state == here.source.state
         Recounted(one) == IF one.grant.blank THEN [one EXCEPT !.state = Renewing(@)] ELSE one
     IN CASE state = "ACTIVE" /\ ~enough        -> [judged EXCEPT !.source.state = "SUSPENDED",
                                                                   !.reg = [s \in Stores |-> Recounted(@[s])]]
-         [] state = "SUSPENDED" /\ Registered(settled) -> Return(judged)
+         [] state = "SUSPENDED" /\ returns     -> Return(judged)
          [] state = "REGISTERING" /\ complete  -> Resume(here)
          [] OTHER                              -> judged
 
@@ -324,14 +329,16 @@ OnSynced(st) ==  \* what came after it had been given up is told as well
 Durable(s, st) == [group |-> GroupOf[s], blank |-> st.blank, known |-> st.known, life |-> st.life, term |-> st.term,
                    lives |-> st.lives, told |-> st.told, content |-> st.content]
 
-Recovered(kept) ==
-    LET mine == {k \in DOMAIN kept.lives : kept.lives[k].life = kept.life}
+Recovered(kept) ==  \* another life may have followed that was never announced here: then the store waits for an SRI
+    LET last == Len(kept.lives)
+        promised == "one_life" \in Repairs /\ kept.told # 0 /\ kept.told < kept.term
+        goes_on == last # 0 /\ kept.lives[last].life = kept.life /\ ~promised
         st == [Empty EXCEPT !.blank = kept.blank, !.known = kept.known,
                             !.life = kept.life, !.term = kept.term, !.lives = kept.lives, !.told = kept.told,
                             !.content = kept.content, !.synced = {n \in Range : kept.content[n] # 0}]
-        known == [st EXCEPT !.resume = kept.lives[Least(mine)].first]
+        known == [st EXCEPT !.resume = kept.lives[last].first]
         begun == [known EXCEPT !.acked = Bottom(known), !.high = known.resume - 1]
-    IN IF mine = {} THEN st ELSE Learn([begun EXCEPT !.acked = Reached(begun)], 0)
+    IN IF ~goes_on THEN st ELSE Learn([begun EXCEPT !.acked = Reached(begun)], 0)
 
 -------------------------------------------------------------------------------
 Acks(life, numbers) == [kind |-> "acks", life |-> life, numbers |-> numbers]
@@ -363,6 +370,15 @@ Connected(s) ==  \* a path leads from the process that is looked at to the store
          [] Paths = "once"   -> again \/ of(<<{1, 2}, {1, 3}>>)
          [] Paths = "return" -> IF again THEN s # 1 \/ source.again ELSE of(<<{1, 2}, {1, 3}, {1, 2}>>)
          [] Paths = "ring"   -> IF again THEN s # 2 ELSE of(<<{1, 2}, {2, 3}, {1, 2}>>)
+         [] Paths = "groups" -> IF again THEN s # 1 ELSE of(<<{1, 2, 4}, {1, 3, 4}>>)
+
+Chosen(action, s) ==  \* the paths "groups" are about one failure: whatever has no part in it is left out
+    LET later == source.life = 2
+    IN Paths = "groups" =>
+        CASE action = "Stop"    -> later /\ window.trail > source.resume
+          [] action = "Send"    -> later \/ aside.source.life = 2
+          [] action = "Crash"   -> s = 3 /\ later /\ source.state = "ACTIVE" /\ window.next = source.resume
+          [] action = "Restart" -> ~later
 
 Unanswered(s) ==  \* a request to the store is under way
     /\ Running
@@ -399,6 +415,7 @@ Stop ==  \* it crashes
     /\ Running
     /\ Paths = "once" => source.life = 2  \* there the first life is cut off
     /\ Paths = "away" => window.next > source.resume  \* there every life sends
+    /\ Chosen("Stop", 0)
     /\ Become([Here EXCEPT !.source = Nobody(source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow])
     /\ back' = [s \in Stores |-> IF "late" \in Faults /\ Weak(s) THEN back[s] ELSE <<>>]
     /\ stream' = [s \in Stores |-> IF "late" \in Faults /\ Weak(s) THEN stream[s] ELSE <<>>]
@@ -409,7 +426,7 @@ Turn ==  \* all stores fall silent to the one process until their leases are ove
     /\ Calm(Stores)
     /\ source.state \in {"DOWN", "ACTIVE", "SUSPENDED"}
     /\ Announced \/ aside.source.state # "DOWN"
-    /\ Paths = "once" /\ aside.source.life # 0 => source.life = 2 /\ ~Running  \* one return, when the other has died
+    /\ Paths \in {"once", "groups"} /\ aside.source.life # 0 => source.life = 2 /\ ~Running  \* one return, after a death
     /\ LET Away(state) == IF state \in {"registered", "renewing"} THEN "away" ELSE state
            left == IF ~Announced THEN Here
                    ELSE Judge([Here EXCEPT !.source.state = "SUSPENDED",
@@ -436,6 +453,7 @@ Send ==
     /\ source.state = "ACTIVE"
     /\ window.next <= Numbers
     /\ Cardinality((window.trail..(window.next - 1)) \ window.stable) < Flight
+    /\ Chosen("Send", 0)
     /\ window' = [window EXCEPT !.next = @ + 1]
     /\ stream' = [s \in Stores |-> IF Open(s) THEN Append(stream[s], window.next) ELSE stream[s]]
     /\ UNCHANGED <<source, reg, safe, back, store, disk, crashes, aside>>
@@ -510,6 +528,7 @@ Crash(s) ==  \* its connections break, and the source notices
     /\ Quiet
     /\ store[s].up
     /\ crashes < Crashes
+    /\ Chosen("Crash", s)
     /\ crashes' = crashes + 1
     /\ store' = [store EXCEPT ![s] = Down]
     /\ stream' = [stream EXCEPT ![s] = <<>>]
@@ -521,6 +540,7 @@ Crash(s) ==  \* its connections break, and the source notices
 Restart(s) ==
     /\ Calm(Stores \ {s})
     /\ ~store[s].up
+    /\ Chosen("Restart", s)
     /\ store' = [store EXCEPT ![s] = Recovered(disk[s])]
     /\ UNCHANGED <<source, reg, window, safe, stream, back, disk, crashes, aside>>
 

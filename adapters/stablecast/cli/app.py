@@ -10,10 +10,11 @@ import typer
 
 from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
+from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
-    *("demo", "up", "send", "receive", "read", "topics"),
+    *("demo", "up", "send", "receive", "read", "topics", "replay"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
     *("verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
@@ -32,8 +33,8 @@ class Commands(CommandGroup):
 app = typer.Typer(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Persistent publish/subscribe messaging. Stores record messages beside the live path, not in it.",
@@ -49,6 +50,7 @@ app.command("top")(store.top_command)
 app.command("fleet")(store.fleet_command)
 app.command("read")(stored_topics.read_command)
 app.command("topics")(stored_topics.topics_command)
+app.command("replay")(stored_topics.replay_command)
 app.command("prove")(prove.prove_command)
 
 
@@ -62,6 +64,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def every_command(
+    ctx: typer.Context,
     tls: Annotated[
         Path | None, typer.Option("--tls", help="Use TLS on every TCP path, with certificates from this directory.")
     ] = None,
@@ -75,6 +78,8 @@ def every_command(
         from stablecast.runtime.tls import use
 
         use(tls)
+    if ctx.invoked_subcommand is None:
+        typer.echo(START, nl=False)
 
 
 Resolvers = Annotated[list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay. Repeatable.")]
@@ -340,18 +345,21 @@ def sim_command(
     wipe: Annotated[bool, typer.Option("--wipe", help="Let stores also lose their disks.")] = False,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
+    digests: Annotated[
+        bool, typer.Option("--digests", help="Print a digest of each seed: of every input and all effects.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
-    if whole and wipe:
-        raise typer.BadParameter("whole worlds wipe no disks: leave out --wipe, or --whole")
+    if whole and (wipe or digests):
+        raise typer.BadParameter("whole worlds wipe no disks and have no digests: leave out --wipe, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 
         raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
     from stablecast.lab.sim import command as sim
 
-    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory), as_json, replay))
+    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests), as_json, replay))
 
 
 @app.command("whatif")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from stablecast.cli.examples import EXAMPLES
 from stablecast.runtime import machine
 from stablecast.text.console import say
 
@@ -63,6 +64,8 @@ def _page(command: Any, path: tuple[str, ...], context: Any) -> str:
     below = getattr(command, "commands", {})
     names = command.list_commands(context) if below else []
     lines += _section("COMMANDS", [(name, below[name].get_short_help_str(1_000)) for name in names])
+    if shown := EXAMPLES.get(" ".join(path[1:]), ""):
+        lines += [".SH EXAMPLE", ".nf", _text(shown), ".fi"]
     lines += [".SH EXIT STATUS", _text(EXIT_STATUS)]
     lines += _others(path, names)
     return "\n".join(lines) + "\n"

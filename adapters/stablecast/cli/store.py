@@ -115,7 +115,9 @@ def scrub_command(where: At, token: Token = None, as_json: Json = False) -> None
 @app.command("export")
 def export_command(
     where: At,
-    output: Annotated[str, typer.Option("--output", help="New .parquet or .jsonl.zst file; -: standard output.")],
+    output: Annotated[
+        str, typer.Option("--output", help="New .parquet or .jsonl.zst file, a folder by day: NAME/, or -.")
+    ],
     source: Annotated[int | None, typer.Option(help="RegID of the only source to export.", min=1)] = None,
     first: Annotated[int | None, typer.Option(help="First sequence number.", min=0)] = None,
     last: Annotated[int | None, typer.Option(help="Last sequence number.", min=0)] = None,

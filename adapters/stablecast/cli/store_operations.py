@@ -16,6 +16,7 @@ from rich.live import Live
 from stablecast.ops.operations import directory_changes, inspection, monitor_client
 from stablecast.ops.operations import export as exporting
 from stablecast.ops.operations import scrub as scrubbing
+from stablecast.ops.operations.partitioned_export import PartitionedParquet
 from stablecast.ops.operations.target import OperationError, Remote, place
 from stablecast.ops.operations.top import ORDERS, Top, warnings_of
 from stablecast.text import plural
@@ -67,6 +68,11 @@ def export(where: str, output: str, given: dict[str, Any], token: Path | None) -
             raise OperationError("a running store sends .jsonl.zst; export its directory for Parquet")
         with _opened(output) as file:
             _client(at, token).export({**given, **times}, file)
+        return 0
+    if output.endswith("/"):
+        folder = PartitionedParquet(Path(output))
+        note(plural(exporting.export(at, wanted, folder), "message"))
+        folder.finish()
         return 0
     with _opened(output) as file:
         count = exporting.export(at, wanted, exporting.sink(name, file))

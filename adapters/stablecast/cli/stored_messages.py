@@ -17,8 +17,8 @@ from stablecast.config import client_files
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import on_ending, run_loop
-from stablecast.runtime.interfaces import choose
-from stablecast.text.console import note, printer, say
+from stablecast.runtime.interfaces import choose, facing
+from stablecast.text.console import note, printer, say, show
 from stablecast.text.exit_status import FAILED
 
 
@@ -36,10 +36,11 @@ class Place:
     patience: float
     quorum: int | None = None
 
-    def context(self) -> Context:
+    def context(self, resolvers: Sequence[str] = ()) -> Context:
         """Return a new context. Raises AddressError, ConfigError, ConfigFileError, InterfaceError, OSError."""
         configuration = client_files.load(self.files, "", "")
-        return Context(interface=self.interface and choose(self.interface), configuration=configuration)
+        interface = choose(self.interface) if self.interface else facing(self.stores)
+        return Context(resolver=resolvers, interface=interface, configuration=configuration)
 
 
 @attrs.frozen
@@ -89,13 +90,17 @@ async def _read(job: ReadJob) -> int:
 
 async def _print(reader: RangeReader, job: ReadJob) -> None:
     if not reader.sources and not job.follow:
-        raise NothingStored(f"no store holds a source of '{job.topic}': `stablecast topics` shows what they hold")
+        raise NothingStored(_no_source(job.topic))
     left = job.count
     async for message in reader:
         _show(message, job.as_json)
         left -= 1
         if left == 0:
             return
+
+
+def _no_source(topic: str) -> str:
+    return f"no store holds a source of '{topic}': `stablecast topics` shows what they hold"
 
 
 def _show(message: StoredMessage, as_json: bool) -> None:
@@ -127,6 +132,72 @@ def _report(hole: MissingRange, as_json: bool) -> None:
         say({"missing": missing})
     else:
         note(f"stablecast: {hole}")
+
+
+@attrs.frozen
+class ReplayJob:
+    """Hold the arguments of `stablecast replay`; `into` is empty to print, `speed` None for no pauses."""
+
+    read: ReadJob
+    into: str
+    targets: Sequence[str]
+    speed: float | None
+    max_pause: float
+    resolvers: Sequence[str]
+    session_id: int
+
+
+def replay(job: ReplayJob) -> int:
+    """Send the messages of a range again; return the exit status."""
+    return run_loop(_replay(job))
+
+
+async def _replay(job: ReplayJob) -> int:
+    now, place = machine.clock.wall_ns(), job.read.place
+    task = asyncio.current_task()
+    assert task is not None
+    on_ending(task.cancel)
+    async with place.context(job.resolvers) as context:
+        reader = context.reader(
+            job.read.topic,
+            stores=place.stores,
+            sources=job.read.sources,
+            since=parse_bound(job.read.since, now),
+            until=parse_bound(job.read.until, now),
+            patience=place.patience,
+            times=True,
+            on_hole=lambda hole: _report(hole, job.read.as_json),
+        )
+        sent = 0
+        try:
+            async with reader:
+                if not reader.sources:
+                    raise NothingStored(_no_source(job.read.topic))
+                sent = await _send_again(context, reader, job)
+        except asyncio.CancelledError:
+            task.uncancel()
+    if job.into:
+        summary = {"topic": job.into, "sent": sent, "missing": reader.missing_numbers}
+        show(summary, [f"{sent:,} messages sent to '{job.into}', all stable"], job.read.as_json)
+    return FAILED if reader.missing_numbers else 0
+
+
+async def _send_again(context: Context, reader: RangeReader, job: ReplayJob) -> int:
+    messages = reader.replay(job.speed, job.max_pause)
+    if not job.into:
+        async for message in messages:
+            _show(message, job.read.as_json)
+        return 0
+    if job.into == job.read.topic:
+        raise NothingStored(f"'{job.into}' is the topic that is read: name another one with --into")
+    source = await context.source(job.into, stores=job.targets, session_id=job.session_id)
+    count = 0
+    async for message in messages:
+        await source.send(message.payload, message.properties or None)
+        count += 1
+    if count:
+        await source.wait_stable_through(source.next_number - 1)
+    return count
 
 
 def topics(topic: str, place: Place, as_json: bool) -> int:

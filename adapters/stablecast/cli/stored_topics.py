@@ -66,6 +66,37 @@ def topics_command(
     raise typer.Exit(stored_messages.topics(topic, place, as_json))
 
 
+def replay_command(
+    topic: Annotated[str, typer.Argument(help="The topic to read.")],
+    into: Annotated[str, typer.Option("--into", help="The topic to send to; default: print the messages.")] = "",
+    store: Stores = None,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", "-t", help="ip:port of a store of --into; default: the same stores.")
+    ] = None,
+    since: Since = "",
+    until: Until = "",
+    source: Sources = None,
+    speed: Annotated[float, typer.Option(help="Times the recorded pace; 0: as fast as possible.", min=0)] = 1.0,
+    max_pause: Annotated[float, typer.Option(help="Longest pause between two messages, in seconds.", min=0)] = 60.0,
+    resolver: Annotated[
+        list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay of --into. Repeatable.")
+    ] = None,
+    session_id: Annotated[int, typer.Option(help="Session ID of the source of --into.", min=0)] = 0,
+    patience: Patience = 10.0,
+    interface: Interface = "",
+    config: Configs = None,
+    as_json: Json = False,
+) -> None:
+    """Send stored messages again, into another topic, at the recorded pace or N times faster."""
+    from stablecast.cli import stored_messages
+
+    place = stored_messages.Place(_named(store), interface, config or [], patience)
+    read = stored_messages.ReadJob(topic, place, since, until, source, False, 0, as_json)
+    targets = target or (store or [])
+    job = stored_messages.ReplayJob(read, into, targets, speed or None, max_pause, resolver or [], session_id)
+    raise typer.Exit(stored_messages.replay(job))
+
+
 def _named(stores: list[str] | None) -> list[str]:
     """Return the stores of a command. Raises BadParameter if there is none."""
     if not stores:

@@ -29,6 +29,7 @@ from stablecast.client.range_reader import (
     StoredTopics,
     stored,
 )
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
@@ -36,6 +37,7 @@ from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
+from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.client.uninterrupted import uninterrupted
 from stablecast.client.wildcard import (
@@ -191,7 +193,9 @@ class Context:
             await port.start()
             stack.push_async_callback(self.pool.close)
             stack.push_async_callback(self._hosts.close)
-            self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
+            self._resolver = await source_discovery.start(
+                self, self._on_found, self._on_gone, self._context_id.to_bytes(8), stack
+            )
             lost_after = self.resolution.config.names.activity_timeout
             self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
             stack.callback(self._names.close)
@@ -365,6 +369,8 @@ class Context:
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
@@ -405,6 +411,10 @@ class Context:
             on_event: Called in the event loop with every event of the receiver.
             reg_id: Returns the RegID for each store when there is no session id; 0 lets the store choose (P-249). If it
                 raises, the receiver does not register with that store, and iterating raises RegistrationFailed.
+            stores: The stores of the topic. If no source announces itself within a second, the receiver gets from them
+                what they hold, and acknowledges to them. Not for patterns.
+            start: Where a receiver begins that no store knows: a number, a `datetime`, `last(100)`, "earliest" or
+                "latest". It is remembered under the session id. Not with `start_at`, and not for patterns.
             start_at: Returns the first extended number to deliver (P-421); return `low` for the default. If it raises,
                 nothing is delivered, and iterating raises RegistrationFailed.
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
@@ -450,6 +460,8 @@ class Context:
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
@@ -459,18 +471,16 @@ class Context:
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic_name(topic)
-        if topic in self._receivers:
+        check_list("stores", stores)
+        bounds = ReadBounds.of(start, None)
+        if start is not None and start_at is not None:
+            raise MisuseError("start and start_at both say where the receiver begins: give one of them")
+        self._check_single(topic)
+        places = self._places(stores)
+        if source is None and self._resolver is None and not places:
             raise MisuseError(
-                f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
-                "its own"
+                "no way to find a source: give Context(resolver=...), receiver(source=...) or stores=[...]"
             )
-        if (owner := self._wildcards.matching(topic)) is not None:
-            raise MisuseError(
-                f"the pattern '{owner.pattern}' of this context receives '{topic}': read it there, make its receiver "
-                "before the pattern's, or make another Context with a session id of its own"
-            )
-        if source is None and self._resolver is None:
-            raise MisuseError("no way to find a source: give Context(resolver=...) or receiver(source=...)")
         template = attrs.evolve(self.template(session_id), topic=topic)
         where = None if source is None else checked(source)
         given = options or {}
@@ -491,13 +501,15 @@ class Context:
             deduplicate=deduplicate,
         )
         receiver.transport = transport
+        receiver.start = None if start is None else ReceiverStart(bounds, self.reads)
         self.prepare_thread()
         self._receivers[topic] = receiver
-        if where is None:
-            assert self._resolver is not None
-            self._resolver.add_receiver(topic, query)
-        else:
+        if where is not None:
             receiver.join(where)
+        elif self._resolver is not None:
+            self._resolver.add_receiver(topic, query)
+        if places:
+            receiver.stored = StoredSources(self.reads, topic, places, receiver.on_stored)
         return receiver
 
     def reader(  # noqa: PLR0913 - each is a choice of its own
@@ -512,6 +524,7 @@ class Context:
         patience: float = PATIENCE_SECONDS,
         quorum: int | None = None,
         times: bool = False,
+        stable: bool = True,
         on_hole: Callable[[MissingRange], None] | None = None,
     ) -> RangeReader:
         """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
@@ -530,6 +543,8 @@ class Context:
             patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
             quorum: The stores that must have synced a message; None: a majority of those that know its source.
             times: Ask the stores when each message came (`came_at` of a message).
+            stable: False reads messages of one store as well, up to `until` even if the stores are behind: a number
+                below which everything is known to be stable.
             on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
 
         Raises:
@@ -542,7 +557,7 @@ class Context:
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
-        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, on_hole)
         return RangeReader(self.reads, topic, options)
 
     async def stored(
@@ -561,6 +576,19 @@ class Context:
     def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of stores, each once. Raises AddressError, StoreListError."""
         return tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
+
+    def _check_single(self, topic: str) -> None:
+        """Raise MisuseError if the context has a receiver of this topic, or of a pattern that matches it."""
+        if topic in self._receivers:
+            raise MisuseError(
+                f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
+                "its own"
+            )
+        if (owner := self._wildcards.matching(topic)) is not None:
+            raise MisuseError(
+                f"the pattern '{owner.pattern}' of this context receives '{topic}': read it there, make its receiver "
+                "before the pattern's, or make another Context with a session id of its own"
+            )
 
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""
@@ -646,6 +674,11 @@ class Context:
             receiver.found(record.address, record.session_id, record.request_address, record.index)
         elif (wildcard := self._wildcards.matching(topic)) is not None:
             wildcard.found(topic, record)
+
+    def _on_gone(self, topic: str, record: SourceRecord) -> None:
+        receiver = self._receivers.get(topic)
+        if receiver is not None:
+            receiver.withdrawn(record.address, record.session_id, record.index)
 
     def _on_receiver_gone(self, event: ReceiverGone) -> None:
         """Report that a receiver is gone as an event of the context."""

@@ -13,6 +13,7 @@ from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents, sources_of
 from stablecast.client.range_inquiry import RangeRoutes, StoreAway
+from stablecast.client.range_replay import MAX_PAUSE_SECONDS, ReplayPace, paced
 from stablecast.client.range_source import ReadingTerms, SourceReading
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
@@ -87,6 +88,7 @@ class ReadOptions:
     patience: float = PATIENCE_SECONDS
     quorum: int | None = None
     times: bool = False
+    stable: bool = True
     on_hole: Callable[[MissingRange], None] | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -143,6 +145,16 @@ class RangeReader:
             raise
         return self
 
+    async def plan(self) -> list[tuple[SourceContents, SourceRange]]:
+        """Return the sources and the ranges that a reader would read now, without reading. Raises ReadFailed."""
+        found, answers, _ = await self._find()
+        away = len(self._options.stores) - len(answers)
+        ranges = [(source, *self._range(source, away)) for source in found]
+        return [
+            (source, SourceRange(source.topic, source.session_id, source.incarnation, first, stop))
+            for source, first, stop in ranges
+        ]
+
     async def __aexit__(self, *_: object) -> None:
         """Request nothing any more."""
         await self.close()
@@ -169,6 +181,19 @@ class RangeReader:
         async for batch in self.batches():
             for index, payload in enumerate(batch.payloads()):
                 yield StoredMessage(payload, batch, index)
+
+    async def replay(
+        self, speed: float | None = 1.0, max_pause: float = MAX_PAUSE_SECONDS
+    ) -> AsyncIterator[StoredMessage]:
+        """Yield the messages at the pace at which they came, `speed` times as fast; None: as fast as possible.
+
+        A pause is `max_pause` seconds at most. The reader must have `times`. Raises MisuseError, and as iteration does.
+        """
+        pace = ReplayPace(speed, max_pause)
+        if not self._options.times:
+            raise MisuseError("a replay needs the times of messages: use reader(..., times=True)")
+        async for message in paced(self, pace):
+            yield message
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Yield the messages in batches of one source each; ends and raises as iteration over messages does."""
@@ -227,7 +252,8 @@ class RangeReader:
 
     # ------------------------------------------------------------------------------------------------------------ rules
 
-    async def _begin(self) -> None:
+    async def _find(self) -> tuple[list[SourceContents], dict[str, list[StoredAnswer]], int]:
+        """Return the wanted sources, the answers of the stores, and when they were asked (ns)."""
         asked_at = machine.clock.monotonic_ns()
         bounds = self._options.bounds
         answers = await ask_all(
@@ -238,10 +264,13 @@ class RangeReader:
             since=bounds.time,
             until=bounds.stop_time,
         )
-        quorum = self._options.quorum or len(self._options.stores) // 2 + 1
+        quorum = self._options.quorum or (len(self._options.stores) // 2 + 1 if self._options.stable else 1)
         if len(answers) < quorum:
             raise ReadFailed(_too_few(self.topic, self._options.stores, answers, quorum))
-        found = [source for source in sources_of(answers) if self._wanted(source)]
+        return [source for source in sources_of(answers) if self._wanted(source)], answers, asked_at
+
+    async def _begin(self) -> None:
+        found, answers, asked_at = await self._find()
         for source in found:
             self._add(source, asked_at, answers, len(found))
         if self._options.follow:
@@ -267,11 +296,18 @@ class RangeReader:
         """Return the stores that must have synced a message: a majority of those that may know the source."""
         return min(self._options.quorum or (len(source.answers) + away) // 2 + 1, len(source.answers))
 
+    def _stop(self, source: SourceContents, away: int) -> int:
+        """Return the end of what may be read of a source as of now."""
+        if self._options.stable:
+            return source.stable_stop(self._quorum(source, away)) or 0
+        newest = max(source.stop(answer) for answer in source.answers.values())
+        # A caller who names the end knows that the messages exist; a store that is behind must not hide them.
+        return max(newest, self._options.bounds.stop or 0)
+
     def _range(self, source: SourceContents, away: int) -> tuple[int, int]:
         bounds = self._options.bounds
-        stable = source.stable_stop(self._quorum(source, away)) or 0
         answers = [answer for answer in source.answers.values() if answer.ranges]
-        stop = stable
+        stop = self._stop(source, away)
         if bounds.stop is not None:
             stop = min(stop, bounds.stop)
         elif bounds.stop_time is not None:
@@ -309,9 +345,8 @@ class RangeReader:
 
     def _grow(self, reading: SourceReading, source: SourceContents, away: int, asked: tuple[int, int]) -> None:
         reading.contents.answers.update(source.answers)
-        stable = source.stable_stop(self._quorum(source, away)) or 0
-        bound = self._options.bounds.stop
-        reading.learn(*asked, stable if bound is None else min(stable, bound))
+        stop, bound = self._stop(source, away), self._options.bounds.stop
+        reading.learn(*asked, stop if bound is None else min(stop, bound))
 
 
 def _is(reading: SourceReading, source: SourceContents) -> bool:

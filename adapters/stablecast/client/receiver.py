@@ -30,17 +30,19 @@ from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
+from stablecast.client.stored_sources import STORED, StoredSources
 from stablecast.client.transport_sessions import Transports
 from stablecast.client.uninterrupted import uninterrupted
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, RegistrationError
+from stablecast.core.protocol.events import EndOfSource, Event, RegistrationError
 from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
@@ -61,6 +63,10 @@ DRAIN_SECONDS = 1.0
 
 REJOIN_SECONDS = 0.2
 """Seconds before the receiver joins the given address of a source again."""
+
+FAREWELL_SECONDS = 1.5
+"""Seconds without an announcement after which a life is over whose end the resolver reported. Its last messages may
+have been lost and be on their way again; and a source that lives announces itself every half second."""
 
 MAX_FINISHED = 16
 """Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
@@ -147,6 +153,9 @@ class Receiver:
         self._reg_id = reg_id
         self._start_at = start_at
         self.transport = TransportConfig()
+        self.start: ReceiverStart | None = None
+        self.stored: StoredSources | None = None
+        self._begun: tuple[int, ...] = ()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
@@ -157,6 +166,7 @@ class Receiver:
         self._consumption = Consumption()
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
+        self._farewells: dict[int, asyncio.TimerHandle] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
         if hot_failover and config.ack_mode is AckMode.EXPLICIT:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
@@ -173,16 +183,14 @@ class Receiver:
                 deduplicate=deduplicate,
                 explicit=config.ack_mode is AckMode.EXPLICIT,
             )
-        self._delivery = delivery
+        self._delivery, self._hot = delivery, delivery.hot
         self.redeliverer = delivery.redeliverer
-        self._hot = delivery.hot
         self._loop = asyncio.get_running_loop()
         self.arrival = ArrivalTime()
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
-        self._paused = False
-        self._closed = False
+        self._paused = self._closed = False
         self._reporting = ""
 
     def __repr__(self) -> str:
@@ -208,18 +216,22 @@ class Receiver:
         self._delivery.remove(self)
         if self._rejoin is not None:
             self._rejoin.cancel()
-        for plan in self._plans.values():
-            plan.timer.cancel()
+        for timer in (*(plan.timer for plan in self._plans.values()), *self._farewells.values()):
+            timer.cancel()
         for joiner in self._joiners.values():
             joiner.abandon()
+        if self.start is not None:
+            self.start.close()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
         for session in (*self._sessions.values(), *self._finished):
             self._context.lives.pop(session.incarnation, None)
         self._context.forget_receiver(self)
-        await uninterrupted(self._leave())
+        await uninterrupted(self._leave_streams())
 
-    async def _leave(self) -> None:
+    async def _leave_streams(self) -> None:
+        if self.stored is not None:
+            await self.stored.close()
         for joiner in tuple(self._joiners.values()):
             await joiner.close()
 
@@ -293,6 +305,44 @@ class Receiver:
         self._plan(transport, session_id, request)
         self._settle()
 
+    def withdrawn(self, transport: str, session_id: int, index: int) -> None:
+        """Leave a source whose end was announced, once it has been silent for `FAREWELL_SECONDS`.
+
+        A session that sources share goes on after one of them ended. Over TCP the connection reports the end, after the
+        last message.
+        """
+        if not is_source_string(transport):
+            return
+        if transport in self._joiners:
+            self._farewell(codec.join(session_id, index), transport)
+        elif transport in self._plans:
+            indexes = self._indexes.get(transport, set())
+            indexes.discard(index)
+            if not indexes:
+                self._plans.pop(transport).timer.cancel()
+
+    def _farewell(self, incarnation: int, transport: str) -> None:
+        if (earlier := self._farewells.pop(incarnation, None)) is not None:
+            earlier.cancel()
+        later = asyncio.get_running_loop().call_later
+        self._farewells[incarnation] = later(FAREWELL_SECONDS, self._leave, incarnation, transport)
+
+    def _leave(self, incarnation: int, transport: str) -> None:
+        """End the session of a life, and leave its stream unless another source of this topic sends on it."""
+        self._farewells.pop(incarnation, None)
+        if transport not in self._joiners:
+            return
+        session = self._sessions.get(incarnation)
+        indexes = self._indexes.get(transport, set())
+        indexes.discard(codec.split(incarnation)[1])
+        others = any(one.transport == transport for one in self._sessions.values() if one is not session)
+        if not (indexes or others):
+            self._joiners[transport].abandon()
+            self._gone(transport)
+        elif session is not None:
+            self._end(session)
+            self._settle()
+
     def retire(self, emptied: Callable[[], None]) -> None:
         """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
         self._emptied = emptied
@@ -351,6 +401,7 @@ class Receiver:
     def _end(self, session: ClientSession) -> None:
         del self._sessions[session.incarnation]
         self._finished.append(session)
+        self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
         for other in session.end():
             if self._sessions.get(other.incarnation) is other and other.info is not None:  # Its stream is still joined.
                 self._end(other)
@@ -415,11 +466,22 @@ class Receiver:
 
     def _on_info(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> None:
         """Process the announcement of a life."""
+        if info.incarnation in self._farewells:
+            self._farewell(info.incarnation, plan.transport)
         session = self._session_for(info, session_id, plan)
         if session is not None:
             session.on_message(info)
             for run in self._early.remove(session.incarnation):
                 session.on_run(run)
+
+    def on_stored(self, info: SourceInfo) -> None:
+        """Begin a session with a source that only stores know, unless a source has announced itself."""
+        if self._closed or not all(session.transport.startswith(STORED) for session in self._sessions.values()):
+            return
+        timer = asyncio.get_running_loop().call_later(0, lambda: None)
+        place = f"{STORED}{info.incarnation:016x}"
+        self._on_info(info, codec.split(info.incarnation)[0], JoinPlan(place, None, info.request, timer))
+        self._context.lost_source(self.topic, place, others=False)
 
     def _on_lost(self, lost: Lost) -> None:
         session = self._sessions.get(lost.session)
@@ -449,6 +511,9 @@ class Receiver:
         except StablecastError as error:
             self._delivery.reader.fail(error, error)
             return None
+        if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
+            for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
+                self._end(other)
         owners = [session for session in self._delivery.owners() if session.topic == self.topic]
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
@@ -486,8 +551,12 @@ class Receiver:
             return None
         return chosen
 
-    def choose_low(self, question: fx.AskLow) -> int | None:
-        """Return the first number to deliver; None if the callback failed, so that nothing is delivered."""
+    def choose_low(self, question: fx.AskLow, session: ClientSession) -> int | None:
+        """Return the first number to deliver; None if the callback failed, or if the stores are asked first."""
+        if self.start is not None:
+            goes_on = any(self._identity.same(session.incarnation, life) for life in self._begun)
+            self._begun = (*self._begun[-MAX_FINISHED:], session.incarnation)
+            return question.low if goes_on else self.start.number(question, session)
         if self._start_at is None:
             return question.low
         try:

@@ -48,7 +48,7 @@ class SessionOwner(Protocol):
     def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
         """Return the RegID to ask a store for; None keeps the session from asking it."""
 
-    def choose_low(self, question: fx.AskLow) -> int | None:
+    def choose_low(self, question: fx.AskLow, session: "ClientSession") -> int | None:
         """Return the first number to deliver; None if there is no answer, so that nothing is delivered."""
 
     def on_notify(self, event: events.Event, source: str = "") -> None:
@@ -180,6 +180,16 @@ class ClientSession:
     def stop(self) -> None:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""
         self._stopped, self._plain = True, False
+
+    @property
+    def returning(self) -> bool:
+        """Return True if a store knows how far the receiver is."""
+        return self._machine.status.returning
+
+    def choose(self, question: fx.AskLow, low: int) -> None:
+        """Begin at the number that was chosen."""
+        if not self._closed:
+            self._driver.feed(inputs.LowChosen(self.succession.low(question, low)))
 
     def receive(self, event: inputs.ReceiverInput) -> None:
         """Feed one input to the machine."""
@@ -378,9 +388,9 @@ class ClientSession:
                 if reg_id is not None:
                     self._driver.feed(inputs.RegIdChosen(effect.store_index, reg_id))
             case fx.AskLow():
-                low = self._receiver.choose_low(effect)
+                low = self._receiver.choose_low(effect, self)
                 if low is not None:
-                    self._driver.feed(inputs.LowChosen(self.succession.low(effect, low)))
+                    self.choose(effect, low)
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:

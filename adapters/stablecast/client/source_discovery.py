@@ -99,9 +99,11 @@ def announce(found: Combined | None, source: SourceConfig, place: str, advertise
 
 
 async def start(
-    context: ResolvingContext, on_found: OnRecord, instance: bytes, stack: AsyncExitStack
+    context: ResolvingContext, on_found: OnRecord, on_gone: OnRecord, instance: bytes, stack: AsyncExitStack
 ) -> Combined | None:
     """Start the configured resolvers, and close them with `stack`; return None if none is configured.
+
+    `on_found` gets each source of a wanted topic, and `on_gone` each whose end was announced.
 
     Relays win over multicast (T-008). Raises like `Resolver.start`, `Resolver.meet` and `SrsResolver.start`.
     """
@@ -109,7 +111,7 @@ async def start(
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
-    found = Combined(on_found, _log_waits, context.abandoned)
+    found = Combined(on_found, _log_waits, context.abandoned, on_gone)
     stack.push_async_callback(found.close)
     if over_udp:
         listeners = Listeners(

@@ -47,6 +47,7 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "ume_use_ack_batching": 0,
         },
         "store": {
+            "allow-refill": 0,
             "delivery_control_maximum_burst_loss": 1024,
             "repository-type": "no-cache",
             "receiver-new-registration-rollback": 0,
@@ -79,6 +80,7 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "otr_request_message_timeout": 60_000,
         },
         "store": {
+            "allow-refill": 0,
             "source-check-interval": 750,
             "keepalive-interval": 3000,
             "proxy-election-interval": 60_000,

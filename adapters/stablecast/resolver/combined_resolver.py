@@ -29,7 +29,7 @@ class Wait:
     reason: str
 
 
-def _nothing(_: Any) -> None:
+def _nothing(*_: Any) -> None:
     """Ignore a report that no callback was given for."""
 
 
@@ -41,12 +41,16 @@ class Combined(Resolution):
         on_found: OnRecord,
         on_wait: Callable[[Sequence[Wait]], None] = _nothing,
         on_abandoned: Callable[[str], None] = _nothing,
+        on_gone: OnRecord = _nothing,
     ) -> None:
-        """Report sources to `on_found`, waiting receivers to `on_wait`, and abandoned topics to `on_abandoned`.
+        """Report sources to `on_found`, their ends to `on_gone`, and abandoned topics to `on_abandoned`.
+
+        `on_wait` gets the receivers that have waited for long.
 
         The callbacks may call back and must not raise.
         """
         self._on_found = on_found
+        self._on_gone = on_gone
         self._on_wait = on_wait
         self._on_abandoned = on_abandoned
         self._wanted: set[str] = set()
@@ -73,8 +77,9 @@ class Combined(Resolution):
                 raise
 
     def gone(self, topic: str, record: SourceRecord) -> None:
-        """Forget a source whose end a kind reports, so that it is reported when it is found again."""
+        """Forget and report a source whose end a kind reports. It is reported again when it is found again."""
         self._reported.get(topic, set()).discard(record)
+        self._on_gone(topic, record)
 
     def abandoned(self, kind: str, topic: str) -> None:
         """Note that the kind of this name has abandoned a topic that only patterns want."""

@@ -14,9 +14,10 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
-from stablecast.core.store.status import ClientStatus, RepositoryStatus
+from stablecast.core.store.status import ClientStatus, LackStatus, RepositoryStatus
 from stablecast.runtime import machine
 from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
 from stablecast.transports import codec
@@ -89,6 +90,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
     session_index, topic_index = codec.split(client.incarnation)
     mem_trail, _, memory_bytes = repository.memory
     lost, burst_lost, bursts, dropped, newest_burst = repository.losses
+    lacking = repository.lacking
     traffic = store.traffic_of(client.incarnation)
     groups = traffic.groups or client.group_sizes
     return SourceView(
@@ -115,6 +117,9 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         holes=sum(stop - first for first, stop in repository.holes),
         lost=lost,
         burst_lost=burst_lost,
+        lacking=lacks_of(lacking),
+        lacking_ns=0 if lacking is None else max(0, machine.clock.monotonic_ns() - lacking.since),
+        refilled=repository.refilled,
         replicas=sum(groups) or len(client.stores),
         proxied=client.election is not None,
         traffic=traffic,
@@ -125,6 +130,12 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         groups=groups,
         group=_group_of(client, traffic, len(groups)),
     )
+
+
+def lacks_of(lacking: LackStatus | None) -> tuple[int, int, int]:
+    """Return the messages below their replication, by cause in the order of `LackCause`."""
+    away, empty, damaged = (0 if lacking is None else lacking.messages.get(cause, 0) for cause in LackCause)
+    return away, empty, damaged
 
 
 def _group_of(client: Client, traffic: Traffic, groups: int) -> int:

@@ -7,6 +7,7 @@ acknowledgements.
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, assert_never
 
@@ -15,8 +16,8 @@ import attrs
 from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event
-from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
+from stablecast.core.protocol.events import Event, LackCause
+from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Lacking, Persisted, Reset, Start, StoreInput
 from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
@@ -309,6 +310,15 @@ class Store:
             )
         )
         return True
+
+    def lacking(self, source_reg_id: int, ranges: Iterable[tuple[int, int]], cause: LackCause) -> None:
+        """Ask other stores for these numbers [first, stop) of a source, which should be here.
+
+        With the cause `DAMAGED` the store forgets its own copies first. Numbers that it holds, that a rule released, or
+        that belong to no known life of the source are passed over.
+        """
+        for first, stop in ranges:
+            self._feed(Lacking(source_reg_id, first, stop - 1, cause))
 
     def reads_of(self, source_reg_id: int) -> int:
         """Return the number of records of this source that are being read from the disk."""

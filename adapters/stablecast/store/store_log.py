@@ -24,6 +24,14 @@ _FAREWELLS = {
 }
 
 
+LACKS = {
+    events.LackCause.AWAY: "the store was away and lacks {}",
+    events.LackCause.EMPTY: "the store lost its disk and lacks {}",
+    events.LackCause.DAMAGED: "the disk cannot read {}",
+}
+"""The causes for which messages are lacking, for people."""
+
+
 class StoreLog:
     """Counts oddities and events, and logs those that matter.
 
@@ -94,6 +102,14 @@ class StoreLog:
         who = f"{event.role.name.lower()} {event.reg_id} of topic {event.topic!r} is forgotten"
         self.write(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
 
+    def _not_refilled(self, event: events.NotRefilled) -> None:
+        """Log messages that no other store sent."""
+        lacks = LACKS[event.cause].format(plural(event.messages, "message"))
+        where = f"source {event.source_reg_id}: {lacks} of {event.first}..{event.last}"
+        again = "when another store registers" if event.final else "later"
+        text = f"{where}, and no other store sent them; they are asked for again {again}"
+        self.write(Severity.WARNING, "not-refilled", text)
+
     def event(self, event: events.Event) -> None:
         """Count an event of the machine, and log it if it matters."""
         if isinstance(event, events.Oddity):
@@ -113,6 +129,14 @@ class StoreLog:
                 what = "a burst of losses" if event.burst else "unrecoverable loss"
                 text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
                 self.write(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
+            case events.RefillStarted():
+                text = f"source {event.source_reg_id}: {LACKS[event.cause].format(plural(event.messages, 'message'))}"
+                self.write(Severity.WARNING, "refill-started", f"{text}; other stores are asked for them")
+            case events.Refilled():
+                text = f"source {event.source_reg_id}: nothing is lacking any more"
+                self.write(Severity.INFO, "refilled", f"{text}, {plural(event.messages, 'message')} came back")
+            case events.NotRefilled():
+                self._not_refilled(event)
             case events.HistoryForgotten():
                 text = f"source {event.source_reg_id}: this store missed more lives of the source than are remembered"
                 text += f" and removed {event.first}..{event.last}; other stores still hold what was stable"

@@ -67,6 +67,9 @@ class SourceView:
         holes: Numbers that are missing and not given up.
         lost: Numbers given up since the store started.
         burst_lost: Numbers of `lost` that were given up in bursts.
+        lacking: Messages below their replication: the store was away, it lost its disk, the disk cannot read them.
+        lacking_ns: The age of the oldest of these lacks.
+        refilled: Messages that came back from other stores since the store started.
         replicas: Stores that the source names, with this one; 0 if not known.
         groups: Sizes of the groups of its stores; empty if not known.
         group: Index of the group that this store belongs to; -1 if not known.
@@ -95,6 +98,9 @@ class SourceView:
     holes: int
     lost: int
     burst_lost: int
+    lacking: tuple[int, int, int]
+    lacking_ns: int
+    refilled: int
     replicas: int
     proxied: bool
     traffic: Traffic

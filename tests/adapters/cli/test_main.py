@@ -1,22 +1,75 @@
 """The entry point: what users can mend is one sentence and a status that is not 0."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 
 from stablecast.cli import main
-from stablecast.cli.app import ORDER
+from stablecast.cli.app import ORDER, app
+from stablecast.cli.examples import EXAMPLES
 from stablecast.core.errors import StablecastError
 from stablecast.text.exit_status import guarded
 from tests.support.program import outcome
+from tests.support.tree import PYTHON_PATH
+
+COMPLETING = {
+    "bash": {"COMP_WORDS": "stablecast rec", "COMP_CWORD": "1"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": "stablecast rec"},
+    "fish": {"_TYPER_COMPLETE_ARGS": "stablecast rec", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+"""The variables by which each shell asks a program for completions."""
 
 
-def test_no_command_shows_the_commands() -> None:
+def test_no_command_shows_the_five_that_a_user_needs_first() -> None:
     status, out, err = outcome()
-    assert status == 2
-    assert all(command in out + err for command in ("demo", "up", "store", "lbmrd", "send", "receive", "verify"))
+    assert (status, err) == (0, "")
+    assert re.findall(r"^  stablecast (\w+)", out, re.MULTILINE) == ["demo", "up", "receive", "send", "verify"]
+
+
+def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if path:
+        yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _paths(below, (*path, name))
+
+
+def test_every_command_has_an_example_that_it_understands() -> None:
+    root: Any = typer.main.get_command(app)
+    assert {" ".join(path) for path in _paths(root)} == EXAMPLES.keys()
+    for path, text in EXAMPLES.items():
+        program, *arguments = shlex.split(text)
+        assert program == "stablecast"
+        assert text.startswith(f"stablecast {path}"), text
+        command, context = root, None
+        while hasattr(command, "resolve_command"):
+            context = command.make_context(program, arguments, parent=context)
+            program, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+        command.make_context(program, arguments, parent=context)
+
+
+def test_help_ends_with_the_example() -> None:
+    for arguments, example in ((("send",), EXAMPLES["send"]), (("store", "scrub"), EXAMPLES["store scrub"])):
+        _, out, _ = outcome(*arguments, "--help")
+        assert out.rstrip().endswith(f"Example:\n    {example}")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands(shell: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stablecast.cli.main"],
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH, **COMPLETING[shell], "_STABLECAST_COMPLETE": f"complete_{shell}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "receive" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

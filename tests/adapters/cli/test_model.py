@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from stablecast.cli.model import app
 from stablecast.evidence.trace.converter import Json
-from stablecast.lab.model import catalog
+from stablecast.lab.model import catalog, command, equal
 from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.graph import Graph
 from stablecast.lab.model.views import VIEWS
@@ -158,9 +159,25 @@ def test_equal_graphs_exit_with_0(small_models: Path, checker: Path) -> None:
     assert run(*words, "--jar", checker, "--record").exit_code == 0
     said = run(*words)
     assert (said.exit_code, said.output) == (0, "Small/graph_one: equal, 2 states, 2 edges\n")
-    assert json.loads(run(*words, "--json").output) == {
-        "models": [{"name": "Small/graph_one", "nodes": 2, "edges": 2, "equal": True, "difference": None}]
-    }
+    (line,) = run(*words, "--json").output.splitlines()
+    result = {"name": "Small/graph_one", "nodes": 2, "edges": 2, "equal": True, "difference": None}
+    assert json.loads(line) == result
+
+
+def test_each_result_is_a_line_of_json_as_soon_as_it_is_there(
+    small_models: Path, checker: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("equal", "Small/graph_one", "--models", small_models, "--jobs", "1", "--jar", checker, "--record")
+    printed: list[int] = []
+
+    def results(*_: object) -> Iterator[equal.Comparison]:
+        for number in range(3):
+            yield equal.Comparison(str(number), 1, 1, True)
+            printed.append(capsys.readouterr().out.count("\n"))
+
+    monkeypatch.setattr(equal, "compare_all", results)
+    assert command.compare([], small_models, None, 1, False, as_json=True) == 0
+    assert printed == [1, 1, 1]
 
 
 def test_a_difference_is_told(small_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,13 @@ def test_seeds_run_and_are_counted(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_seed_has_one_digest(tmp_path: Path) -> None:
+    options = ("--seeds", "1", "--first", "7", "--jobs", "1", "--directory", tmp_path, "--digests")
+    _, printed, _ = outcome("sim", *options)
+    _, out, _ = outcome("sim", *options, "--json")
+    assert f"seed 7: digest {json.loads(out)['digests']['7']}" in printed
+
+
 def test_a_schedule_that_is_none_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     path.write_text("{}")

@@ -39,6 +39,12 @@ def test_a_topic_is_read_again_and_shown(tmp_path: Path) -> None:
         )  # fmt: skip
         assert shown["oldest"] <= shown["newest"]
         assert "0-19" in invoked("topics", "--store", address)[1]
+        replay = ["replay", "orders", "--store", address, "--speed", "0"]
+        assert invoked(*replay, "--since", "last 2") == (0, "line 18\nline 19\n", "")
+        status, out, err = invoked(*replay, "--into", "copies", "--session-id", "9", "--json")
+        assert (status, json.loads(out)) == (0, {"topic": "copies", "sent": 20, "missing": 0})
+        assert invoked("read", "copies", "--store", address) == (0, lines.read_text(), "")
+        assert invoked(*replay, "--into", "orders")[0] == 1
         status, out, err = invoked("read", "other", "--store", address)
         assert (status, out) == (1, "")
         assert "no store holds a source of 'other'" in err
@@ -55,6 +61,8 @@ def test_a_topic_is_read_again_and_shown(tmp_path: Path) -> None:
         (["read", "t", "--store", "127.0.0.1:1", "--until", "0"], "cannot end at 0"),
         (["read", "t", "--store", "127.0.0.1:1", "--quorum", "2"], "cannot be reached with 1 stores"),
         (["read", "t", "--store", "127.0.0.1:1", "--patience", "0.2"], "0 of 1 stores of 't' answered"),
+        (["replay", "t"], "name the stores of the topic"),
+        (["replay", "t", "--store", "127.0.0.1:1", "--speed", "-1"], "Invalid value for '--speed'"),
         (["topics", "--store", "127.0.0.1:1", "--patience", "0.2"], "store 127.0.0.1:1 does not answer"),
     ],
 )

@@ -75,7 +75,7 @@ class Side:
     def choose_reg_id(self, question: AskRegId, transport: str) -> int:
         return 0
 
-    def choose_low(self, question: AskLow) -> int:
+    def choose_low(self, question: AskLow, session: object) -> int:
         return question.low
 
     def send(self, address: str, message: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, last
+from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, last, range_replay
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.receiver.range_reading import HoleReason
@@ -253,6 +253,48 @@ async def test_bounds_without_sense_are_refused(net: Network, given: dict[str, A
     context = await net.context()
     with pytest.raises(MisuseError, match=text):
         context.reader("orders", **{"stores": ["127.0.0.1:9"], **given})
+
+
+class Paused:
+    """A clock of the loop that only pauses move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pauses: list[float] = []
+        self._now = 0.0
+        monkeypatch.setattr(range_replay, "asyncio", self)
+
+    def get_running_loop(self) -> "Paused":
+        return self
+
+    def time(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(round(seconds, 6))
+        self._now += seconds
+
+
+async def test_a_replay_keeps_the_recorded_pace(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [datetime(2026, 1, 31, 12, tzinfo=UTC)]
+    monkeypatch.setattr(machine.clock, "wall_ns", lambda: round(now[0].timestamp()) * SECOND, raising=False)
+    _, source = await source_of(net, "a")
+    for pause in (2, 4, 4000):
+        await send(source, 3)
+        now[0] += timedelta(seconds=pause)
+    await send(source, 3)
+    clock = Paused(monkeypatch)
+    context = await net.context()
+    for speed, pauses in ((1.0, [2, 4, 60]), (2.0, [1, 2, 60]), (None, [])):
+        clock.pauses.clear()
+        async with context.reader("orders", stores=addresses(net), times=True) as reader:
+            assert [message.number async for message in reader.replay(speed)] == list(range(12))
+        assert clock.pauses == pauses
+    async with context.reader("orders", stores=addresses(net)) as reader:
+        with pytest.raises(MisuseError, match="needs the times"):
+            await anext(reader.replay())
+    for wrong in (0, -1.0, float("inf")):
+        with pytest.raises(MisuseError, match="cannot run at"):
+            await anext(reader.replay(wrong))
 
 
 async def test_a_reader_ends_when_its_context_is_closed(net: Network) -> None:

@@ -6,13 +6,14 @@ import pytest
 
 from stablecast.client import Context, Receiver, Source
 from stablecast.config.option_kinds import OptionError, Value
-from stablecast.core.protocol.events import RegistrationComplete, UnrecoverableLoss, Wakeup
+from stablecast.core.protocol.events import EndOfSource, RegistrationComplete, UnrecoverableLoss, Wakeup
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.runtime import datagrams
 from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import READ_DATAGRAMS
 from stablecast.runtime.ports import PortError
-from tests.support.network import LOCAL, Events, Network, until
+from stablecast.transports import codec
+from tests.support.network import LOCAL, Events, Network, until, unused_port
 
 GROUP = "239.192.7.5"
 OPTIONS: dict[str, dict[str, Value]] = {
@@ -238,6 +239,75 @@ async def test_a_source_that_ends_resets_those_who_joined_and_a_new_one_is_looke
     await sending.close()
     await until(lambda: not receiver._sessions)
     await until(lambda: receiver._joiners)
+
+
+@pytest.mark.rows("T-015")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("over", ["relay", "service"])
+async def test_a_source_that_ends_on_a_session_of_others_is_left(net: Network, kind: str, over: str) -> None:
+    """The session lives on with another topic's source; the receiver gets all messages before the event."""
+    daemon = await SrsDaemon.start(SrsConfig(interface=LOCAL, port=0), lambda *_: None)
+    net.stack.push_async_callback(daemon.close)
+
+    async def context() -> Context:
+        if over == "relay":
+            return await net.context()
+        return await net.stack.enter_async_context(Context(resolver_service=[daemon.address]))
+
+    sending, hearing = await context(), await context()
+    shared = OPTIONS[kind] | {f"transport_{kind}_{'destination_' if kind == 'lbtrm' else ''}port": unused_port()}
+    other, source = [await sending.source(topic, options=shared) for topic in ("trades", "orders")]
+    assert other.place == source.place
+    events, others = Events(), Events()
+    receiver = hearing.receiver("orders", on_event=events, options=HASTY)
+    beside = hearing.receiver("trades", on_event=others, options=HASTY)
+    await ready(source, receiver)
+    await ready(other, beside)
+    await source.send_many([b"1", b"2", b"3"])
+    await source.close()
+    assert await events.first(EndOfSource) == EndOfSource("orders", source.place)
+    assert await first(receiver, 3) == [b"1", b"2", b"3"]
+    assert not receiver._sessions
+    assert not receiver._joiners
+    assert [wait.topic for wait in hearing.unresolved()] == ["orders"]
+    await other.send(b"4")
+    assert await first(beside, 1) == [b"4"]
+    assert not others.of(EndOfSource)
+    again = await sending.source("orders", options=shared)
+    await ready(again, receiver)
+    await again.send(b"5")
+    assert await first(receiver, 1) == [b"5"]
+
+
+async def test_a_source_that_announces_itself_on_is_not_left(net: Network) -> None:
+    """A service that lost sight of a living source reports its end."""
+    sending, hearing = await net.context(), await net.context()
+    source = await sending.source("orders", options=OPTIONS["lbtrm"])
+    events = Events()
+    receiver = hearing.receiver("orders", on_event=events, options=HASTY)
+    await ready(source, receiver)
+    [session] = receiver._sessions.values()
+    session_id, index = codec.split(session.incarnation)
+    receiver.withdrawn(source.place, session_id, index)
+    [farewell] = receiver._farewells.values()
+    await until(lambda: receiver._farewells.get(session.incarnation) is not farewell)
+    assert farewell.cancelled()
+    await source.send(b"1")
+    assert await first(receiver, 1) == [b"1"]
+    assert not events.of(EndOfSource)
+
+
+async def test_two_sources_of_one_topic_share_a_session_and_one_of_them_ends(net: Network) -> None:
+    sending, hearing = await net.context(), await net.context()
+    sources = [await sending.source("orders", options=OPTIONS["lbtrm"]) for _ in range(2)]
+    events = Events()
+    receiver = hearing.receiver("orders", on_event=events, options=HASTY)
+    await until(lambda: len(receiver._sessions) == 2)
+    await sources[0].close()
+    await events.first(EndOfSource)
+    assert len(receiver._sessions) == 1
+    await sources[1].send(b"1")
+    assert await first(receiver, 1) == [b"1"]
 
 
 async def test_a_group_that_cannot_be_joined_fails_who_iterates(net: Network) -> None:

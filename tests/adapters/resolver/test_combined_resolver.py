@@ -83,6 +83,15 @@ async def test_repeats_mean_nothing_until_the_source_was_gone() -> None:
     await combined.close()
 
 
+async def test_the_end_of_a_source_is_reported() -> None:
+    gone: list[tuple[str, SourceRecord]] = []
+    combined = Combined(lambda *_: None, on_gone=lambda topic, record: gone.append((topic, record)))
+    combined.found("orders", RECORD)
+    combined.gone("orders", RECORD)
+    assert gone == [("orders", RECORD)]
+    await combined.close()
+
+
 async def test_every_kind_gets_every_input() -> None:
     fed: list[tuple[int, object]] = []
     combined = Combined(lambda *_: None)

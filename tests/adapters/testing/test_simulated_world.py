@@ -1,8 +1,11 @@
 """The world of a test: programs, faults, notes, and the wait until all is settled."""
 
 import asyncio
+import gc
 import os
 import time
+import warnings
+import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from stablecast.lab.world.kernel import WorldError
+from stablecast.lab.world.world import prepared
 from stablecast.testing.schedule import MILLISECOND, Strike
 from stablecast.testing.simulated_world import NotSettledError, SimulatedWorld
 from stablecast.testing.timeline import ERROR, FAULT, NOTE, OUTPUT, PROGRAM
@@ -355,3 +359,44 @@ def test_pytest_fail_is_a_finding() -> None:
     failure = run_world(BARE, body, 1, ()).failure
     assert failure is not None
     assert str(failure.error) == "found"
+
+
+def test_a_finished_world_is_freed() -> None:
+    """Also if a program keeps the exception that ended it, and a `finally` clause that runs late asks for a loop."""
+    freed: list[weakref.ref[SimulatedWorld]] = []
+
+    async def sleeper() -> None:
+        loop: Any = asyncio.get_running_loop()
+        try:
+            time.sleep(60)  # noqa: ASYNC251 - the thread itself blocks
+        except BaseException as error:
+            loop.kept = error
+            raise
+
+    async def waiter() -> None:
+        try:
+            await forever()
+        finally:
+            await asyncio.gather()
+
+    async def body(world: SimulatedWorld) -> None:
+        freed.append(weakref.ref(world))
+        world.start(sleeper, host="one")
+        world.start(waiter, host="two")
+        await asyncio.sleep(5)
+        world.crash("one", down=None)
+        world.crash("two", down=None)
+
+    before = policy_loop()
+    with prepared():
+        run(body)
+        gc.collect()
+    assert freed[0]() is None
+    assert policy_loop() is before
+
+
+def policy_loop() -> object:
+    """The loop that the policy of this thread would return."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(getattr(asyncio.get_event_loop_policy(), "_local", None), "_loop", None)

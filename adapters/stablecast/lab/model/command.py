@@ -55,7 +55,10 @@ def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) 
 
 
 def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, record: bool, as_json: bool) -> int:
-    """Compare the core with the models; return 0 if it is equal to every one."""
+    """Compare the core with the models; return 0 if it is equal to every one.
+
+    Each result is printed when it is there; with `as_json` as a line of JSON.
+    """
     where = models or catalog.folder()
     chosen = [one for one in catalog.configurations(where, tuple(names)) if one.has_graph]
     if record:
@@ -63,15 +66,14 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
         done: Iterator[equal.Comparison] = (equal.record(one, where, checker) for one in chosen)
     else:
         done = equal.compare_all(chosen, where, jar, jobs or os.cpu_count() or 1)
-    results: list[equal.Comparison] = []
+    every = True
     for result in done:
-        results.append(result)
-        if not as_json:
+        every = every and result.equal
+        if as_json:
+            say(attrs.asdict(result))
+        else:
             _print(result)
-    if as_json:
-        ordered = sorted(results, key=lambda result: result.name)
-        say({"models": [attrs.asdict(result) for result in ordered]})
-    return 0 if all(result.equal for result in results) else 1
+    return 0 if every else 1
 
 
 def check(names: list[str], models: Path | None, jar: Path | None, as_json: bool) -> int:

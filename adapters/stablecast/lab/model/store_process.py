@@ -73,7 +73,8 @@ class WorldJournal:
 class WorldStore:
     """Hold a store's machine (None: it is down) and its disk.
 
-    `written` includes the writes in `unsynced`, which has them in order. It is empty while the store is down.
+    `written` includes the writes in `unsynced`, which has them in order. It is empty while the store is down. `timers`
+    run with each input; otherwise only where the world runs them.
     """
 
     config: StoreConfig
@@ -81,6 +82,7 @@ class WorldStore:
     written: WorldJournal = attrs.field(factory=WorldJournal)
     synced: WorldJournal = attrs.field(factory=WorldJournal)
     unsynced: list[DiskWrite] = attrs.field(factory=list)
+    timers: bool = True
 
     @property
     def running(self) -> StoreEndpoint:
@@ -109,7 +111,7 @@ class WorldStore:
     def perform(self, now: int = 0) -> list[fx.StoreEffect]:
         """Run the due timers of the repositories; write what the store writes, and return its other effects."""
         due = self.running.status.repository_due
-        if due is not None and due <= now:
+        if self.timers and due is not None and due <= now:
             self.running.handle_timeout(now)
         others: list[fx.StoreEffect] = []
         for effect in self.running.take_effects():
@@ -204,4 +206,5 @@ def disk_only(address: str, repairs: Repair, history_lives: int = HISTORY_LIVES)
         give_up_ns=LONG_NS,
         repairs=repairs,
         history_lives=history_lives,
+        refill=False,
     )

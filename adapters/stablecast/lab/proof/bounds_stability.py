@@ -27,10 +27,32 @@ class StabilityBounds:
         """Yield actions of the graph within the bounds, each with the first step that the system may allow for it."""
         calm = self._calm(state, None)
         if calm or self._quiet(state):
-            yield from self._of_source(state, calm)
+            yield from (one for one in self._of_source(state, calm) if self._chosen(state, one[0], -1))
         for store in range(self.tie.stores):
             for action, step in self._of_store(state, store):
-                yield f"{action}({store + 1})", step
+                if self._chosen(state, action, store):
+                    yield f"{action}({store + 1})", step
+
+    def _chosen(self, state: Mapping[str, Any], action: str, store: int) -> bool:
+        """Return whether an action is part of the one failure that the paths "groups" are about."""
+        if self.constants.Paths != "groups":
+            return True
+        source, window, other = state["source"], state["window"], state["aside"]["source"]
+        later = source["life"] == 2
+        match action:
+            case "Stop":
+                return bool(later and window["trail"] > source["resume"])
+            case "Turn":
+                return not other["life"] or (later and source["state"] not in RUNNING)
+            case "Send":
+                return bool(later or other["life"] == 2)
+            case "Crash":
+                unsent = source["state"] == "ACTIVE" and window["next"] == source["resume"]
+                return bool(store == 2 and later and unsent)
+            case "Restart":
+                return not later
+            case _:
+                return True
 
     def _of_source(self, state: Mapping[str, Any], calm: bool) -> Iterator[tuple[str, Step]]:
         source, window, limits = state["source"], state["window"], self.constants

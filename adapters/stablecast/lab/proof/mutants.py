@@ -70,6 +70,13 @@ def _wipe(text: SystemText) -> None:
     )
 
 
+def _one_group(text: SystemText) -> None:
+    """Let a life return under a newer term with the stores that suffice to go on with."""
+    heads, guards, updates = text.transitions["Return.renewed"]
+    enough = guards[-1].replace("in_r(s1, r)", "in_c(s1, c)")
+    text.transitions["Return.renewed"] = (heads.replace(" r", " c"), (*guards[:-1], enough), updates)
+
+
 _CUT_AT_RETURN = _update(
     "Inform.cut", "content(s1, n1, l1)", "content(s1, n1, l1) & (s1 != s | (n1 < n & n1 < first(l)))"
 )
@@ -103,6 +110,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
         _guards("Resume.followed", 2, "all s1. in_r(s1, r) -> counts(l, s1)"), "Resume.followed", "formed by quorum"
     ),
     "mut_no_second_round_bug": Mutant(_guards("Return", 2), "Return", "as new as all"),
+    "mut_one_group_returns_bug": Mutant(_one_group, "Return.renewed", "formed by quorum"),
     "mut_no_proof_bug": Mutant(
         _both(
             _update("Return.renewed", "owes(l1, s1)", None),

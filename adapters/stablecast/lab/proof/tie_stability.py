@@ -1,8 +1,9 @@
 """Map states and edges of a recorded graph of `tla/Stability` to structures and steps of its first-order system.
 
-What a structure knows besides a state is history: epochs that began, votes, frozen and dead ones. So a structure is
-carried along the edges of the graph. Each edge is a sequence of transitions, which all must be enabled; the structure
-after it must agree with the state after it in everything that a state shows (`differences`).
+A structure also holds history, which no state shows: the epochs that began, the votes, and the frozen and dead ones.
+So a structure is carried along the edges of the graph. Each edge is a sequence of transitions, which all must be
+enabled. The structure after the edge must agree with the state after it in everything that a state shows
+(`differences`).
 """
 
 from collections.abc import Iterator, Mapping

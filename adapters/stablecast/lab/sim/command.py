@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from stablecast.lab.sim.coverage import Coverage
+from stablecast.lab.sim.frames import digest
 from stablecast.lab.sim.runner import Report, run, shrink
 from stablecast.lab.sim.schedule import Schedule, draw
 from stablecast.lab.sim.setup import ScheduleError
@@ -41,6 +42,7 @@ class SeedRange:
     jobs: int = 0
     wipe: bool = False
     directory: Path = Path("stablecast-sim")
+    digests: bool = False
 
 
 @attrs.define
@@ -51,6 +53,7 @@ class SeedsResult:
     counts: Counter[str] = attrs.field(factory=Counter)
     coverage: Coverage = attrs.field(factory=Coverage)
     failed: list[Report] = attrs.field(factory=list)
+    digests: dict[int, str] = attrs.field(factory=dict)
 
     def add(self, other: "SeedsResult") -> None:
         """Add the result of other seeds."""
@@ -58,6 +61,7 @@ class SeedsResult:
         self.counts += other.counts
         self.coverage.add(other.coverage)
         self.failed += other.failed
+        self.digests |= other.digests
 
 
 def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None) -> int:
@@ -68,7 +72,7 @@ def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None) -> in
         TraceError, OSError: a file cannot be written, or not read.
     """
     began = time.monotonic()
-    outcome = _replay(replay) if replay is not None else _run_all(options, quiet=as_json)
+    outcome = _replay(replay, options.digests) if replay is not None else _run_all(options, quiet=as_json)
     outcome.failed.sort(key=lambda report: report.schedule.seed)
     failures = [_failure(report, options.directory, index) for index, report in enumerate(outcome.failed)]
     result = {
@@ -79,6 +83,8 @@ def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None) -> in
         "coverage": outcome.coverage.as_json(),
         "seconds": round(time.monotonic() - began, 3),
     }
+    if options.digests:
+        result["digests"] = dict(sorted(outcome.digests.items()))
     if as_json:
         typer.echo(json.dumps(result))
     else:
@@ -86,13 +92,16 @@ def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None) -> in
     return 1 if failures else 0
 
 
-def run_seeds(seeds: range, wipe: bool) -> SeedsResult:
-    """Run some seeds in this process."""
+def run_seeds(seeds: range, wipe: bool, digests: bool = False) -> SeedsResult:
+    """Run some seeds in this process; with `digests`, record the digest of each."""
     outcome = SeedsResult(seeds=len(seeds))
     with outcome.coverage.watching(), _tidying_between() as tidy:
         for seed in seeds:
-            report = run(draw(seed, wipe=wipe))
+            transcript: list[str] | None = [] if digests else None
+            report = run(draw(seed, wipe=wipe), transcript=transcript)
             outcome.counts += report.counts
+            if transcript is not None:
+                outcome.digests[seed] = digest(transcript)
             if report.violations:
                 outcome.failed.append(report)
             tidy()
@@ -124,22 +133,25 @@ def _parts(options: SeedRange) -> Iterator[SeedsResult]:
     chunks = [range(at, min(at + CHUNK_SEEDS, stop)) for at in range(options.first, stop, CHUNK_SEEDS)]
     jobs = min(options.jobs or os.cpu_count() or 1, len(chunks))
     if jobs <= 1:
-        yield from map(partial(run_seeds, wipe=options.wipe), chunks)
+        yield from map(partial(run_seeds, wipe=options.wipe, digests=options.digests), chunks)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(run_seeds, chunk, options.wipe) for chunk in chunks]):
+        for done in as_completed([pool.submit(run_seeds, chunk, options.wipe, options.digests) for chunk in chunks]):
             yield done.result()
 
 
-def _replay(path: Path) -> SeedsResult:
+def _replay(path: Path, digests: bool) -> SeedsResult:
     try:
         schedule = Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
     outcome = SeedsResult(seeds=1)
     with outcome.coverage.watching():
-        report = run(schedule)
+        transcript: list[str] = []
+        report = run(schedule, transcript=transcript if digests else None)
     outcome.counts += report.counts
+    if digests:
+        outcome.digests[schedule.seed] = digest(transcript)
     if report.violations:
         outcome.failed.append(report)
     return outcome
@@ -179,6 +191,8 @@ def _print(result: dict[str, Any]) -> None:
         never = f"; never: {', '.join(visited['never'])}" if visited["never"] else ""
         states, transitions = len(visited["states"]), len(visited["transitions"])
         typer.echo(f"{name}: {plural(states, 'state')}, {plural(transitions, 'transition')}{never}")
+    for seed, text in result.get("digests", {}).items():
+        typer.echo(f"seed {seed}: digest {text}")
     counts = result["counts"]
     typer.echo(f"{plural(counts.get('sent', 0), 'message')} sent, {counts.get('delivered', 0):,} delivered")
     seeds, violations = plural(result["seeds"], "seed"), plural(result["violations"], "violation")

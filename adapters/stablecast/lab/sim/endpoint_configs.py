@@ -3,6 +3,8 @@
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import settings
 from stablecast.core.protocol.messages import UNSET, Pace, Wishes
+from stablecast.core.protocol.quorum import Consensus
+from stablecast.core.protocol.repairs import Repair
 from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup
 
 TOPIC = "sim"
@@ -50,7 +52,17 @@ def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: 
         proxy_quorum=setup.quorate,
         retry_ns=RETRY_NS,
         give_up_ns=GIVE_UP_NS,
+        repairs=_repairs(setup),
+        refill=False,
     )
+
+
+def _repairs(setup: WorldSetup) -> Repair:
+    return Repair.NONE if setup.documented else Repair.ALL
+
+
+def _consensus(setup: WorldSetup) -> Consensus:
+    return Consensus.MAJORITY if setup.documented else Consensus.HIGHEST
 
 
 def repository_config(setup: WorldSetup, receiver_lifetime: int) -> settings.RepositoryConfig:
@@ -109,6 +121,8 @@ def source_config(
             write_delay_ms=setup.write_delay_ms if setup.paced else UNSET, ack_on_reception=setup.on_reception
         ),
         wants_proxy=setup.proxies,
+        consensus=_consensus(setup),
+        repairs=_repairs(setup),
     )
 
 
@@ -138,4 +152,6 @@ def receiver_config(setup: WorldSetup, name: str, reply_to: str, context: int) -
         ack_interval_ns=40 * MILLISECOND,
         sri_request_interval_ns=200 * MILLISECOND,
         pace=paced if setup.paced else Pace.SOURCE,
+        consensus=_consensus(setup),
+        repairs=_repairs(setup),
     )

@@ -43,6 +43,11 @@ class VirtualNetwork:
         self._blocked: dict[tuple[str, str], int] = {}
         self._waiting: list[tuple[str, str, Callable[[], None]]] = []
 
+    @property
+    def partitions(self) -> list[tuple[str, str]]:
+        """The directions between hosts that are blocked."""
+        return list(self._blocked)
+
     def delay(self) -> int:
         """Return a random delay in ns."""
         rng = self.world.rng

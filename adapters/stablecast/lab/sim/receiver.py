@@ -226,7 +226,7 @@ class Recipient:
         """Let the store choose the RegID."""
         return 0
 
-    def choose_low(self, question: fx.AskLow) -> int:
+    def choose_low(self, question: fx.AskLow, _: object) -> int:
         """Begin at the number that the stores report."""
         return question.low
 

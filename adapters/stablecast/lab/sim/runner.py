@@ -48,16 +48,23 @@ class Report:
     fingerprint: str
 
 
-def run(schedule: Schedule, traces: Path | None = None, transcript: list[str] | None = None) -> Report:
+def run(
+    schedule: Schedule,
+    traces: Path | None = None,
+    transcript: list[str] | None = None,
+    watch: Callable[[Cluster], None] | None = None,
+) -> Report:
     """Run a schedule.
 
     Args:
         schedule: Messages, faults and setup.
         traces: Directory for a trace of every endpoint.
         transcript: Receives a line for each input of a machine.
+        watch: Looks at the cluster at regular intervals, and changes nothing.
     """
     world = seeded(schedule.seed, transcript)
     cluster = Cluster(world, traces, schedule.setup)
+    world.watch = None if watch is None else partial(watch, cluster)
     for at, count in schedule.sends:
         world.at(at * MILLISECOND, partial(cluster.want, count))
     for fault in schedule.faults:

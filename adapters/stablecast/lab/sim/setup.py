@@ -107,6 +107,8 @@ class WorldSetup:
         habit: How applications consume.
         brief: A RegID is free soon after its holder was partitioned.
         resolution: Percentage of lost resolution datagrams, 0: no topic resolution.
+        documented: The guide's rules to the letter, without repairs, and majority consensus. No seed draws it,
+            because these rules lose messages.
     """
 
     rules: GroupRules = GroupRules((3,))
@@ -140,6 +142,7 @@ class WorldSetup:
     resolution: int = 0
     brief: bool = False
     habit: Habit = Habit.PROMPT
+    documented: bool = False
 
     @property
     def groups(self) -> list[int]:

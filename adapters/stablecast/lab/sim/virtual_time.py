@@ -10,6 +10,9 @@ from stablecast.core.errors import InvariantError
 
 MILLION = 1_000_000
 
+WATCH_NS = 20_000_000
+"""Interval of the looks of `watch`, in ns of virtual time."""
+
 MAX_EVENTS = 2_000_000
 """Most events of one world, a hundred times the usual number. More mean that some process never becomes idle."""
 
@@ -21,11 +24,13 @@ class VirtualWorld:
     Attributes:
         rng: Seeded, so that a seed repeats the same world.
         transcript: Receives a line for each input of a machine; None: no transcript.
+        watch: Called every `WATCH_NS` of virtual time; it must not act on the world. None: nobody watches.
     """
 
     rng: Random
     now: int = 0
     transcript: list[str] | None = None
+    watch: Callable[[], None] | None = None
     _queue: list[tuple[int, int, Callable[[], None]]] = attrs.field(factory=list)
     _serial: int = 0
 
@@ -44,6 +49,12 @@ class VirtualWorld:
 
         Raises InvariantError when there are too many events, and whatever the processes raise.
         """
+        while self.watch is not None and self.now < until:
+            self._advance(min(until, (self.now // WATCH_NS + 1) * WATCH_NS))
+            self.watch()
+        self._advance(until)
+
+    def _advance(self, until: int) -> None:
         queue = self._queue
         while queue and queue[0][0] <= until:
             self.now, serial, action = heappop(queue)

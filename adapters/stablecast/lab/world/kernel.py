@@ -138,12 +138,14 @@ class SimulatedThread:
             self._timer = kernel.at(max(kernel.now, deadline), self._resume)
         loop = events._get_running_loop()
         task = None if loop is None else _suspend_task(loop)
-        hooks = sys.get_asyncgen_hooks()
+        # A traceback may keep this frame. The collector does not look into the pair that the call returns, so the pair
+        # would keep the whole world.
+        first_hook, last_hook = sys.get_asyncgen_hooks()
         events._set_running_loop(None)
         sys.set_asyncgen_hooks(None, None)
         kernel.hub.switch()
         events._set_running_loop(loop)
-        sys.set_asyncgen_hooks(*hooks)
+        sys.set_asyncgen_hooks(first_hook, last_hook)
         if loop is not None and task is not None:
             _resume_task(loop, task)
         woken = self._woken

@@ -1,5 +1,6 @@
 """A world: hosts, their network, and the run of a program that observes them."""
 
+import asyncio
 import gc
 import sys
 import warnings
@@ -134,6 +135,7 @@ class World:
 
     def _dispose(self) -> None:
         """Release the programs. What they do while they are released concerns nobody."""
+        kept = _policy_loop()
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             with warnings.catch_warnings():
@@ -144,8 +146,19 @@ class World:
                             reclaim(thread)
                     host.processes.clear()
                 gc.collect(0)  # All objects of the world are young, because nothing was collected meanwhile.
+                if (made := _policy_loop()) is not kept:
+                    # A `finally` clause made it; the policy would keep it, and the world with it.
+                    asyncio.set_event_loop(kept)
+                    made.close()
         finally:
             sys.unraisablehook = hook
+
+
+def _policy_loop() -> Any:
+    """Return the loop that the policy keeps for this thread, None without one. To ask it would make one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Policies go away with Python 3.16.
+        return getattr(getattr(asyncio.get_event_loop_policy(), "_local", None), "_loop", None)
 
 
 __all__ = ["World", "WorldError"]

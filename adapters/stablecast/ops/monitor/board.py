@@ -141,6 +141,9 @@ class SourceRow:
     received: int = 0
     naks: int = 0
     duplicates: int = 0
+    lacking: tuple[int, int, int] = (0, 0, 0)
+    lacking_ns: int = 0
+    refilled: int = 0
     lag: int = 0
     life: str = ""
     groups: tuple[int, ...] = ()
@@ -168,6 +171,7 @@ class SourceRow:
         self.messages, self.lead = view.messages, view.window[2]
         self.memory_bytes, self.disk_bytes = view.memory[0], view.offsets[1]
         self.holes, self.lost, self.bursts, self.drops = view.holes, view.lost, view.bursts[2], view.drops[1]
+        self.lacking, self.lacking_ns, self.refilled = view.lacking, view.lacking_ns, view.refilled
         self.received = view.traffic.received
         self.life = f"{view.session_index:x}.{view.topic_index:x}"
         self.groups, self.group = view.groups, view.group

@@ -25,6 +25,10 @@ NEARLY_FULL = 0.9
 """Share of a limit from which on a finding warns of it."""
 
 
+LACKS = ("the store was away", "the store lost its disk", "the disk cannot read them")
+"""The causes of `SourceView.lacking`."""
+
+
 class Urgency(IntEnum):
     """Rank findings by urgency."""
 
@@ -72,6 +76,10 @@ def of_source(source: SourceView) -> Iterator[HealthFinding]:
         yield _critical("lost", text)
     if source.holes:
         yield _warning("under-replicated", f"{plural(source.holes, 'message', 'is', 'are')} missing here and requested")
+    for messages, why in zip(source.lacking, LACKS, strict=True):
+        if messages:
+            text = f"{plural(messages, 'message')} below their replication for {source.lacking_ns // SECOND:,} s: {why}"
+            yield _warning("lacking", f"{text}, and other stores are asked for them")
     yield from _of_space(source)
     if not source.active:
         yield _warning("source-silent", AWAY)

@@ -231,6 +231,7 @@ def _totals(snapshots: list[Snapshot]) -> dict[str, Any]:
         "receivers": sum(snapshot.view.receivers for snapshot in snapshots),
         "held": sum(row.messages for row in rows),
         "holes": sum(row.holes for row in rows),
+        "lacking": sum(sum(row.lacking) for row in rows),
         "lost": sum(row.lost for row in rows),
         "drops": sum(row.drops for row in rows),
         "disk": sum(snapshot.view.journal.disk_bytes for snapshot in snapshots),

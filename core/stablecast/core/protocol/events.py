@@ -247,6 +247,17 @@ class NoSource:
 
 
 @attrs.frozen
+class EndOfSource:
+    """The stream of a source at `place` is over: it ended, its connection broke, or it was silent for too long.
+
+    It may come back, and missing messages may still be recovered. The driver reports it.
+    """
+
+    topic: str
+    place: str
+
+
+@attrs.frozen
 class SteppedBack:
     """The source resumes at `resume_point`, below `known`, which was received from an earlier life (T20)."""
 
@@ -317,6 +328,49 @@ class LostAtStore:
     burst: bool = False
 
 
+class LackCause(IntEnum):
+    """The cause for which a store lacks messages that other stores may have."""
+
+    AWAY = 0
+    """The store was not there, or it could not keep up, and the source retains the messages no more."""
+    EMPTY = 1
+    """The store lost its disk, or replaces another one."""
+    DAMAGED = 2
+    """The disk cannot read them."""
+
+
+@attrs.frozen
+class RefillStarted:
+    """A store lacks `messages` of a source, and asks the other stores for them."""
+
+    source_reg_id: int
+    messages: int
+    cause: LackCause
+
+
+@attrs.frozen
+class Refilled:
+    """A store lacks nothing of a source any more: `messages` came back from other stores or from the source."""
+
+    source_reg_id: int
+    messages: int
+
+
+@attrs.frozen
+class NotRefilled:
+    """No other store sent these `messages` of a source, which lie in `first`..`last`.
+
+    `final`: the store asks again only when another store registers. Otherwise it asks again later by itself.
+    """
+
+    source_reg_id: int
+    messages: int
+    first: int
+    last: int
+    cause: LackCause
+    final: bool
+
+
 @attrs.frozen
 class RequestsDropped:
     """A store dropped retransmission requests for `count` messages: its queue is full (P-407, P-408)."""
@@ -356,11 +410,11 @@ SourceEvent = (
 ReceiverEvent = (
     RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
     | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | HotNumbersMissed | SteppedBack | NoSource
-    | Oddity
+    | EndOfSource | Oddity
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped
-    | ProxyStarted | ProxyEnded | Oddity
+    | RefillStarted | Refilled | NotRefilled | ProxyStarted | ProxyEnded | Oddity
 )
 Event = SourceEvent | ReceiverEvent | StoreEvent
 # fmt: on

@@ -7,6 +7,7 @@ it keeps. Machines return tokens in effects and never see a payload.
 import attrs
 
 from stablecast.core.machine.records import record
+from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Address, ElectionToken, Incarnation, Message
 
 
@@ -201,6 +202,16 @@ class Damaged:
 
 
 @attrs.frozen
+class Lacking:
+    """Store: `first`..`last` of a source should be here, for all that the driver knows, and are not."""
+
+    source_reg_id: int
+    first: int
+    last: int
+    cause: LackCause
+
+
+@attrs.frozen
 class ProxyQuorum:
     """Store: its proxy with this token got a quorum (`held`), or lost it."""
 
@@ -220,6 +231,8 @@ ReceiverInput = (
     Start | Arrived | Reset | Gone | Data | Lost | RegIdChosen | LowChosen | Consumed | Useless | Acknowledge | History
     | Withdraw | Finish | Tick
 )
-StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | ProxyQuorum | Tick
+StoreInput = (
+    Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | Lacking | ProxyQuorum | Tick
+)
 Input = SourceInput | ReceiverInput | StoreInput
 # fmt: on

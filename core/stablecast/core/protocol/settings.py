@@ -267,7 +267,8 @@ class StoreConfig:
 
     `topics` first, then `repository` for every other topic; None refuses those. `request_rate` is in messages a second.
     `window`, `retry_ns`, `give_up_ns` and `burst` govern the store's own recovery from sources. `history_lives` bounds
-    the lives of a source that the store remembers.
+    the lives of a source that the store remembers. `refill`: the store asks other stores for what it lacks, at
+    `refill_rate` messages and `refill_byte_rate` bytes a second; 0: no limit.
     """
 
     address: Address
@@ -286,6 +287,9 @@ class StoreConfig:
     burst: int = BURST_NEVER
     repairs: Repair = Repair.ALL
     history_lives: int = HISTORY_LIVES
+    refill: bool = True
+    refill_rate: int = 10_000
+    refill_byte_rate: int = 4_194_304
 
 
 def repository_for(config: StoreConfig, topic: str) -> RepositoryConfig | None:

@@ -32,6 +32,8 @@ class ReceiverStatus:
 
     registrations = _shown(lambda self: registrations_of(self._enrollment))
     """The registrations by store index."""
+    returning = _shown(lambda self: any(one.granted and one.granted.old for one in self._enrollment.counting))
+    """True if a store that counts knows how far the receiver acknowledged."""
     first_interval_over = _shown(lambda self: self._enrollment.first_interval_over)
     """True if the first registration interval has ended."""
     acknowledged = _shown(lambda self: self._arrivals.window.acked)

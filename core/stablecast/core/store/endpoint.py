@@ -25,12 +25,13 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
-from stablecast.core.protocol.events import Farewell, Oddity
+from stablecast.core.protocol.events import Farewell, LackCause, Oddity
 from stablecast.core.protocol.inputs import Arrived, Data, Persisted
 from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.proxy_elections import Elections
+from stablecast.core.store.refill_service import RefillService
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retransmission import RetransmissionService
@@ -57,7 +58,9 @@ class StoreEndpoint:
     def create(cls, config: StoreConfig) -> "StoreEndpoint":
         """Return a store that is known to be new."""
         elections = Elections(config, Seeded(Seeded(config.seed).next_u64()))
-        registry = Registry(config, ClientTable(config, Seeded(config.seed)), elections)
+        registry = Registry(
+            config, ClientTable(config, Seeded(config.seed)), elections, refilling=RefillService.create(config)
+        )
         return cls(config, registry, RetransmissionService(config.request_rate))
 
     def recover(
@@ -96,6 +99,9 @@ class StoreEndpoint:
                 known.restore(first, first + count, payload_bytes)
         for repository in self.repositories.values():
             self.registry.on_receivers(repository, now, self.outbox)
+            self.registry.refill_recovered(
+                repository, LackCause.AWAY if memory else LackCause.DAMAGED, now, self.outbox
+            )
         if not memory:
             self.registry.mute(now)
         self._arm(now)
@@ -154,6 +160,8 @@ class StoreEndpoint:
                 self.clients.on_gone(event.address, now)
             case inputs.Damaged():
                 self._on_damaged(event, now)
+            case inputs.Lacking():
+                self._on_lacking(event, now)
             case inputs.Start():
                 for record in self.clients.sources():
                     self.outbox.append(Join(record.client.incarnation, record.client.transport))
@@ -176,6 +184,7 @@ class StoreEndpoint:
             repository.handle_timeout(self.tickets, now, self.outbox)
             self.registry.after(repository, now, self.outbox)
         self.serving.serve(self.repositories, now, self.outbox)
+        self.registry.refilling.run(self.repositories, now, self.outbox)
         if self.check_at is None or now < self.check_at:
             return
         # Lifetimes come first: an election looks at who is still active.
@@ -192,7 +201,8 @@ class StoreEndpoint:
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""
-        return soonest(self.check_at, self.registry.agenda.next(), self.serving.next())
+        registry = self.registry
+        return soonest(self.check_at, registry.agenda.next(), self.serving.next(), registry.refilling.due)
 
     def take_effects(self) -> list[StoreEffect]:
         """Return the effects to perform, in order, and empty the outbox."""
@@ -214,7 +224,10 @@ class StoreEndpoint:
             return
         clients, repository = registry.clients, registry.repositories[reg_id]
         clients.on_heard(clients.records[reg_id], now)
-        repository.on_data(data, registry.tickets, now, out)
+        if data.recovered:
+            registry.on_recovered(repository, data, now, out)
+        else:
+            repository.on_data(data, registry.tickets, now, out)
         registry.after(repository, now, out)
 
     def _on_persisted(self, ticket: int, now: int) -> None:
@@ -238,6 +251,16 @@ class StoreEndpoint:
             if repository.newest < newest:
                 self.registry.note_known(damaged.source_reg_id, newest, self.outbox)
             self.registry.after(repository, now, self.outbox)
+            self.registry.refilling.wake(repository.reg_id, now)
+
+    def _on_lacking(self, lacking: inputs.Lacking, now: int) -> None:
+        """Ask for messages that the driver misses; those that it cannot read any more are damaged."""
+        if lacking.cause is LackCause.DAMAGED:
+            self._on_damaged(inputs.Damaged(lacking.source_reg_id, lacking.first, lacking.last), now)
+        repository = self.repositories.get(lacking.source_reg_id)
+        if repository is not None:
+            repository.lack([(lacking.first, lacking.last + 1)], lacking.cause, now, self.outbox)
+            self.registry.refilling.wake(repository.reg_id, now)
 
     def _on_message(self, message: msg.Message, now: int) -> None:
         match message:
@@ -297,7 +320,8 @@ class StoreEndpoint:
         if repository is None or repository.incarnation != request.incarnation:
             self._odd("wild-request", f"retransmission request for source {request.source_reg_id}")
             return
-        self.serving.on_request(request, repository, self.outbox)
+        store = repository.refill is not None and repository.refill.asks(request.reply_to)
+        self.serving.on_request(request, repository, self.outbox, refill=store)
         self.serving.serve(self.repositories, now, self.outbox)
 
     def _on_keepalive(self, message: msg.Keepalive, now: int) -> None:

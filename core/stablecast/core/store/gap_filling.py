@@ -26,8 +26,8 @@ class GapFilling:
     """The holes of one source. `high` is the newest number known to exist, `asked_at` (ns) when the source was asked.
 
     Since the store started (P-917, P-918) `losses` counts lost messages, `burst_losses` those of them in `bursts` lost
-    bursts; `newest_burst` is the last number of the newest one. While `paused` nothing is requested, because it would
-    find no room.
+    bursts; `newest_burst` is the last number of the newest one. `given_up` counts acts of giving up. While `paused`
+    nothing is requested, because it would find no room.
     """
 
     reg_id: int
@@ -41,6 +41,7 @@ class GapFilling:
     bursts: int = 0
     burst_losses: int = 0
     newest_burst: int | None = None
+    given_up: int = 0
 
     @classmethod
     def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "GapFilling":
@@ -131,6 +132,7 @@ class GapFilling:
     def give_up(self, first: int, stop: int) -> None:
         """Give up [first, stop) without an event."""
         self.lost.add(first, stop)
+        self.given_up += 1
         self.got(first, stop)
 
     def tidy(self, trail: int) -> None:

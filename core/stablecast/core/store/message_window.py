@@ -37,11 +37,16 @@ class DelayedWrite:
 
 @attrs.define
 class MessageWindow:
-    """The kept messages of one source. `trail` is the oldest number that may be kept, `lead` the newest."""
+    """The kept messages of one source. `trail` is the oldest number that may be kept, `lead` the newest.
+
+    `released`: the number below which a rule released messages for good. A store that never had older messages has a
+    higher trail, which a refill lowers.
+    """
 
     reg_id: int
     terms: Terms
     trail: int = 0
+    released: int = 0
     held: RangeSet = attrs.field(factory=RangeSet)
     synced: RangeSet = attrs.field(factory=RangeSet)
     memory: Extents = attrs.field(factory=Extents)
@@ -194,7 +199,7 @@ class MessageWindow:
 
     def let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         """Release everything below `number` for good."""
-        self.trail = number
+        self.trail = self.released = number
         self.held.forget(number)
         self.synced.forget(number)
         self.memory.forget(number)

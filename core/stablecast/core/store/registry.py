@@ -28,7 +28,8 @@ from stablecast.core.protocol.effects import (
     PersistMemory,
     Send,
 )
-from stablecast.core.protocol.events import ClientForgotten, Farewell, Oddity, ReleasedUnread
+from stablecast.core.protocol.events import ClientForgotten, Farewell, LackCause, Oddity, ReleasedUnread
+from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
@@ -36,6 +37,8 @@ from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.deadline_queue import DeadlineQueue
 from stablecast.core.store.grants import first_number, grant, verdict
 from stablecast.core.store.proxy_elections import Elections
+from stablecast.core.store.refill import SourceRefill
+from stablecast.core.store.refill_service import RefillBudget, RefillService
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms, terms_of
 from stablecast.core.store.sync_tickets import PendingSync, SyncTickets
@@ -63,6 +66,7 @@ class Registry:
     early: list[msg.Register] = attrs.field(factory=list)
     mute_until: int | None = None
     memory: StoreMemory = StoreMemory.KEPT
+    refilling: RefillService = attrs.field(factory=lambda: RefillService(RefillBudget(0, 0)))
 
     def of_stream(self, incarnation: msg.Incarnation) -> Repository | None:
         """Return the repository of the source whose current life this is."""
@@ -131,8 +135,11 @@ class Registry:
             return
         record = self.clients.records[repository.reg_id]
         self.clients.on_heard(record, now)
-        self._learn_stores(record, info, out)
+        learned = self._learn_stores(record, info)
         cut = repository.on_info(info, self.tickets, now, out)
+        if learned and cut is None:  # Otherwise the record is written below.
+            self.persist(record, out)
+        self._refill(record.client, repository, now, out, begins=cut is not None)
         if record.client.memory is not StoreMemory.KEPT or (cut is not None and record.client.known >= 0):
             self._vouch(record, repository, info, out)
         if cut is not None:
@@ -148,6 +155,18 @@ class Registry:
             for request in early:
                 self.register(request, now, out)
         self.after(repository, now, out)
+
+    def _refill(self, client: Client, repository: Repository, now: int, out: list[Effect], *, begins: bool) -> None:
+        """Learn from an SRI who has what this store lacks, and if a life `begins`, what it lacks of older ones."""
+        refill = repository.refill
+        if refill is None:
+            return
+        refill.on_peers(client.stores, (client.store_index, self.config.address))
+        if begins:
+            empty = client.memory is not StoreMemory.KEPT
+            repository.lack_history(LackCause.EMPTY if empty else LackCause.AWAY, now, out)
+        if refill:
+            self.refilling.wake(repository.reg_id, now)
 
     def forget(self, memory: StoreMemory, out: list[Effect]) -> None:
         """Have no memory of sources that register from now on, durably."""
@@ -245,6 +264,9 @@ class Registry:
         due = repository.next_timeout()
         if due is not None:
             self.agenda.wake(repository.reg_id, due)
+        refill = repository.refill
+        if refill is not None and (refill.seen != repository.filling.given_up or refill.since is not None):
+            self._on_lacking(repository, refill, now, out)
         trail = repository.window.trail
         if trail > repository.noticed:
             repository.noticed = trail
@@ -252,6 +274,32 @@ class Registry:
                 if record.client.acknowledged + 1 < trail and not record.warned:
                     record.warned = True
                     out.append(Notify(ReleasedUnread(repository.reg_id, record.client.reg_id, trail)))
+
+    def on_recovered(self, repository: Repository, data: Data, now: int, out: list[Effect]) -> None:
+        """Process a retransmitted run; charge what was lacking to the budget of refill."""
+        refill = repository.refill
+        gained = 0 if refill is None else refill.gained
+        repository.on_data(data, self.tickets, now, out)
+        if refill is not None and refill.gained > gained:
+            messages = refill.gained - gained
+            self.refilling.on_gained(messages, data.payload_bytes * messages // data.count, now)
+
+    def refill_recovered(self, repository: Repository, cause: LackCause, now: int, out: list[Effect]) -> None:
+        """Ask the stores that the journal names for what is missing of older lives, and between recovered messages."""
+        refill, client = repository.refill, self.clients.records[repository.reg_id].client
+        if refill is None or repository.resume_point is None:
+            return
+        refill.on_peers(client.stores, (client.store_index, self.config.address))
+        stop = max(repository.newest + 1, repository.resume_point)
+        repository.lack([(repository.window.released, stop)], cause, now, out)
+        if refill:
+            self.refilling.wake(repository.reg_id, now)
+
+    def _on_lacking(self, repository: Repository, refill: SourceRefill, now: int, out: list[Effect]) -> None:
+        if refill.seen != repository.filling.given_up:
+            repository.lack_losses(now, out)
+            self.refilling.wake(repository.reg_id, now)
+        refill.settle(out)
 
     def persist(self, record: ClientRecord, out: list[Effect]) -> None:
         """Write the newest state of a client."""
@@ -343,21 +391,23 @@ class Registry:
             PendingSync(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
         )
 
-    def _learn_stores(self, record: ClientRecord, info: msg.SourceInfo, out: list[Effect]) -> None:
-        """Record the stores that a proxy would need, from the SRI of the real source; a proxy's own SRI is an echo.
+    def _learn_stores(self, record: ClientRecord, info: msg.SourceInfo) -> bool:
+        """Learn the stores that a proxy or a refill needs from the SRI of the real source; return whether they changed.
 
+        A proxy's own SRI is an echo.
         A life names the stores that granted it. A store that only an earlier life named stays known: a proxy that does
         not ask it could miss the proxy that store follows (formal design, 7.9).
         """
         client = record.client
-        if not client.wants_proxy or client.election is not None:
-            return
+        if not (client.wants_proxy or self.config.refill) or client.election is not None:
+            return False
         same = client.group_sizes == info.group_sizes
         known = {entry.index: entry for entry in (*(client.stores if same else ()), *info.stores)}
         stores = tuple(entry for _, entry in sorted(known.items()))
-        if (client.stores, client.group_sizes) != (stores, info.group_sizes):
-            record.client = attrs.evolve(client, stores=stores, group_sizes=info.group_sizes)
-            self.persist(record, out)
+        if (client.stores, client.group_sizes) == (stores, info.group_sizes):
+            return False
+        record.client = attrs.evolve(client, stores=stores, group_sizes=info.group_sizes)
+        return True
 
     def _terms(self, client: Client) -> Terms:
         """Return the terms that follow from the store's configuration and the wishes of a source."""

@@ -18,12 +18,14 @@ where, `gap_filling` how missing messages are recovered.
   messages count as under way (formal design, 7.8).
 """
 
+from collections.abc import Iterable
+
 import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client, Discard, Effect, Notify
-from stablecast.core.protocol.events import HistoryForgotten, MessagesDropped
+from stablecast.core.protocol.events import HistoryForgotten, LackCause, MessagesDropped
 from stablecast.core.protocol.inputs import Data, Lost
 from stablecast.core.protocol.messages import Address, Incarnation, LateJoinInfo, SourceInfo
 from stablecast.core.protocol.repairs import Repair
@@ -33,7 +35,8 @@ from stablecast.core.store.ack_batch import AckBatch
 from stablecast.core.store.gap_filling import GapFilling
 from stablecast.core.store.message_window import MessageWindow
 from stablecast.core.store.receiver_pacing import ReceiverPacing
-from stablecast.core.store.retention_terms import Terms
+from stablecast.core.store.refill import SourceRefill
+from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
 from stablecast.core.store.source_history import SourceHistory
 from stablecast.core.store.sync_tickets import SyncTickets
 
@@ -55,6 +58,7 @@ class Repository:
     acked: int = 0
     dropped: int = 0
     noticed: int = 0
+    refill: SourceRefill | None = None
 
     @classmethod
     def create(
@@ -76,6 +80,7 @@ class Repository:
             GapFilling.create(config, reg_id, incarnation),
             AckBatch(terms.ack_minimum, terms.ack_interval_ns, source, store_index, incarnation),
             ReceiverPacing() if terms.paced else None,
+            refill=SourceRefill.create(config, reg_id, incarnation) if config.refill and terms.keeps else None,
         )
 
     @classmethod
@@ -85,7 +90,7 @@ class Repository:
         repository.life = SourceHistory.recover(config.repairs, client, config.history_lives)
         # The journal may still hold freed messages, and a new receiver must not begin at them (formal 7.8).
         freed = client.freed if Repair.PACED in config.repairs else 0
-        repository.window.trail = repository.noticed = max(trail, freed)
+        repository.window.trail = repository.window.released = repository.noticed = max(trail, freed)
         repository.begin_acks()
         return repository
 
@@ -131,6 +136,8 @@ class Repository:
         """Begin a life at its registration; nothing is accepted until its resume point is known."""
         self.acks.address(source, store_index, incarnation)
         self.filling.begin_life(incarnation, self.trail, new=self.life.begin(incarnation))
+        if self.refill is not None:
+            self.refill.begin_life(incarnation)
 
     def on_info(self, info: SourceInfo, tickets: SyncTickets, now: int, out: list[Effect]) -> int | None:
         """Process an SRI; if it set the resume point, return the number from which older lives' messages are cut."""
@@ -172,7 +179,8 @@ class Repository:
         stop = first + data.count
         # A later life reuses numbers, so the number alone does not identify a message (formal 7.3).
         if resumed is None or first < resumed or not life.is_current(data.incarnation):
-            out.append(Discard(data.token))
+            if resumed is None or not data.recovered or not self._refill(data, first, stop, tickets, now, out):
+                out.append(Discard(data.token))
         elif not window.terms.keeps:
             window.trail = self.acked = max(trail, stop)
             out.append(Discard(data.token))
@@ -207,6 +215,8 @@ class Repository:
             window.store(data, first, parts, now, tickets, out)
             if filling.lost.ranges:
                 filling.lost.remove(first, stop)
+            if data.recovered and self.refill is not None and self.refill.lacking:
+                self.refill.got(first, stop, written=window.terms.written)
             if not window.terms.written:
                 self._on_synced(first, stop, now, out)
         else:
@@ -220,6 +230,8 @@ class Repository:
     ) -> None:
         """Count [start, stop), or its release, as on disk."""
         self.acks.owed.remove(start, stop)
+        if self.refill is not None and self.refill.unsynced.ranges:
+            self.refill.on_synced(start, stop)
         if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
         else:
@@ -244,12 +256,70 @@ class Repository:
         again when the hole is filled, when it is known to be lost, or when all receivers have consumed it.
         """
         spoilt = self.window.spoil(first, stop)
+        self.lack(spoilt, LackCause.DAMAGED, now, out)
         for low, high in spoilt:
             for unsent, _ in self.acks.withdraw(low, high):
                 self.acked = min(self.acked, unsent)
         if spoilt:  # Else they were cut meanwhile, and may be numbers that the current life has not reached.
             first = spoilt[0][0]
             self.on_lost(Lost(self.incarnation, serial.wire(first), spoilt[-1][1] - first), now, out)
+
+    # Refill.
+
+    def lack(self, ranges: Iterable[tuple[int, int]], cause: LackCause, now: int, out: list[Effect]) -> None:
+        """Record that these messages should be here, except what is held, what a rule released, and what is to come."""
+        if self.refill is None or self.resume_point is None:
+            return
+        bottom, end = self._first_own, max(self.filling.high or 0, self.newest) + 1
+        wanted = [part for low, high in ranges for part in self.held.missing(max(low, bottom), min(high, end))]
+        self.refill.lack(wanted, cause, now, out)
+
+    def lack_history(self, cause: LackCause, now: int, out: list[Effect]) -> None:
+        """Record what is missing of older lives, once the current one announced where it resumes.
+
+        All numbers that the announcement ascribes to other lives than before were cut, so their messages are wanted.
+        """
+        if self.refill is not None and self.resume_point is not None:
+            self.refill.forget(self.resume_point, max(self.newest, self.resume_point) + MAX_NUMBERS)
+            self.lack([(self._first_own, self.resume_point)], cause, now, out)
+
+    def lack_losses(self, now: int, out: list[Effect]) -> None:
+        """Record what the source could not send: other stores may have it."""
+        refill, filling = self.refill, self.filling
+        if refill is not None and self.resume_point is not None:
+            refill.seen = filling.given_up
+            self.lack(filling.lost.within(self._bottom, self.newest + MAX_NUMBERS), LackCause.AWAY, now, out)
+
+    @property
+    def _first_own(self) -> int:
+        """The lowest number that may be kept: no rule released it, and a known life wrote it."""
+        lives = self.life.lives
+        assert self.resume_point is not None
+        oldest = min(lives[0][1], self.resume_point) if lives else self.resume_point
+        # A span of 2**31 numbers or more would be ambiguous on the wire (P-127).
+        return max(self.window.released, oldest, self.newest - MAX_NUMBERS)
+
+    def _refill(self, data: Data, first: int, stop: int, tickets: SyncTickets, now: int, out: list[Effect]) -> bool:
+        """Keep messages of older lives that are lacking; return False if there is none in the run, or no room."""
+        refill, window = self.refill, self.window
+        assert self.resume_point is not None
+        stop = min(stop, self.resume_point)
+        if refill is None or not refill.lacking or first >= stop:
+            return False
+        bottom = window.released if self.paced is None else max(window.released, self.paced.floor(stop))
+        parts = [
+            part
+            for low, high in refill.lacks(max(first, bottom), stop)
+            for part in refill.owned(low, high, data.incarnation, self.life.lives)
+        ]
+        if not parts or not window.admits(data, parts, out):
+            return False
+        window.trail = min(window.trail, parts[0][0])
+        window.store(data, first, parts, now, tickets, out)
+        for low, high in parts:
+            refill.got(low, high, written=window.terms.written)
+        self.settle(tickets, now, out)
+        return True
 
     def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
         """Process the range that the source retains."""
@@ -340,6 +410,8 @@ class Repository:
 
     def _let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         self.filling.requests.got(self.window.trail, number)
+        if self.refill:
+            self.refill.forget(self.window.released, number)
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)
         self.acked = max(self.acked, number)

@@ -8,6 +8,10 @@ send the same messages again and again, and others too late. So a message waits 
 
 A request for messages that are not held goes on to the source, which answers the receiver directly, if the repository
 forwards (P-404, P-405). If it does not, nobody here can serve it, and that is counted. A range counts by its messages.
+
+Other stores ask for what they lack (`refill`). They have a queue of their own, which is served when no receiver waits.
+A store asks the source itself, so its requests never go on to the source.
+
 Rates are the counters since the last reset divided by its age (P-409, P-905).
 """
 
@@ -53,7 +57,7 @@ class QueuedRequest:
 class RetransmissionService:
     """The queue, the bucket and the counters (of messages). `rate` in messages a second, `credit` in message-ns.
 
-    `waiting` has the `queued` numbers by stream, each once.
+    `waiting` has the `queued` numbers by stream, each once. `refills` and `refills_queued` are the queue of stores.
     """
 
     rate: int
@@ -61,6 +65,8 @@ class RetransmissionService:
     filled_at: int | None = None
     queue: deque[QueuedRequest] = attrs.field(factory=deque)
     queued: int = 0
+    refills: deque[QueuedRequest] = attrs.field(factory=deque)
+    refills_queued: int = 0
     waiting: dict[Stream, RangeSet] = attrs.field(factory=dict)
     received: int = 0
     served: int = 0
@@ -69,8 +75,10 @@ class RetransmissionService:
     dropped_since_start: int = 0
     reset_at: int = 0
 
-    def on_request(self, request: RetransmitRequest, repository: Repository, out: list[Effect]) -> None:
-        """Queue a receiver's request for messages of this repository."""
+    def on_request(
+        self, request: RetransmitRequest, repository: Repository, out: list[Effect], *, refill: bool = False
+    ) -> None:
+        """Queue the request of a receiver, or for a `refill` of a store, for messages of this repository."""
         first = serial.extend(request.first, repository.newest)
         stop = serial.extend(request.last, first) + 1
         # A hostile range of 2**32 messages must not occupy the queue.
@@ -80,26 +88,29 @@ class RetransmissionService:
         self.received += stop - first
         dropped, at = 0, first
         for low, high in (*repository.available(first, stop), (stop, stop)):
-            self._pass_on(request, at, low, repository, out)
+            if not refill:
+                self._pass_on(request, at, low, repository, out)
             if low < high:
-                dropped += self._enqueue((request.reply_to, request.incarnation, repository.reg_id), low, high)
+                stream = request.reply_to, request.incarnation, repository.reg_id
+                dropped += self._enqueue(stream, low, high, refill=refill)
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
 
     def serve(self, repositories: dict[int, Repository], now: int, out: list[Effect]) -> None:
         """Send what the rate allows, in order; released messages, and those of ended lives, are passed over."""
-        if not self.queue:
+        if not (self.queue or self.refills):
             return
         self._fill(now)
-        while self.queue and (tokens := self.credit // SECOND) > 0:
-            wanted = self.queue[0]
+        while (queue := self.queue or self.refills) and (tokens := self.credit // SECOND) > 0:
+            wanted = queue[0]
             count = min(tokens, wanted.stop - wanted.first)
             first, wanted.first = wanted.first, wanted.first + count
             if wanted.first == wanted.stop:
-                self.queue.popleft()
+                queue.popleft()
             to, session, source_reg_id = wanted.stream
             self._leave(wanted.stream, first, first + count)
+            self._count(-count, refill=queue is self.refills)
             self.credit -= count * SECOND
             repository = repositories.get(source_reg_id)
             # The source, or its life, may have gone since the request was queued.
@@ -111,9 +122,10 @@ class RetransmissionService:
 
     def next(self) -> int | None:
         """Return when `serve` has something to send (ns); None with an empty queue."""
-        if not self.queue or self.filled_at is None:
+        queued = self.queued + self.refills_queued
+        if not queued or self.filled_at is None:
             return None
-        worthwhile = max(SECOND, min(self.queued * SECOND, self.rate * PACE_NS))
+        worthwhile = max(SECOND, min(queued * SECOND, self.rate * PACE_NS))
         return self.filled_at + max(0, -(-(worthwhile - self.credit) // self.rate))
 
     def rates(self, now: int, started_at: int = 0) -> tuple[float, float, float]:
@@ -126,17 +138,19 @@ class RetransmissionService:
         self.received = self.served = self.dropped = self.unserved = 0
         self.reset_at = now
 
-    def _enqueue(self, stream: Stream, first: int, stop: int) -> int:
+    def _enqueue(self, stream: Stream, first: int, stop: int, *, refill: bool) -> int:
         """Queue what does not wait already; return how many of its messages found no room."""
         waiting = self.waiting.get(stream)
         if waiting is None:
             waiting = self.waiting[stream] = RangeSet()
         left = 0
+        queue = self.refills if refill else self.queue
         for low, high in waiting.add(first, stop):
-            end = low + max(0, min(high - low, QUEUE_RATES * self.rate - self.queued))
+            queued = self.refills_queued if refill else self.queued
+            end = low + max(0, min(high - low, QUEUE_RATES * self.rate - queued))
             if low < end:
-                self.queue.append(QueuedRequest(stream, low, end))
-                self.queued += end - low
+                queue.append(QueuedRequest(stream, low, end))
+                self._count(end - low, refill=refill)
             if end < high:
                 waiting.remove(end, high)
                 left += high - end
@@ -151,7 +165,12 @@ class RetransmissionService:
         waiting.remove(first, stop)
         if not waiting:
             del self.waiting[stream]
-        self.queued -= stop - first
+
+    def _count(self, messages: int, *, refill: bool) -> None:
+        if refill:
+            self.refills_queued += messages
+        else:
+            self.queued += messages
 
     def _pass_on(
         self, request: RetransmitRequest, first: int, stop: int, repository: Repository, out: list[Effect]

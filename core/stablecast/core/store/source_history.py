@@ -32,9 +32,12 @@ class SourceHistory:
 
     @classmethod
     def recover(cls, repairs: Repair, client: Client, history_lives: int = HISTORY_LIVES) -> "SourceHistory":
-        """Return the history from the source's record. A life that others followed here begins anew."""
+        """Return the history from the source's record. A life that others may have followed here begins anew."""
         incarnation, first = client.lives[-1] if client.lives else (None, None)
-        resumed = first if incarnation == client.incarnation else None
+        # A store that granted a later term than it was told of may have voted for a life that never announced itself
+        # here. Late data of the older life must not count any more, so the store waits for an announcement.
+        promised = Repair.ONE_LIFE in repairs and 0 < client.lives_term < client.term
+        resumed = first if incarnation == client.incarnation and not promised else None
         return cls(repairs, client.incarnation, resumed, list(client.lives), client.lives_term, history_lives)
 
     def begin(self, incarnation: Incarnation) -> bool:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, StoreMemory
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.registry import Registry
@@ -70,6 +71,20 @@ def _shown(read: Callable[[Repository], ShownT]) -> ShownT:
 
 
 @attrs.frozen
+class LackStatus:
+    """The messages of one source that are below their replication here.
+
+    `messages`: their count by cause. `since`: when the first of them was missed (ns). `peers`: the stores that are
+    asked. `asking`: a round of requests is under way.
+    """
+
+    messages: Mapping[LackCause, int]
+    since: int
+    peers: int
+    asking: bool
+
+
+@attrs.frozen
 class RepositoryStatus:
     """One source's messages at a store. Numbers are extended; sizes count payload and, unless paced, headers."""
 
@@ -105,6 +120,8 @@ class RepositoryStatus:
     """Ranges that wait for the write delay."""
     paused = _shown(lambda kept: kept.filling.paused)
     """True while recovery waits for room."""
+    refilled = _shown(lambda kept: 0 if kept.refill is None else kept.refill.gained)
+    """Messages that came back from other stores, or from the source after it gave them up, since the start."""
     messages = _shown(lambda kept: kept.held.total())
     """Messages kept."""
     unsynced_messages = _shown(lambda kept: kept.held.total() - kept.window.synced.total())
@@ -141,6 +158,23 @@ class RepositoryStatus:
         if filling.asked_at is None:
             return None
         return LateJoinRequest(filling.requests.incarnation, filling.reg_id, filling.requests.reply_to)
+
+    @property
+    def lacking(self) -> LackStatus | None:
+        """The messages that other stores may have and this one lacks; None: there is none."""
+        refill = self._repository.refill
+        if refill is None or refill.since is None:
+            return None
+        messages = {LackCause(cause): ranges.total() for cause, ranges in sorted(refill.lacking.items())}
+        return LackStatus(messages, refill.since, len(refill.peers), refill.active)
+
+    @property
+    def lacking_numbers(self) -> Spans:
+        """The numbers that are lacking, ascending."""
+        refill = self._repository.refill
+        if refill is None:
+            return []
+        return sorted(part for ranges in refill.lacking.values() for part in ranges)
 
     @property
     def losses(self) -> tuple[int, int, int, int, int]:

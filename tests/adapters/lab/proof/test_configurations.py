@@ -30,7 +30,7 @@ def config(listed: tuple[int, ...], rules: GroupRules) -> SourceConfig:
     )
 
 
-@pytest.mark.parametrize("sizes", [(1,), (3,), (9,), (1, 1), (1, 2, 4), (3, 1), (2, 2, 2)])
+@pytest.mark.parametrize("sizes", [(1,), (3,), (9,), (1, 1), (1, 2, 4), (4, 2, 1), (3, 1), (2, 2, 2)])
 @pytest.mark.parametrize("between", Intergroup)
 @pytest.mark.parametrize("inside", Intragroup)
 def test_quorums_of_the_configured_sizes_are_covered(

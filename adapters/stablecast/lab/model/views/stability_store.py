@@ -198,7 +198,11 @@ class Stored:
                 if client.incarnation != kept.life:
                     kept.begin_life(client.incarnation)
             case fx.PersistMessages(source_reg_id=reg_id):
-                self.sources[reg_id].write(effect)
+                kept = self.sources[reg_id]
+                kept.write(effect)
+                if effect.incarnation != kept.life:
+                    kept.gone.add(effect.first, effect.first + effect.count)
+                    yield Outside("messages of an older life came back from another store")
             case fx.CacheMessages(source_reg_id=reg_id):
                 self.sources[reg_id].why = "its messages are kept in memory first"
                 yield Outside(self.sources[reg_id].why)

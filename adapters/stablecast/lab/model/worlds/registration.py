@@ -312,4 +312,4 @@ def _store_config(constants: RegistrationConstants) -> StoreConfig:
         source_lifetime_ns=constants.Lifetime * TICK_NS,
         receiver_lifetime_ns=0,
     )
-    return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
+    return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0, refill=False)

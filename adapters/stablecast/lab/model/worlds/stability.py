@@ -72,12 +72,31 @@ class StabilityWorld:
         """Yield the enabled actions in the order of the model's `Next`."""
         heard = not any(process.back for process in self.stores if not self.constants.weak("slow", process.index))
         if heard:
-            yield from ((name,) for name in self._source_actions())
+            yield from ((name,) for name in self._source_actions() if self._chosen(name, 0))
         for number, process in enumerate(self.stores, 1):
             if heard:
-                yield from ((name, number) for name in self._store_actions(process))
+                yield from ((name, number) for name in self._store_actions(process) if self._chosen(name, number))
             if process.back:
                 yield ("ToSource", number)
+
+    def _chosen(self, name: str, number: int) -> bool:
+        """Return whether an action is part of the one failure that the paths "groups" are about."""
+        if self.constants.Paths != "groups":
+            return True
+        later, source = self.life == 2, self.source
+        begun = source is not None and source.state is not SourceState.REGISTERING
+        first = source.resume_point if begun and source is not None else 0
+        match name:
+            case "Stop":
+                return later and begun and self._source.oldest_number > first
+            case "Send":
+                return later or self.aside[1] == 2
+            case "Crash":
+                return number == 3 and later and self._informs() and self._source.next_number == first
+            case "Restart":
+                return not later
+            case _:
+                return True
 
     def _source_actions(self) -> Iterator[str]:
         source, calm = self.source, self._calm(self.stores)
@@ -108,7 +127,7 @@ class StabilityWorld:
 
     def _may_turn(self) -> bool:
         """Return whether a process can be partitioned or return, and none has yet to begin."""
-        if self.constants.Paths == "once" and self.aside[1]:
+        if self.constants.Paths in ("once", "groups") and self.aside[1]:
             return self.life > self.aside[1] and self.source is None
         source = self.source
         return self.aside[0] is not None if source is None else source.state is not SourceState.REGISTERING

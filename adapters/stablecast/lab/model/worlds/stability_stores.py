@@ -18,6 +18,7 @@ LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "backup": ((1,), (0, 0)),
     "one and one": ((1, 1), (0, 1)),
     "one and two": ((1, 2), (0, 1, 1)),
+    "three and one": ((3, 1), (0, 0, 0, 1)),
 }
 """Configured sizes of the groups, and the group of each store."""
 PATHS: Mapping[str, tuple[frozenset[int], ...]] = {
@@ -26,11 +27,12 @@ PATHS: Mapping[str, tuple[frozenset[int], ...]] = {
     "once": (frozenset({0, 1}), frozenset({0, 2})),
     "return": (frozenset({0, 1}), frozenset({0, 2}), frozenset({0, 1})),
     "ring": (frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 1})),
+    "groups": (frozenset({0, 1, 3}), frozenset({0, 2, 3})),
 }
 """Stores that each life of the source reaches before a later one begins. Paths not listed reach all stores."""
 LAST_REACHED: Mapping[str, int] = {"return": 0}
 """The store that a returning process reaches only after its second round."""
-NEVER_REACHED: Mapping[str, int] = {"ring": 1}
+NEVER_REACHED: Mapping[str, int] = {"ring": 1, "groups": 0}
 """The store that a returning process does not reach."""
 
 

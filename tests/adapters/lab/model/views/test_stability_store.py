@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.converter import Json
+from tests.adapters.evidence.trace.traced import records, take_apart
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Stability.store"
@@ -73,13 +74,19 @@ def test_a_tail_that_is_cut_of_its_own_life_is_found(traced: Path, tmp_path: Pat
 def test_a_life_that_was_replaced_and_comes_again_is_out_of_bounds(traced: Path, tmp_path: Path) -> None:
     """Two processes that are the source at once are in no model."""
 
-    def again(records: list[Json]) -> None:
+    def of_source(records: list[Json]) -> list[tuple[Json, Json]]:
         clients = [(record, effect) for record in records for effect in record["out"] if effect["_"] == "PersistClient"]
-        of_source = [(record, effect) for record, effect in clients if effect["client"]["role"] == 2]
-        (_, first), (last, newest) = of_source[0], of_source[-1]
+        return [(record, effect) for record, effect in clients if effect["client"]["role"] == 2]
+
+    def lives(path: Path) -> int:
+        found = of_source(list(records(take_apart(path))))
+        return len({effect["client"]["incarnation"] for _, effect in found})
+
+    def again(records: list[Json]) -> None:
+        (_, first), *_, (last, newest) = of_source(records)
         assert first["client"]["incarnation"] != newest["client"]["incarnation"]
         last["out"].append(first)
 
-    path = max(traced.glob("store-*.sct"), key=lambda one: one.stat().st_size)
+    path = max(sorted(traced.glob("store-*.sct")), key=lives)
     tally = followed(edited(path, tmp_path, again))[VIEW]
     assert (tally.strangers, tally.outside["a life that was replaced registers again"]) == (0, 1)

@@ -220,5 +220,8 @@ class ResolutionConfig:
     datagrams: DatagramSizes = DatagramSizes()
 
 
-SAFE = ResolutionConfig()
-"""The documented phases, but sustaining never ends while something is missing: nobody becomes quiescent (T26)."""
+SAFE = ResolutionConfig(advertise=AdvertiseOptions(at_end=True))
+"""The documented phases, but sustaining never ends while something is missing: nobody becomes quiescent (T26).
+
+Sources advertise their end, because a transport session that other sources share does not end with them (T-015).
+"""

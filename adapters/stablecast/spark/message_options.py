@@ -1,0 +1,166 @@
+"""The options of the format `stablecast-messages`; an unknown one is refused, with the nearest known name."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+import attrs
+
+from stablecast.client.range_bounds import EARLIEST, Bound, parse_bound
+from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
+from stablecast.runtime.interfaces import choose, facing
+
+FAIL = "fail"
+SKIP = "skip"
+
+READ_OPTIONS = (
+    "topic", "path", "stores", "start", "end", "sources", "missing", "patience", "quorum", "interface",
+    "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch",
+)  # fmt: skip
+WRITE_OPTIONS = ("topic", "path", "stores", "sink", "interface", "patience")
+
+PARTITION_MESSAGES = 100_000
+"""Messages of one partition at most."""
+
+PATIENCE_SECONDS = 10.0
+"""Time to wait for stores that are away."""
+
+
+class MessageOptionError(StablecastError):
+    """An option of the format is wrong. The text names it and what it may be."""
+
+
+@attrs.frozen
+class ReadTerms:
+    """The options of a query that reads.
+
+    Attributes:
+        start, end: Bounds as users write them, see `parse_bound`.
+        sources: Session ids; None: all.
+        fail_on_missing: Missing messages end the query; otherwise they are logged.
+        max_rows, max_bytes: Of one batch of a stream; None: no limit.
+    """
+
+    topic: str
+    stores: tuple[str, ...]
+    start: str
+    end: str
+    sources: tuple[int, ...] | None
+    fail_on_missing: bool
+    patience: float
+    quorum: int | None
+    interface: str
+    partition_messages: int
+    max_rows: int | None
+    max_bytes: int | None
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "ReadTerms":
+        """Return the options of a query. Raises MessageOptionError, and BoundError for a bound."""
+        options = known(given, READ_OPTIONS)
+        missing = options.get("missing", FAIL)
+        if missing not in (FAIL, SKIP):
+            raise MessageOptionError(f"the option missing is {FAIL} or {SKIP}, not {missing!r}")
+        sources = options.get("sources", "")
+        terms = cls(
+            topic_of(options),
+            stores_of(options),
+            options.get("start", EARLIEST),
+            options.get("end", ""),
+            tuple(_number("sources", one) for one in sources.split(",")) if sources else None,
+            missing == FAIL,
+            _seconds(options),
+            _optional(options, "quorum"),
+            options.get("interface", ""),
+            _optional(options, "partitionMessages") or PARTITION_MESSAGES,
+            _optional(options, "maxRowsPerBatch"),
+            _optional(options, "maxBytesPerBatch"),
+        )
+        terms.bounds()
+        return terms
+
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Return where the query begins and ends. Raises BoundError."""
+        now = machine.clock.wall_ns()
+        return parse_bound(self.start, now), parse_bound(self.end, now)
+
+
+@attrs.frozen
+class WriteTerms:
+    """The options of a query that writes: `sink` names it over restarts."""
+
+    topic: str
+    stores: tuple[str, ...]
+    sink: str
+    interface: str
+    patience: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "WriteTerms":
+        """Return the options of a query. Raises MessageOptionError."""
+        options = known(given, WRITE_OPTIONS)
+        return cls(
+            topic_of(options),
+            stores_of(options),
+            options.get("sink", ""),
+            options.get("interface", ""),
+            _seconds(options),
+        )
+
+
+def known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """Return the options by their right names, whatever the case they were written in. Raises MessageOptionError."""
+    right = {name.lower(): name for name in names} | {"checkpointlocation": "", "outputmode": "", "queryname": ""}
+    found = {}
+    for name, value in given.items():
+        if name.lower() not in right:
+            near = get_close_matches(name.lower(), right, 1)
+            hint = f"did you mean {right[near[0]]}?" if near and right[near[0]] else f"there are {', '.join(names)}"
+            raise MessageOptionError(f"stablecast-messages has no option {name!r}: {hint}")
+        found[right[name.lower()]] = value
+    return found
+
+
+def topic_of(options: Mapping[str, str]) -> str:
+    """Return the topic. Raises MessageOptionError."""
+    topic = options.get("topic") or options.get("path")
+    if not topic:
+        raise MessageOptionError('name the topic: .load("TOPIC"), or the option "topic"')
+    return topic
+
+
+def stores_of(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the stores. Raises MessageOptionError."""
+    stores = tuple(place.strip() for place in options.get("stores", "").split(",") if place.strip())
+    if not stores:
+        raise MessageOptionError('name the stores of the topic: .option("stores", "host:port,host:port,host:port")')
+    return stores
+
+
+def interface_to(stores: tuple[str, ...], interface: str) -> str:
+    """Return the address of this host that stores connect to: the chosen one, or the one that faces them."""
+    return choose(interface) if interface else facing(stores)
+
+
+def _optional(options: Mapping[str, str], name: str) -> int | None:
+    found = _number(name, options[name]) if name in options else None
+    if found == 0:
+        raise MessageOptionError(f"the option {name} is a number from 1 on, not 0")
+    return found
+
+
+def _number(name: str, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise MessageOptionError(f"the option {name} is a number, not {text!r}")
+    return int(text)
+
+
+def _seconds(options: Mapping[str, str]) -> float:
+    text = options.get("patience", str(PATIENCE_SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise MessageOptionError(f"the option patience is a number of seconds, not {text!r}")
+    return seconds

@@ -1,0 +1,160 @@
+"""`spark.read.format("stablecast-messages")`: the messages of a topic as a table and as a stream.
+
+    register(spark)
+    spark.readStream.format("stablecast-messages").option("stores", "a:14567,b:14567,c:14567").load("orders")
+
+The driver asks the stores what they hold, and divides the stable numbers of each source into pieces. Each task reads
+its piece from any store that has it. A stream's offsets are numbers that are never used again, so a batch that is
+repeated after a crash has the same rows.
+"""
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any
+
+import attrs
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from stablecast.client.range_bounds import EARLIEST
+from stablecast.runtime import garbage_collection
+from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
+from stablecast.spark.message_ranges import Offset, SourceSpan, limited, pieces, ranges
+from stablecast.spark.message_rows import COLUMNS, SCHEMA, rows
+from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
+
+FORMAT = "stablecast-messages"
+
+
+class MessageSource(DataSource):
+    """Data source of the messages of a topic."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Return the schema of all columns."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "TopicTableReader":
+        """Return the reader of a query that ends. Raises MessageOptionError, BoundError."""
+        return TopicTableReader(ReadTerms.of(self.options), column_names(schema))
+
+    def streamReader(self, schema: StructType) -> "TopicStreamReader":  # noqa: N802 - Spark's name
+        """Return the reader of a query that continues. Raises MessageOptionError, BoundError."""
+        return TopicStreamReader(ReadTerms.of(self.options), column_names(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
+        """Return the writer of a table. Raises MessageOptionError."""
+        check_columns(schema)
+        terms = WriteTerms.of(self.options)
+        if overwrite:
+            raise MessageOptionError("a topic cannot be overwritten: use mode('append')")
+        if not terms.sink:
+            raise MessageOptionError('name the write, so that nobody gets it twice: .option("sink", "orders-2026-01")')
+        return MessageWriter(terms)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802 - Spark's
+        """Return the writer of a stream. Raises MessageOptionError."""
+        check_columns(schema)
+        return MessageStreamWriter(WriteTerms.of(self.options))
+
+
+def column_names(schema: StructType) -> list[str]:
+    """Return the columns of a query. Raises MessageOptionError for one that does not exist."""
+    unknown = [name for name in schema.names if name not in COLUMNS]
+    if unknown:
+        raise MessageOptionError(f"messages have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
+    return list(schema.names)
+
+
+@attrs.define(slots=False)
+class _PieceReader:
+    """The common part of both readers: the options, the columns, and the work of a task."""
+
+    terms: ReadTerms
+    names: list[str]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the rows of a piece as Arrow batches."""
+        garbage_collection.keep_worker()
+        return rows(self.terms, partition.value, self.names)
+
+
+class TopicTableReader(_PieceReader, DataSourceReader):
+    """Batch reader of a topic, as it is stable when the query is planned."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a partition for each piece. Raises ReadFailed if too few stores answer."""
+        states = ranges(self.terms, self.terms.start, self.terms.end)
+        found = pieces(_offset((one, one.first) for one in states), _offset((one, one.stop) for one in states),
+                       self.terms.partition_messages)  # fmt: skip
+        return [InputPartition(piece) for piece in found]
+
+
+@attrs.define(slots=False)
+class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Stream reader of a topic. `target` is the end of a query that reads what is available now."""
+
+    target: Offset | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Return the offset at which the query begins, for the sources that there are now."""
+        return _offset((one, one.first) for one in ranges(self.terms, self.terms.start, ""))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the limit that the options set."""
+        if self.terms.max_rows is not None:
+            return ReadMaxRows(self.terms.max_rows)
+        if self.terms.max_bytes is not None:
+            return ReadMaxBytes(self.terms.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Note what is stable now: the query ends there."""
+        self.target = _offset((one, one.stop) for one in self._states())
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
+        """Return the end of the next batch: all that is stable, within the limit."""
+        rows_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        size_limit = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        found = {name: dict(lives) for name, lives in start.items()}
+        for state, first, stop in limited(start, self._reachable(), rows_limit, size_limit):
+            if stop > first or state.name not in found:
+                found[state.name] = {state.life: stop}
+        return found
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
+        """Return nothing: it would ask the stores once more for each batch."""
+        return None
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Return a partition for each piece between two offsets."""
+        return [InputPartition(piece) for piece in pieces(start, end, self.terms.partition_messages)]
+
+    def _states(self) -> list[SourceSpan]:
+        """Return all sources. Those that begin later are read from their first message on."""
+        return ranges(self.terms, EARLIEST, self.terms.end)
+
+    def _reachable(self) -> list[SourceSpan]:
+        """Return the sources, up to the target if there is one."""
+        states = self._states()
+        if self.target is None:
+            return states
+        ends = {name: max(lives.values()) for name, lives in self.target.items()}
+        return [attrs.evolve(state, stop=min(state.stop, ends[state.name])) for state in states if state.name in ends]
+
+
+def _offset(found: Iterator[tuple[SourceSpan, int]]) -> Offset:
+    return {state.name: {state.life: number} for state, number in found}

@@ -1,0 +1,76 @@
+"""`receiver(start=...)`: where a receiver begins that no store knows; a store that knows it decides otherwise."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from stablecast.client import last
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.runtime import machine
+from tests.support.network import Events, Network
+from tests.support.traffic import send, source_of, take
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [("earliest", 0), ("latest", 100), (last(10), 90), (last(1000), 0), (42, 42), (None, 0)],
+)
+async def test_where_a_new_receiver_begins(net: Network, start: Any, first: int) -> None:
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 100)
+    events = Events()
+    receiver = (await net.context(session_id=1)).receiver("orders", start=start, on_event=events)
+    await events.first(RegistrationComplete)
+    await send(source, 5)
+    assert await take(receiver, 105 - first) == list(range(first, 105))
+
+
+async def test_a_receiver_begins_at_a_time(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    now = [begin]
+    monkeypatch.setattr(machine.clock, "wall_ns", lambda: round(now[0].timestamp()) * SECOND, raising=False)
+    _, source = await source_of(net, "a", "b", "c")
+    for _ in range(5):
+        await send(source, 10)
+        now[0] += timedelta(hours=1)
+    context = await net.context(session_id=1)
+    receiver = context.receiver("orders", start=begin + timedelta(hours=2, minutes=30))
+    assert await take(receiver, 20) == list(range(30, 50))
+
+
+async def test_a_receiver_that_returns_goes_on_where_it_was(net: Network) -> None:
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 100)
+    context = await net.context(session_id=1)
+    async with context.receiver("orders", start=90) as receiver:
+        assert await take(receiver, 5) == list(range(90, 95))
+    for start in ("earliest", 3, last(1)):
+        await send(source, 1)
+        await context.close()
+        context = await net.context(session_id=1)
+        async with context.receiver("orders", start=start) as again:
+            [number] = await take(again, 1)
+            assert 94 <= number < 100
+
+
+async def test_the_next_life_of_a_source_is_received_whole(net: Network) -> None:
+    owner, source = await source_of(net, "a", "b", "c")
+    await send(source, 10)
+    context = await net.context(session_id=1)
+    receiver = context.receiver("orders", start=5)
+    assert await take(receiver, 5) == list(range(5, 10))
+    await owner.close()
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 10)
+    assert await take(receiver, 10) == list(range(10, 20))
+
+
+async def test_two_answers_to_one_question_are_refused(net: Network) -> None:
+    context = await net.context()
+    with pytest.raises(MisuseError, match="give one of them"):
+        context.receiver("orders", start=5, start_at=lambda question: question.low)
+    with pytest.raises(MisuseError, match="cannot begin at 'now'"):
+        context.receiver("orders", start="now")

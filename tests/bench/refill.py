@@ -1,0 +1,279 @@
+"""Refill under load: each of three store daemons loses its disk in turn and gets its messages back from the others.
+
+    python -m tests.bench.refill --messages 300000
+    python -m tests.bench.refill --budget default
+
+The daemons are processes of the shipped command. The source and the receiver are clients in this process. A disk is
+lost while the source sends: the daemon is killed, its directory is emptied, and the daemon starts again. The source
+then begins another life, because only a new life announces what a store lacks below its beginning. The next store is
+wiped once the former one lacks nothing.
+
+The figures are printed as JSON: messages lost, the refill of each store in messages a second beside the catch-up of one
+receiver in the same run, live throughput during a refill and right after it, and the peak memory of the daemon.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.client import Context, Source
+from tests.bench import processes
+from tests.bench.pipeline import payload
+from tests.support.tree import PYTHON_PATH
+
+TOPIC: Final = "refill"
+SESSION_ID: Final = 7
+STORES: Final = 3
+BATCH: Final = 256
+WINDOW: Final = 5_000
+"""Outstanding requested messages of the receiver, as in the benchmark of recovery."""
+LOOK_S: Final = 0.05
+PORTION: Final = 5_000
+"""Messages whose rate is measured at one time."""
+PAUSE_S: Final = 0.2
+BUDGETS: Final = {"off": {"refill-message-rate": "0", "refill-byte-rate": "0"}, "default": dict[str, str]()}
+
+CONFIG: Final = """
+[daemon]
+log = "{directory}/log"
+web-monitor = "127.0.0.1:{monitor}"
+[[store]]
+name = "s{index}"
+port = {port}
+interface = "127.0.0.1"
+options = {{ disk-cache-directory = "{directory}/cache", disk-state-directory = "{directory}/state"{more} }}
+[[store.topic]]
+pattern = "."
+type = "PCRE"
+options = {{ repository-disk-file-size-limit = 8000000000, source-activity-timeout = 3000 }}
+"""
+
+
+@attrs.define
+class StoreProcess:
+    """One store daemon: its index, its directory, its port and that of its monitor."""
+
+    directory: Path
+    index: int
+    port: int
+    monitor: int
+    options: dict[str, str]
+    path: str = PYTHON_PATH
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """The address at which it serves."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The number of the process that runs."""
+        assert self.process is not None
+        return self.process.pid
+
+    async def start(self) -> None:
+        """Start the daemon, and wait until its monitor answers."""
+        for name in ("cache", "state"):
+            (self.directory / name).mkdir(parents=True, exist_ok=True)
+        more = "".join(f', {name} = "{value}"' for name, value in self.options.items())
+        config = self.directory / "store.toml"
+        values = {"directory": self.directory, "port": self.port, "monitor": self.monitor, "index": self.index}
+        config.write_text(CONFIG.format(more=more, **values), encoding="utf-8")
+        command = [sys.executable, "-m", "stablecast.cli.main", "store", "run", str(config), "--new"]
+        with (self.directory / "output").open("ab") as output:
+            environment = {**os.environ, "PYTHONPATH": self.path}
+            self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)  # noqa: ASYNC220
+        while not await self.view():
+            if self.process.poll() is not None:
+                raise RuntimeError((self.directory / "output").read_text(encoding="utf-8"))
+            await asyncio.sleep(LOOK_S)
+
+    def wipe(self) -> None:
+        """Kill the daemon, and lose its disk."""
+        self.stop(signal.SIGKILL)
+        for name in ("cache", "state"):
+            shutil.rmtree(self.directory / name)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the daemon."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait()
+            self.process = None
+
+    async def view(self) -> dict[str, Any]:
+        """Return its sources by topic, and a key for the store; empty while nobody answers."""
+        try:
+            return await asyncio.to_thread(self._view)
+        except OSError:
+            return {}
+
+    def _view(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        found = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+        return {"up": 1.0, **found}
+
+
+@contextmanager
+def ports(count: int) -> Iterator[list[int]]:
+    """Yield ports of this host that nobody listens at."""
+    import socket  # noqa: PLC0415 - only the start needs it
+
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    found = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    yield found
+
+
+@asynccontextmanager
+async def daemons(directory: Path, options: dict[str, str], old: str) -> AsyncIterator[list[StoreProcess]]:
+    """Run the daemons until the end of the body; the first one of an `old` tree, if there is one."""
+    with ports(2 * STORES) as free:
+        stores = [
+            StoreProcess(directory / f"s{index}", index, free[2 * index], free[2 * index + 1], options)
+            for index in range(STORES)
+        ]
+    if old:
+        stores[0].path, stores[0].options = old, {}
+    try:
+        for store in stores:
+            await store.start()
+        yield stores
+    finally:
+        for store in stores:
+            store.stop()
+
+
+@attrs.define
+class Load:
+    """A source that sends in lives; `sent` is the next number. `rates` has messages a second of each `send`."""
+
+    where: list[str]
+    size: int
+    sent: int = 0
+    rates: list[float] = attrs.field(factory=list)
+
+    @asynccontextmanager
+    async def life(self) -> AsyncIterator[Source]:
+        """Begin another life of the source; it ends without deregistration."""
+        async with Context(session_id=SESSION_ID) as context:
+            options = {"ume_flight_size": 20_000}
+            yield await context.source(TOPIC, stores=self.where, options=options)
+
+    async def send(self, source: Source, count: int) -> None:
+        """Send messages as fast as the stores make them stable."""
+        started = time.perf_counter()
+        for first in range(self.sent, self.sent + count, BATCH):
+            stop = min(first + BATCH, self.sent + count)
+            await source.send_many([payload(number, self.size) for number in range(first, stop)])
+        self.sent += count
+        await source.wait_stable_through(self.sent - 1)
+        self.rates.append(count / (time.perf_counter() - started))
+
+    async def send_while(self, source: Source, most: int, doing: "asyncio.Task[Any] | None") -> float:
+        """Send at most half of `most` messages while a task runs; return the median of the rates."""
+        rates: list[float] = []
+        for _ in range(max(1, most // (2 * PORTION))):
+            if not rates or doing is None or not doing.done():
+                await self.send(source, PORTION)
+                rates.append(self.rates[-1])
+                await asyncio.sleep(PAUSE_S)  # The portions spread over the refill.
+        return statistics.median(rates)
+
+
+async def caught_up(where: str, size: int, through: int) -> tuple[float, int]:
+    """Let a new receiver get all messages; return messages a second, and how many were wrong or missing."""
+    started, number, wrong = time.perf_counter(), 0, 0
+    async with Context() as context:
+        options = {"retransmit_request_outstanding_maximum": WINDOW}
+        receiver = context.receiver(TOPIC, source=where, options=options)
+        async for batch in receiver.batches():
+            contents = batch.payloads()
+            wrong += batch.first - number
+            wrong += sum(content != payload(batch.first + at, size) for at, content in enumerate(contents))
+            number = batch.first + len(contents)
+            if number >= through:
+                break
+    return number / (time.perf_counter() - started), wrong
+
+
+async def filled(store: StoreProcess, before: float) -> tuple[float, float, int]:
+    """Wait until a store lacks nothing; return messages a second, messages, and the peak of its memory in bytes."""
+    started, gained = time.perf_counter(), 0.0
+    while True:
+        view = await store.view()
+        gained = view.get("stablecast_source_refilled_messages_total", 0.0) - before
+        lacking = sum(
+            view.get(f"stablecast_source_lacking_{cause}_messages", 0.0) for cause in ("away", "empty", "damaged")
+        )
+        if view and gained and not lacking:
+            return gained / (time.perf_counter() - started), gained, processes.peak(store.pid)
+        await asyncio.sleep(LOOK_S)
+
+
+async def measured(messages: int, size: int, budget: str, directory: Path, old: str) -> dict[str, Any]:
+    """Wipe each store of this tree in turn; return the figures."""
+    async with daemons(directory, BUDGETS[budget], old) as stores:
+        load = Load([store.address for store in stores], size)
+        part = messages // (STORES + 1)
+        refills: list[dict[str, float]] = []
+        async with load.life() as source:
+            await load.send(source, part)
+        for store in stores[bool(old) :]:
+            store.wipe()
+            await store.start()
+            async with load.life() as source:
+                refilling = asyncio.create_task(filled(store, 0.0))
+                during = await load.send_while(source, part, refilling)
+                rate, gained, peak = await refilling
+                quiet = await load.send_while(source, part, None)
+                held = (await store.view())["stablecast_source_messages"]
+                figures = {"per_s": rate, "messages": gained, "held": held, "peak_mb": peak / 1e6}
+                refills.append({**figures, "live_per_s": during, "live_quiet_per_s": quiet, "ratio": during / quiet})
+        async with load.life() as source:
+            recovery, wrong = await caught_up(source.config.transport, size, load.sent)
+    return {
+        "messages": load.sent,
+        "size": size,
+        "budget": budget,
+        "wrong_or_lost": wrong,
+        "refills": [{name: round(value, 3) for name, value in one.items()} for one in refills],
+        "receiver_per_s": round(recovery),
+    }
+
+
+def main() -> None:
+    """Measure as the command line asks."""
+    parser = argparse.ArgumentParser(description="Wipe stores in turn, and measure how they are refilled.")
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--budget", choices=sorted(BUDGETS), default="off")
+    parser.add_argument("--old", default="", help="PYTHONPATH of an earlier tree, for the first store")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        found = asyncio.run(measured(asked.messages, asked.size, asked.budget, Path(directory), asked.old))
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

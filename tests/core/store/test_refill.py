@@ -1,0 +1,175 @@
+"""Refill: what a store lacks, what it asks its peers for, and what it keeps of the answers."""
+
+from typing import Any
+
+import pytest
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import LackCause, NotRefilled, Refilled, RefillStarted
+from stablecast.core.protocol.inputs import Damaged, Lacking, Tick
+from stablecast.core.protocol.messages import RetransmitRequest, Role, StoreEntry, StoreMemory
+from stablecast.core.protocol.settings import RepositoryConfig
+from stablecast.core.store.refill import AGAIN_NS, ROUNDS, SLICE_MESSAGES
+from stablecast.core.store.refill_service import RefillBudget
+from tests.core.drivers import RETRY_NS, SOURCE, StoreDriver
+from tests.core.samples import LIFE, events, info, register
+
+NEXT = LIFE + 1
+PEERS = (StoreEntry(1, 0, "peer:1", 61, 0), StoreEntry(2, 0, "peer:2", 62, 0))
+STORES = (StoreEntry(0, 0, "store:1", 50, 0), *PEERS)
+FREE: dict[str, Any] = {"refill_rate": 0, "refill_byte_rate": 0}
+
+
+def requests(driver: StoreDriver) -> list[tuple[str, int, int, int]]:
+    """Return address, RegID there, first and last number of each request that was just sent."""
+    return [(to, one.source_reg_id, one.first, one.last) for to, one in driver.sent(RetransmitRequest)]
+
+
+def second_life(resumes: int, memory: StoreMemory = StoreMemory.KEPT, **changes: Any) -> StoreDriver:
+    """Return a store that missed the first life, and hears of a second one that begins at `resumes`."""
+    driver = StoreDriver(**{**FREE, **changes})
+    if memory is not StoreMemory.KEPT:
+        driver.machine.recover([], [], {}, 0, standing=memory)
+    driver.hear(register(**SOURCE, incarnation=NEXT))
+    driver.sync()
+    lives = ((LIFE, 0), (NEXT, resumes))
+    driver.hear(info(incarnation=NEXT, low=resumes, high=resumes - 1, term=2, lives=lives, stores=STORES))
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("memory", "cause"),
+    [(StoreMemory.KEPT, LackCause.AWAY), (StoreMemory.LOST, LackCause.EMPTY)],
+    ids=["away", "empty"],
+)
+def test_a_store_asks_its_peers_for_the_lives_that_it_missed(memory: StoreMemory, cause: LackCause) -> None:
+    driver = second_life(100, memory)
+    assert events(driver.effects) == [RefillStarted(50, 100, cause)]
+    lacking = driver.machine.status.repositories[50].lacking
+    assert lacking is not None
+    assert (lacking.messages, lacking.peers) == ({cause: 100}, 2)
+    driver.feed(Tick(), 1)
+    assert requests(driver) == [("peer:2", 62, 0, 99)]
+
+
+def test_what_comes_back_is_kept_and_reported_once_it_is_synced() -> None:
+    driver = second_life(100)
+    driver.feed(Tick(), 1)
+    assert driver.run(NEXT, LIFE, 0, 100, recovered=True, now=2) == []
+    assert [
+        (one.first, one.count, one.incarnation) for one in driver.effects if isinstance(one, fx.PersistMessages)
+    ] == [(0, 100, LIFE)]
+    driver.sync()
+    assert events(driver.effects) == [Refilled(50, 100)]
+    status = driver.machine.status.repositories[50]
+    assert (list(status.synced), status.trail, status.lacking) == ([(0, 100)], 0, None)
+
+
+def test_a_message_of_a_life_that_does_not_own_its_number_is_refused() -> None:
+    """Number 60 belongs to the first life, and the peer has a dead tail of another one (formal design, 7.3)."""
+    driver = second_life(100)
+    driver.feed(Tick(), 1)
+    driver.run(NEXT, LIFE + 9, 60, 10, recovered=True, now=2)
+    assert [type(effect) for effect in driver.effects] == [fx.Discard]
+    assert driver.machine.status.repositories[50].lacking_numbers == [(0, 100)]
+
+
+def test_an_unrequested_number_is_refused() -> None:
+    """The history begins at number 0, and what lies below was never announced."""
+    driver = second_life(100)
+    driver.feed(Tick(), 1)
+    driver.run(NEXT, LIFE, -5, 5, recovered=True, now=2)
+    assert [type(effect) for effect in driver.effects] == [fx.Discard]
+
+
+def test_what_a_rule_released_is_not_asked_for() -> None:
+    driver = StoreDriver(**FREE, repository=RepositoryConfig(disk_limit=1))
+    driver.hear(register(**SOURCE))
+    driver.sync()
+    driver.hear(info(low=0, high=-1 % 2**32, lives=((LIFE, 0),), stores=STORES))
+    for number in range(4):
+        driver.run(LIFE, LIFE, number, 1, recovered=False, now=1)
+        driver.sync()
+    assert driver.machine.status.repositories[50].trail == 4
+    driver.feed(Lacking(50, 0, 3, LackCause.EMPTY), 2)
+    assert driver.machine.status.repositories[50].lacking is None
+
+
+def test_a_damaged_record_is_asked_for_at_once() -> None:
+    driver = second_life(10)
+    driver.feed(Tick(), 1)
+    driver.run(NEXT, LIFE, 0, 10, recovered=True, now=2)
+    driver.sync()
+    driver.feed(Damaged(50, 4, 5), 3)
+    driver.feed(Tick(), 4)
+    assert [parts[2:] for parts in requests(driver)] == [(4, 5)]
+    lacking = driver.machine.status.repositories[50].lacking
+    assert lacking is not None
+    assert lacking.messages == {LackCause.DAMAGED: 2}
+
+
+def test_each_peer_is_asked_twice_and_then_the_round_ends() -> None:
+    """It begins again later, ever more rarely, and ends for good; another store that registers begins it anew."""
+    driver = second_life(10)
+    asked, ends, now = [], [], 1
+    for _ in range(1000):
+        ends += [event for event in driver.feed(Tick(), now) if isinstance(event, NotRefilled)]
+        asked += [to for to, *_ in requests(driver)]
+        following = driver.machine.registry.refilling.due
+        if following is None or following > 2**62:
+            break
+        now = max(now + 1, following)
+    assert sorted(asked) == ["peer:1"] * 2 * ROUNDS + ["peer:2"] * 2 * ROUNDS
+    assert [one.final for one in ends] == [False] * (ROUNDS - 1) + [True]
+    assert now > AGAIN_NS
+    changed = (*STORES[:2], StoreEntry(2, 0, "peer:2", 62, 1))
+    lives = ((LIFE, 0), (NEXT, 10))
+    driver.hear(info(incarnation=NEXT, low=10, high=9, term=2, version=2, lives=lives, stores=changed), now)
+    driver.feed(Tick(), now + 1)
+    assert requests(driver)
+
+
+def test_the_newest_slice_is_asked_for_first() -> None:
+    driver = second_life(10 * SLICE_MESSAGES)
+    driver.feed(Tick(), 1)
+    assert min(first for _, _, first, _ in requests(driver)) == 9 * SLICE_MESSAGES
+    assert sum(last + 1 - first for _, _, first, last in requests(driver)) == SLICE_MESSAGES
+
+
+def test_the_budget_limits_what_is_asked_for() -> None:
+    driver = second_life(1000, refill_rate=400, retry_ns=SECOND)
+    driver.feed(Tick(), 1)
+    assert sum(last + 1 - first for _, _, first, last in requests(driver)) == 100
+    driver.run(NEXT, LIFE, 0, 100, recovered=True, now=2)
+    driver.feed(Tick(), SECOND // 8)
+    assert sum(last + 1 - first for _, _, first, last in requests(driver)) == 49
+
+
+def test_a_large_message_costs_more_of_the_budget() -> None:
+    budget = RefillBudget(0, 4000)
+    assert budget.room(0) == 4
+    budget.charge(1, 2000)
+    assert budget.room(SECOND // 4) == 0
+    assert budget.room(SECOND // 4 + MILLISECOND) == 1
+
+
+def test_receivers_are_served_before_stores() -> None:
+    driver = second_life(0, request_rate=10)
+    driver.run(NEXT, NEXT, 0, 30, recovered=False, now=1)
+    driver.sync()
+    for to in ("peer:1", "receiver:9"):
+        driver.hear(RetransmitRequest(Role.RECEIVER, NEXT, 50, 1, 0, 9, to), 2)
+    served: list[str] = []
+    for now in range(1, 60):
+        driver.feed(Tick(), now * SECOND // 10)
+        served += [effect.to for effect in driver.effects if isinstance(effect, fx.SendStored)]
+    assert served[-1] == "peer:1"
+    assert served.index("receiver:9") < len(served) - served[::-1].index("receiver:9") <= served.index("peer:1", 1)
+
+
+def test_a_store_that_may_not_refill_asks_nobody() -> None:
+    driver = second_life(100, refill=False)
+    driver.feed(Tick(), RETRY_NS)
+    assert requests(driver) == []
+    assert driver.machine.status.repositories[50].lacking is None

@@ -1,0 +1,85 @@
+"""Faults in refill: what a store lacks, whom it asks, what it keeps of the answers, and its budget."""
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant, Test
+
+_TESTS = "core/store/test_refill.py"
+
+
+def _mutant(name: str, module: str, before: str, after: str, test: str) -> Mutant:
+    return Mutant(name, f"store/{module}", before, after, Test(f"{_TESTS}::{test}"))
+
+
+REFILLS: Final = (
+    _mutant(
+        "a-refill-takes-numbers-of-any-life",
+        "refill",
+        "        return [part for part in pairwise(bounds) if owner(history, part[0]) in own]\n",
+        "        return [*pairwise(bounds)]\n",
+        "test_a_message_of_a_life_that_does_not_own_its_number_is_refused",
+    ),
+    _mutant(
+        "a-refill-asks-the-store-itself",
+        "refill",
+        "        peers = [one for one in peers if one.address != own[1]]\n",
+        "        peers.append(Target(*reversed(own)))\n",
+        "test_a_store_asks_its_peers_for_the_lives_that_it_missed",
+    ),
+    _mutant(
+        "what-came-back-counts-before-it-is-synced",
+        "refill",
+        "            self.unsynced.update(self.lacks(first, stop))\n",
+        "            pass\n",
+        "test_what_comes_back_is_kept_and_reported_once_it_is_synced",
+    ),
+    _mutant(
+        "a-refill-asks-for-the-oldest-numbers-first",
+        "refill",
+        "            first, stop = self.waiting.ranges[-1]\n            first = max(first, stop - room)\n",
+        "            first, stop = self.waiting.ranges[0]\n            stop = min(stop, first + room)\n",
+        "test_the_newest_slice_is_asked_for_first",
+    ),
+    _mutant(
+        "a-refill-without-success-never-ends",
+        "refill",
+        "            self.again_at = _NEVER\n",
+        "            self.again_at, self.rounds = now + AGAIN_NS, 0\n",
+        "test_each_peer_is_asked_twice_and_then_the_round_ends",
+    ),
+    _mutant(
+        "a-store-that-came-is-not-asked",
+        "refill",
+        "            self.rounds = 0\n            self._begin_round()\n",
+        "            self.rounds = 0\n",
+        "test_each_peer_is_asked_twice_and_then_the_round_ends",
+    ),
+    _mutant(
+        "a-lacking-number-is-not-asked-for",
+        "refill",
+        "                self.waiting.add(low, high)\n                new += high - low\n",
+        "                new += high - low\n",
+        "test_a_damaged_record_is_asked_for_at_once",
+    ),
+    _mutant(
+        "a-refill-has-no-budget",
+        "refill_service",
+        "            room = min(room, self.credit // SECOND)\n",
+        "            pass\n",
+        "test_the_budget_limits_what_is_asked_for",
+    ),
+    _mutant(
+        "a-large-message-costs-the-budget-no-more",
+        "refill_service",
+        "            self.byte_credit -= payload_bytes * SECOND\n",
+        "            self.byte_credit -= messages * SECOND\n",
+        "test_a_large_message_costs_more_of_the_budget",
+    ),
+    _mutant(
+        "stores-are-served-before-receivers",
+        "retransmission",
+        "        while (queue := self.queue or self.refills)",
+        "        while (queue := self.refills or self.queue)",
+        "test_receivers_are_served_before_stores",
+    ),
+)
