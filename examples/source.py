@@ -54,7 +54,7 @@ async def main(arguments: argparse.Namespace) -> int:
             print(f"will start with message number {first}")
         for number in range(first, MESSAGES + 1):
             try:
-                await source.send(b"UME Message %02d\0" % number)
+                await source.send(b"UME Message %02d\0" % number, wait=False)
             except NotRegistered as error:
                 line = error.__traceback__.tb_lineno if error.__traceback__ else 0
                 print(f"line {line}: {error}")

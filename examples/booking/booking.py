@@ -20,7 +20,7 @@ async def sell(stores: list[str], **context: Any) -> None:
         source = await shop.source("orders", stores=stores, within=None)
         while source.next_number < ORDERS:
             try:
-                await source.send(b"order %d" % source.next_number)
+                await source.send(b"order %d" % source.next_number, wait=False)
                 await asyncio.sleep(0.2)
             except NotRegistered:
                 await source.registered()

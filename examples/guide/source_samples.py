@@ -59,7 +59,7 @@ async def send(source: Source, payload: bytes, number: int) -> None:
     """Sample 4: send, and wait while too few stores are registered. Sample 9: ask for the numbers of the message."""
     while True:
         try:
-            await source.send(payload, tag=number, number_info=True)
+            await source.send(payload, tag=number, number_info=True, wait=False)
         except NotRegistered:
             print("Send unsuccessful. Waiting...")
             await asyncio.sleep(RETRY_SECONDS)

@@ -77,6 +77,6 @@ def masked(line: str, names: dict[str, str]) -> str:
 @contextmanager
 def example(name: str, directory: Path, *arguments: str) -> Iterator[Example]:
     """Run an example in `directory`; end it at the end if it still runs."""
-    program = (sys.executable, "-u", str(EXAMPLES / name))
+    program = (sys.executable, "-X", "dev", "-u", str(EXAMPLES / name))
     with running(*arguments, program=program, directory=directory) as started:
         yield Example(started.process)

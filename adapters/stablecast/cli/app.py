@@ -144,6 +144,10 @@ def demo_command(
 def up_command(
     stores: Annotated[int, typer.Option(help="Number of stores.", min=1, max=9)] = 3,
     directory: Annotated[Path, typer.Option(help="Directory for the files of the stores.")] = Path("stablecast-data"),
+    first_port: Annotated[
+        int,
+        typer.Option(help="Port of the relay; stores have the next ones. 0: those of the last run.", min=0, max=65000),
+    ] = 0,
     config: Annotated[
         list[Path] | None,
         typer.Option("--config", "-c", help="File of a client or a store daemon: run the daemons that it names."),
@@ -155,7 +159,7 @@ def up_command(
     """Run a local cluster until interrupted: one lbmrd and several stores, or the daemons that files name."""
     from stablecast.cli import cluster
 
-    job = cluster.ClusterJob(stores, directory, as_json, config or [], application, context)
+    job = cluster.ClusterJob(stores, directory, as_json, config or [], application, context, first_port)
     raise typer.Exit(cluster.run(job))
 
 

@@ -8,10 +8,30 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.cli import cluster_ports
 from stablecast.config.file_kinds import FileKind, kind_of
 from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text.console import note, say
+
+SNIPPET = """
+import asyncio
+
+from stablecast.client import Context
+
+
+async def main() -> None:
+    async with Context(resolver=["{resolver}"], session_id=2) as context:
+        source = await context.source("orders", stores={stores})
+        sent = await source.send(b"apples")
+        await sent.stable()
+        async for message in context.receiver("orders"):
+            print(message)
+            break
+
+
+asyncio.run(main())"""
+"""A program that sends and receives at this cluster."""
 
 End = Callable[[ChildError | None], None]
 """Ends the cluster, with the error of the child that ended it."""
@@ -27,6 +47,7 @@ class ClusterJob:
     files: Sequence[Path] = ()
     application: str = ""
     context: str = ""
+    first_port: int = 0
 
 
 def run(job: ClusterJob) -> int:
@@ -36,11 +57,17 @@ def run(job: ClusterJob) -> int:
 
 
 async def _up(job: ClusterJob) -> int:
+    first = job.first_port
+    ports = cluster_ports.from_first(first, job.stores) if first else cluster_ports.read(job.directory).free()
+
     def children(end: End) -> list[Child]:
-        return [_lbmrd(end), *(_store(index, job.directory, end) for index in range(job.stores))]
+        stores = (_store(index, job.directory, ports.store(index), end) for index in range(job.stores))
+        return [_lbmrd(ports.relay, end), *stores]
 
     def explain(ready: Sequence[Report]) -> None:
-        _explain(f"127.0.0.1:{ready[0]['port']}", [report["address"] for report in ready[1:]], job.as_json)
+        relay, addresses = ready[0]["port"], [report["address"] for report in ready[1:]]
+        cluster_ports.write(job.directory, relay, addresses)
+        _explain(f"127.0.0.1:{relay}", addresses, job.as_json)
 
     return await _run(children, explain)
 
@@ -93,14 +120,14 @@ def _program() -> str:
     return "stablecast" if shutil.which("stablecast") else f"{sys.executable} -m stablecast.cli.main"
 
 
-def _lbmrd(end: Callable[[ChildError], None]) -> Child:
-    return Child("lbmrd", ["stablecast.cli.main", "lbmrd", "--listen", "127.0.0.1:0", "--json"], end)
+def _lbmrd(port: int, end: Callable[[ChildError], None]) -> Child:
+    return Child("lbmrd", ["stablecast.cli.main", "lbmrd", "--listen", f"127.0.0.1:{port}", "--json"], end)
 
 
-def _store(index: int, directory: Path, end: Callable[[ChildError], None]) -> Child:
+def _store(index: int, directory: Path, port: int, end: Callable[[ChildError], None]) -> Child:
     place = directory / f"store-{index}"
     place.mkdir(exist_ok=True)
-    arguments = ["stablecast.cli.main", "store", str(place), "--listen", "127.0.0.1:0", "--new", "--json"]
+    arguments = ["stablecast.cli.main", "store", str(place), "--listen", f"127.0.0.1:{port}", "--new", "--json"]
     return Child(f"store {index}", arguments, end)
 
 
@@ -114,3 +141,5 @@ def _explain(resolver: str, addresses: list[str], as_json: bool) -> None:
     note("Try in two other terminals (each line you type to the second is a message):")
     say(f"{program} receive orders --resolver {resolver} --session-id 1")
     say(f"{program} send orders --resolver {resolver} --session-id 1 {places}")
+    note("Or in Python:")
+    say(SNIPPET.format(resolver=resolver, stores=addresses))

@@ -13,6 +13,7 @@ from stablecast.core.protocol.events import Event, QuorumLost, RegistrationError
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_loop
 from stablecast.runtime.source_strings import is_source_string
+from stablecast.runtime.stream import StreamServer
 from stablecast.text import plural
 from stablecast.text.console import note, say
 
@@ -60,6 +61,7 @@ async def _send(job: SendJob, descriptor: int) -> int:
         if last is not None and stores:
             await source.wait_stable_through(last)
         await asyncio.sleep(job.linger)
+        alone = bool(sent) and not stores and isinstance(source.stream, StreamServer) and not source.stream.met
         counters = context.transports.statistics()
     summary = {"topic": job.topic, "sent": sent, "first": first, "last": last, "stable": sent if stores else 0}
     if job.statistics:
@@ -68,7 +70,9 @@ async def _send(job: SendJob, descriptor: int) -> int:
         say({**summary, "seconds": round(machine.clock.monotonic() - started, 3)})
     else:
         note(f"{plural(sent, 'message')} sent, {summary['stable']:,} stable")
-    return 0
+    if alone:
+        note(f"nobody received '{job.topic}': no receiver joined, no store keeps it. Start receivers, or give --store")
+    return 1 if alone else 0
 
 
 def _report(event: Event) -> None:

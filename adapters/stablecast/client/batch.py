@@ -35,8 +35,15 @@ class Settlements(Protocol):
     def policy(self) -> object:
         """Return what happens to messages that were not acknowledged; None if the application gave no policy."""
 
-    def holds(self, batch: "Batch | None" = None) -> bool:
-        """Return whether this message was taken and is not settled; without one, whether any was."""
+    @property
+    def explicit(self) -> bool:
+        """Return whether the receiver acknowledges as the application asks, and all messages before, too."""
+
+    def holds(self, batch: "Batch") -> bool:
+        """Return whether this message was taken and is not settled."""
+
+    def in_work(self, batch: "Batch") -> bool:
+        """Return whether the application has this message in work: it neither settled nor refused it."""
 
     def take(self, batch: "Batch", index: int) -> "Batch":
         """Take a message in hand; return the batch that has it alone."""
@@ -276,15 +283,15 @@ class Batch:
         return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self.owner)
 
     def ack(self) -> None:
-        """Acknowledge the batch and all messages before it, for receivers that acknowledge explicitly (P-346).
+        """Acknowledge the batch.
 
-        While messages before it were taken and are not settled, it only counts as consumed. Raises like
-        `AckHandle.ack`.
+        A receiver with `ume_explicit_ack_only` acknowledges it and all messages before it at once (P-346); others
+        acknowledge it soon. Raises like `AckHandle.ack`.
         """
-        if self.owner.redeliverer.holds():
-            self.consumed()
-        else:
+        if self.owner.redeliverer.explicit:
             self.ack_handle().ack()
+        else:
+            self.consumed()
 
     def _report(self, begin: int, end: int) -> None:
         self.owner.consumed(self.first + begin, self.first + end - 1)

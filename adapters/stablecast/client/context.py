@@ -13,6 +13,7 @@ import attrs
 from stablecast.client import configured_options, source_discovery
 from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
+from stablecast.client.argument_checks import check_callback, check_list, check_session_id, check_topic_name
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
@@ -38,6 +39,7 @@ from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked
+from stablecast.client.uninterrupted import uninterrupted
 from stablecast.client.wildcard import (
     OnCreate,
     OnDelete,
@@ -68,10 +70,13 @@ from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
-from stablecast.transports.resolution.records import SourceRecord, check_topic
+from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.settings import PatternOptions
 
 Options = Mapping[str, Value]
+CALLBACKS = ("on_event", "reg_id", "start_at", "on_message", "on_create", "on_delete")
+"""Arguments of `Context.receiver` that are called in the event loop."""
+
 REGISTRATION_SECONDS = 30.0
 """Seconds that `Context.source` waits for enough stores by default."""
 
@@ -123,10 +128,14 @@ class Context:
 
         Raises:
             AddressError: An address is malformed.
+            MisuseError: One text stands for a list of addresses, or the session id is none.
             OptionError: There is no such profile, or an option has a wrong value.
             InterfaceError: No interface of this host matches a configured one.
             ConfigError: The range of request ports is empty.
         """
+        check_list("resolver", resolver)
+        check_list("resolver_service", resolver_service)
+        check_session_id(session_id)
         self.configuration = configuration
         settings, self.config = configured_options.of_context(configuration, resolution, resolver, resolver_service)
         self.resolution = source_discovery.plan(settings, resolver, resolver_service)
@@ -227,6 +236,9 @@ class Context:
         check_loop(self._loop, "the context")
         self._open = False
         OPEN.discard(self)
+        await uninterrupted(self._close())
+
+    async def _close(self) -> None:
         async with self._closing as stack:
             for source in self._sources.values():
                 stack.push_async_callback(source.close)
@@ -274,7 +286,10 @@ class Context:
             Closed: The context is not open.
         """
         self._check_open()
-        check_topic(topic)
+        check_topic_name(topic)
+        check_list("stores", stores)
+        check_session_id(session_id)
+        check_callback("on_event", on_event)
         options = self.options_of("source", topic, given := options or {}, session_id, stores)
         advertise, options = own(self.resolution.config.advertise, options)
         transport, options = transport_of(options, self._defaults.transport)
@@ -361,6 +376,7 @@ class Context:
         hot_failover: bool = False,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
         options: Options | None = None,
     ) -> Receiver: ...
 
@@ -413,6 +429,8 @@ class Context:
                 `async with message`. Several messages may then be in work at a time.
             redelivery: What happens to messages that the application does not acknowledge, or fails to process in
                 `async with message` or `on_message`.
+            deduplicate: Give the application one message of each id (`id` of `Source.send`), among the newest 10,000.
+                Not for patterns, and without effect beside `hot_failover`.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
@@ -423,6 +441,9 @@ class Context:
             Closed: The context is not open.
         """
         self._check_open()
+        check_session_id(arguments.get("session_id"))
+        for name in CALLBACKS:
+            check_callback(name, arguments.get(name))
         if pattern is None:
             return self._receiver(topic, **arguments)
         if topic or "source" in arguments:
@@ -446,9 +467,11 @@ class Context:
         hot_failover: bool = False,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
-        check_topic(topic)
+        check_topic_name(topic)
+        check_list("stores", stores)
         bounds = ReadBounds.of(start, None)
         if start is not None and start_at is not None:
             raise MisuseError("start and start_at both say where the receiver begins: give one of them")
@@ -475,6 +498,7 @@ class Context:
             hot_failover=hot_failover,
             auto_ack=auto_ack,
             redelivery=redelivery,
+            deduplicate=deduplicate,
         )
         receiver.transport = transport
         receiver.start = None if start is None else ReceiverStart(bounds, self.reads)
@@ -529,7 +553,7 @@ class Context:
             Closed: The context is not open.
         """
         self._check_open()
-        check_topic(topic)
+        check_topic_name(topic)
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)

@@ -13,6 +13,7 @@ from stablecast.client.hot_inbox import HotInbox
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator, SettledIterator
 from stablecast.client.message import Message
+from stablecast.client.message_ids import DistinctInbox
 from stablecast.client.redelivery import Redeliverer, Redelivery
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import MisuseError
@@ -38,7 +39,7 @@ class Delivery:
         alone: The loop of `anext`, which takes single messages.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of the application
         self,
         whose: str,
         patience: float,
@@ -48,6 +49,8 @@ class Delivery:
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
         refusal: str = "",
+        deduplicate: bool = False,
+        explicit: bool = False,
         missed: Callable[[HotNumbersMissed], None] | None = None,
     ) -> None:
         """Deliver to `on_message`, or to the task that iterates.
@@ -60,25 +63,38 @@ class Delivery:
             auto_ack: False takes each message for the application, which settles it.
             redelivery: What happens to messages that the application does not acknowledge.
             refusal: The reason why the application cannot settle messages one by one; empty if it can.
+            deduplicate: Whether later copies of a message with an id are consumed without the application.
+            explicit: Whether the receivers acknowledge as the application asks.
             missed: Called with hot numbers that no source brought; None: there are no hot numbers.
         """
         self.hot = None if missed is None else HotInbox(self._resume, missed)
-        self.inbox: Inbox[Batch] = Inbox(self._resume) if self.hot is None else self.hot
+        self.inbox: Inbox[Batch] = DistinctInbox(self._resume) if deduplicate else Inbox(self._resume)
+        if self.hot is not None:
+            self.inbox = self.hot
+        direct = self.hot is None and not deduplicate
         self.deliver, unread = self.inbox.put, ""
         if on_message is not None:
             call = on_message if auto_ack and redelivery is None else self._settling(on_message, auto_ack=auto_ack)
             calls = CallbackDelivery(call, whose, self.inbox, patience)
-            self.deliver = calls.deliver if self.hot is None else calls.deliver_queued
+            self.deliver = calls.deliver if direct else calls.deliver_queued
             unread = f"{whose} gives its messages to on_message: it cannot be iterated, too"
         if self.hot is not None:
             refusal = f"{whose} gets each hot number once: it cannot deliver a message again"
         iterator = MessageIterator if auto_ack else SettledIterator
         self.reader = InboxReader(self.inbox, patience, whose, unread, iterator)
         self.alone = iterator(self.reader)
-        self._auto_ack, self._whose = auto_ack, whose
+        self._auto_ack, self._whose, self._calls = auto_ack, whose, on_message is not None
         if not auto_ack and refusal:
             raise MisuseError(refusal)
-        self.redeliverer = Redeliverer(self.inbox, self._deliver_again, redelivery, refusal, self.reader.fail)
+        self.redeliverer = Redeliverer(
+            self.inbox,
+            self._deliver_again,
+            redelivery,
+            refusal,
+            self.reader.fail,
+            explicit=explicit,
+            reads=on_message is None,
+        )
         self._shared = shared
         self._receivers: dict[Paused, None] = {}
 
@@ -109,7 +125,10 @@ class Delivery:
             most = min(2 * most, 2 * TURN_MESSAGES)
 
     def _deliver_again(self, batch: Batch) -> None:
-        self.deliver(batch)
+        if self._calls:
+            self.deliver(batch)
+        else:
+            self.inbox.put_first(batch)
 
     def _settling(self, on_message: Callable[[Message], object], *, auto_ack: bool) -> Callable[[Message], object]:
         """Return a call that takes the message, and refuses it if `on_message` raises and there is a policy."""

@@ -90,10 +90,12 @@ class Inbox(Generic[BatchT]):
         self._bytes += batch.size + BATCH_BYTES
         if self._bytes + self._held_bytes > MAX_QUEUED_BYTES:
             self.full = True
-        wake = self.wake
-        if wake is not None:
-            self.wake = None
-            wake()
+        self._wake()
+
+    def put_first(self, batch: BatchT) -> None:
+        """Add a message that comes again before all others, and wake the reader that waits for one."""
+        self.put_back(batch)
+        self._wake()
 
     def next_batch(self, most: int | None = None) -> BatchT | None:
         """Return the next batch, or its first `most` messages, and put it in hand; None if nothing waits.
@@ -198,6 +200,12 @@ class Inbox(Generic[BatchT]):
             if left is not None and left.count:
                 self._queue.append(left)
                 self._bytes += left.size + BATCH_BYTES
+
+    def _wake(self) -> None:
+        wake = self.wake
+        if wake is not None:
+            self.wake = None
+            wake()
 
     def _make_room(self) -> None:
         if self._bytes + self._held_bytes <= MAX_QUEUED_BYTES // 2:

@@ -4,6 +4,7 @@ import logging
 from typing import Final, Self
 
 from stablecast.client.batch import AckHandle, Batch
+from stablecast.client.message_ids import ID_PROPERTY
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
@@ -69,6 +70,12 @@ class Message:
         return f"{self._batch.incarnation:016x}-{self.number}"
 
     @property
+    def id(self) -> str | None:
+        """Return the id that the application gave to the message (`id` of `Source.send`), None if it has none."""
+        known = self.properties.get(ID_PROPERTY)
+        return known if isinstance(known, str) else None
+
+    @property
     def received_at(self) -> float:
         """Return when the receiver read the message from the network, in seconds since the epoch."""
         return self._batch.arrived_ns / SECOND
@@ -124,22 +131,24 @@ class Message:
         return 1 + self._batch.refusals
 
     def ack(self) -> None:
-        """Acknowledge the message.
+        """Acknowledge the message. A second call does nothing.
 
-        If it was taken (`async with message`, `auto_ack=False`), this message alone counts as consumed, and the
-        receiver acknowledges it with those before it. Else it is acknowledged at once with all messages before it, for
-        receivers that acknowledge explicitly (P-346, P-347); but while others were taken, it only counts as consumed.
+        If it was taken (`async with message`, `auto_ack=False`), this message alone counts as consumed. Else all
+        messages that the application got before it do, too, as they do without this call. The receiver acknowledges
+        consumed messages soon. A receiver with `ume_explicit_ack_only` acknowledges this message and all before it at
+        once (P-346, P-347).
 
         Raises like `AckHandle.ack`.
         """
-        owner = self._batch.owner
-        if not owner.redeliverer.holds():
+        batch, redeliverer = self._batch, self._batch.owner.redeliverer
+        if redeliverer.explicit:
             self.ack_handle().ack()
             return
-        owner.check_thread()
-        if self._batch.reported <= self._index:
-            self.take()
-            owner.redeliverer.settle(self._batch)
+        batch.owner.check_thread()
+        if redeliverer.holds(batch):
+            redeliverer.settle(redeliverer.take(batch, self._index))
+        else:
+            batch.settle(self._index + 1)
 
     def nack(self, delay: float | None = None) -> None:
         """Do not acknowledge the message: it comes again.
@@ -174,7 +183,7 @@ class Message:
         is delivered again when the application reads on. A cancelled block leaves the message as if it had not come.
         """
         redeliverer = self._batch.owner.redeliverer
-        if not redeliverer.holds(self._batch):
+        if not redeliverer.in_work(self._batch):
             return False  # ack or nack was called inside.
         if error is None:
             redeliverer.settle(self._batch)

@@ -37,6 +37,7 @@ from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.stored_sources import STORED, StoredSources
 from stablecast.client.transport_sessions import Transports
+from stablecast.client.uninterrupted import uninterrupted
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
@@ -139,6 +140,7 @@ class Receiver:
         hot_failover: bool = False,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -178,17 +180,17 @@ class Receiver:
                 auto_ack=auto_ack,
                 redelivery=redelivery,
                 refusal=why_unsettled(config),
+                deduplicate=deduplicate,
+                explicit=config.ack_mode is AckMode.EXPLICIT,
             )
-        self._delivery = delivery
+        self._delivery, self._hot = delivery, delivery.hot
         self.redeliverer = delivery.redeliverer
-        self._hot = delivery.hot
         self._loop = asyncio.get_running_loop()
         self.arrival = ArrivalTime()
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
-        self._paused = False
-        self._closed = False
+        self._paused = self._closed = False
         self._reporting = ""
 
     def __repr__(self) -> str:
@@ -220,13 +222,16 @@ class Receiver:
             joiner.abandon()
         if self.start is not None:
             self.start.close()
-        if self.stored is not None:
-            await self.stored.close()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
         for session in (*self._sessions.values(), *self._finished):
             self._context.lives.pop(session.incarnation, None)
         self._context.forget_receiver(self)
+        await uninterrupted(self._leave_streams())
+
+    async def _leave_streams(self) -> None:
+        if self.stored is not None:
+            await self.stored.close()
         for joiner in tuple(self._joiners.values()):
             await joiner.close()
 

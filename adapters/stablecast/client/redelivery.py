@@ -57,6 +57,7 @@ class Redeliverer:
 
     Attributes:
         policy: What happens to messages that were not acknowledged; None if the application gave no policy.
+        explicit: The receiver acknowledges as the application asks, and all messages before, too.
     """
 
     def __init__(
@@ -66,6 +67,9 @@ class Redeliverer:
         policy: Redelivery | None,
         refusal: str,
         fail: Callable[[StablecastError, Exception], None],
+        *,
+        explicit: bool = False,
+        reads: bool = True,
     ) -> None:
         """Start without messages.
 
@@ -75,30 +79,40 @@ class Redeliverer:
             policy: What happens to messages that were not acknowledged.
             refusal: The reason why messages cannot be taken; empty if they can.
             fail: Ends reading with an error, and its cause.
+            explicit: The receiver acknowledges as the application asks.
+            reads: The application iterates, so it has one message in hand. A callback has the whole batch.
         """
         self.policy = policy
+        self.explicit = explicit
+        self._reads = reads
         self._inbox = inbox
         self._deliver = deliver
         self._refusal = refusal
         self._fail = fail
+        self._refused: set[Batch] = set()
         self._timers: dict[Batch, asyncio.TimerHandle] = {}
         self._burials: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def holds(self, batch: Batch | None = None) -> bool:
-        """Return whether this message was taken and is not settled; without one, whether any was."""
-        return bool(self._inbox.held) if batch is None else batch in self._inbox.held
+    def holds(self, batch: Batch) -> bool:
+        """Return whether this message was taken and is not settled."""
+        return batch in self._inbox.held
+
+    def in_work(self, batch: Batch) -> bool:
+        """Return whether the application has this message in work: it neither settled nor refused it."""
+        return batch in self._inbox.held and batch not in self._refused
 
     def take(self, batch: Batch, index: int) -> Batch:
         """Take a message in hand; return the batch that has it alone. Raises MisuseError if it was consumed before."""
         if self.holds(batch):
-            if batch in self._timers:
+            if batch in self._refused:
                 raise MisuseError(f"{_name(batch, index)} comes again later: settle it then")
             return batch
         if self._refusal:
             raise MisuseError(self._refusal)
         inbox = self._inbox
-        if batch.reported > index or (batch is inbox.current and index < inbox.handed - 1):
+        passed = self._reads and batch is inbox.current and index < inbox.handed - 1
+        if batch.reported > index or passed:
             raise MisuseError(
                 f"{_name(batch, index)} was consumed before, when the next one was asked for: use 'async with "
                 "message', or make the receiver with auto_ack=False"
@@ -110,6 +124,7 @@ class Redeliverer:
     def settle(self, part: Batch) -> None:
         """Consume a message that was taken. A second call does nothing."""
         if self._inbox.release(part):
+            self._refused.discard(part)
             part.settle(1)
 
     def give_back(self, part: Batch) -> None:
@@ -122,10 +137,11 @@ class Redeliverer:
 
         Raises MisuseError if it was settled before.
         """
-        if not self.holds(part) or part in self._timers:
+        if not self.in_work(part):
             raise MisuseError(f"{_name(part, 0)} was settled before: call ack or nack once")
         policy = self.policy or Redelivery()
         part.refusals = count = part.refusals + 1
+        self._refused.add(part)
         if self._closed:
             return
         if policy.attempts is None or count < policy.attempts:
@@ -152,6 +168,7 @@ class Redeliverer:
 
     def _again(self, part: Batch) -> None:
         del self._timers[part]
+        self._refused.discard(part)
         self.give_back(part)
 
     async def _bury(self, part: Batch, source: "Source", count: int, error: BaseException | None) -> None:

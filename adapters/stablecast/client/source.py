@@ -24,6 +24,7 @@ from typing import Any, assert_never
 
 import attrs
 
+from stablecast.client.argument_checks import check_properties
 from stablecast.client.callbacks import notify
 from stablecast.client.errors import (
     Closed,
@@ -36,6 +37,7 @@ from stablecast.client.errors import (
 )
 from stablecast.client.event_details import EventDetails, MessageTags, store_of
 from stablecast.client.loop_ownership import check_loop
+from stablecast.client.message_ids import ID_PROPERTY, SentIds
 from stablecast.client.outgoing_messages import (
     FLUSH_BYTES,
     PROMPT_MESSAGES,
@@ -46,6 +48,7 @@ from stablecast.client.outgoing_messages import (
     octets_of,
 )
 from stablecast.client.stability import Stability
+from stablecast.client.uninterrupted import uninterrupted
 from stablecast.core.errors import OversizeError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
@@ -178,6 +181,7 @@ class Source:
         self._whose = f"source '{config.topic}'"
         self._end_reason = f"{self._whose} was closed"
         self._stability = Stability.of(config)
+        self._ids = SentIds()
         self._tags = MessageTags(keeps_late=config.confirmations)
         self._troubles = RegistrationTroubles()
         self._written_info: tuple[SourceInfo, bytes] | None = None
@@ -285,7 +289,7 @@ class Source:
         self._end(self._end_reason)
         try:
             if self.stream is not None:
-                await self.stream.close()
+                await uninterrupted(self.stream.close())
         finally:
             if self.on_close is not None:
                 self.on_close()
@@ -359,6 +363,7 @@ class Source:
         tag: object = None,
         number_info: bool = False,
         hot_number: int | None = None,
+        id: str | None = None,  # noqa: A002 - the name that other clients have
     ) -> Sent:
         """Send a message; wait for the stores and for room in the flight. A call that is cancelled has not sent.
 
@@ -372,12 +377,17 @@ class Source:
             tag: As for `try_send_as`.
             number_info: As for `try_send_as`.
             hot_number: As for `try_send_as`.
+            id: An id of the application, up to 256 bytes. A message with an id that is among the newest 10,000 of this
+                source is not sent again: the call returns the first one. Receivers may drop later copies, too.
 
         Raises:
             NotRegistered: Too few stores registered the source in time. The text names them, and what to do.
             NoRoom: The flight stayed full for `timeout` seconds.
             MessageTooLarge, Closed, MisuseError, TypeError, ValueError: As `try_send`.
         """
+        if id is not None:
+            more = {"timeout": timeout, "wait": wait, "tag": tag, "number_info": number_info, "hot_number": hot_number}
+            return await self._send_once(id, payload, properties or {}, more)
         if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
         plain = tag is None and not number_info and hot_number is None
@@ -393,8 +403,8 @@ class Source:
         if number is None:
             again = partial(self.try_send, payload, properties)
             if not plain:
-                more: Any = {"tag": tag, "number_info": number_info, "hot_number": hot_number}
-                again = partial(self.try_send_as, payload, properties, **more)
+                others: Any = {"tag": tag, "number_info": number_info, "hot_number": hot_number}
+                again = partial(self.try_send_as, payload, properties, **others)
             number = await self._until_sent(again, (payload, properties, hot_number), timeout, wait)
         return Sent(number, self)
 
@@ -531,6 +541,23 @@ class Source:
             self._turned_away = False
             self._on_notify(events.Wakeup())
 
+    async def _send_once(
+        self, message_id: str, payload: Payload, properties: Mapping[str, Value], more: Mapping[str, Any]
+    ) -> Sent:
+        """Send a message unless one with its id was sent, or another call is sending it."""
+        while (known := self._ids.find(message_id)) is not None:
+            number = await asyncio.shield(known)
+            if number is not None:
+                return Sent(number, self)
+        self._ids.begin(message_id, self._loop.create_future())
+        number = None
+        try:
+            sent = await self.send(payload, {**properties, ID_PROPERTY: message_id}, **more)
+            number = sent.number
+        finally:
+            self._ids.end(message_id, number)
+        return sent
+
     async def _send(self, payload: Payload) -> int:
         return (await self.send(payload)).number
 
@@ -607,6 +634,7 @@ class Source:
 
     def _try_other(self, payload: bytes, properties: Mapping[str, Value], hot_number: int | None = None) -> int | None:
         """Send a message with properties or a hot number, or one that is cut."""
+        check_properties(properties)
         block = wire_properties.block(properties) if properties else b""
         size = len(payload) + len(block)
         count = fragments.count(size, len(block), self._room, hot_number)

@@ -32,7 +32,7 @@ from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event
-from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.runtime.driver import report
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import SourceRecord
@@ -163,6 +163,7 @@ class WildcardReceiver:
             auto_ack=settings.auto_ack,
             redelivery=settings.redelivery,
             refusal=why_unsettled(settings.receiver),
+            explicit=settings.receiver.ack_mode is AckMode.EXPLICIT,
         )
 
     async def __aenter__(self) -> Self:

@@ -94,7 +94,7 @@ class StreamServer:
 
     `subscribers` are its joiners, the last one first; `greet` returns the first bytes for each of them. A joiner is
     slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners; without `hold`
-    they are dropped.
+    they are dropped. `met` is True once there was a joiner.
     """
 
     _listening: machine.Socket
@@ -109,6 +109,7 @@ class StreamServer:
     _turn_bytes: int = 0
     _closed: bool = False
     dropped: int = 0
+    met: bool = False
 
     async def start(self) -> None:
         """Begin to accept joiners on the listening socket."""
@@ -130,6 +131,7 @@ class StreamServer:
         """Add a joiner, which gets all blocks from now on."""
         self._end_turn()  # The blocks of this turn are older than the joiner's greeting.
         self.subscribers.insert(0, subscriber)
+        self.met = True
 
     def remove(self, subscriber: Subscriber) -> None:
         """Remove a joiner, after the blocks of the turn."""

@@ -221,6 +221,11 @@ class Message(Facade[client.Message]):
         return self._inner.key
 
     @property
+    def id(self) -> str | None:
+        """Return the id that the application gave to the message, None if it has none."""
+        return self._inner.id
+
+    @property
     def received_at(self) -> float:
         """Return when the receiver read the message from the network, in seconds since the epoch."""
         return self._inner.received_at

@@ -3,10 +3,13 @@
 import os
 import shlex
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
+from stablecast.cli import cluster_ports
+from stablecast.runtime import datagrams, ports
 from tests.support.processes import alive, children
 from tests.support.program import PROGRAM, running
 
@@ -25,7 +28,44 @@ def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
         status, _, err = cluster.end()
         assert status == 0
         assert "interrupt to stop" in err
-    assert {path.name for path in (tmp_path / "data").iterdir()} == {"store-0", "store-1"}
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {"store-0", "store-1", "ports.json"}
+
+
+def test_the_program_that_it_prints_works_again_after_a_restart(tmp_path: Path) -> None:
+    """Its ports are those of the last run, so a program that names them goes on."""
+    program = tmp_path / "program.py"
+    for run in range(2):
+        with running("up", "--stores", "1", "--directory", tmp_path / "data") as cluster:
+            lines = [cluster.line()]
+            while lines[-1] != "asyncio.run(main())":
+                lines.append(cluster.line())
+            text = "\n".join(lines[lines.index("import asyncio") :])
+            if run:
+                assert text == program.read_text(), "the ports changed"
+            program.write_text(text)
+            with running(program=(sys.executable, "-X", "dev", str(program))) as snippet:
+                assert snippet.line().startswith("<Message 'orders' ")
+                assert snippet.end() == (0, "", "")
+            cluster.interrupt()
+            assert cluster.end()[0] == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"relay": "x", "stores": []}', '{"relay": 1, "stores": 2}', "[]"])
+def test_ports_that_cannot_be_read_are_chosen_again(tmp_path: Path, text: str) -> None:
+    (tmp_path / cluster_ports.FILE).write_text(text)
+    assert cluster_ports.read(tmp_path) == cluster_ports.ClusterPorts()
+
+
+def test_a_port_that_another_program_holds_is_replaced(tmp_path: Path) -> None:
+    with ports.listen("127.0.0.1", 0, "port") as held, datagrams.bind("127.0.0.1", 0) as relay:
+        port: int = held.getsockname()[1]
+        cluster_ports.write(tmp_path, relay.getsockname()[1], [f"127.0.0.1:{port}"])
+        found = cluster_ports.read(tmp_path)
+        assert found.stores == (port,)
+        assert found.free() == cluster_ports.ClusterPorts(0, (0,))
+    assert found.free() == found
+    assert (found.store(0), found.store(1)) == (port, 0)
+    assert cluster_ports.from_first(15380, 2) == cluster_ports.ClusterPorts(15380, (15381, 15382))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

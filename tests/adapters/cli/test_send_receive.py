@@ -203,3 +203,11 @@ def test_a_mistake_is_one_sentence(arguments: list[str], told: str) -> None:
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("stablecast: ")
     assert told in err
+
+
+def test_messages_to_nobody_are_an_error(tmp_path: Path) -> None:
+    """Without a store nobody keeps them, and no receiver joined."""
+    status, out, err = outcome("send", "orders", "--linger", "0", typed="one\n")
+    assert (status, out) == (1, "")
+    assert err.splitlines()[-1].startswith("nobody received 'orders': no receiver joined, no store keeps it. Start")
+    assert outcome("send", "orders", "--linger", "0", typed="")[0] == 0

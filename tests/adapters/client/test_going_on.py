@@ -52,7 +52,7 @@ class Side:
     session: ClientSession = attrs.field(init=False)
     arrival: ArrivalTime = attrs.field(factory=ArrivalTime)
     redeliverer: Redeliverer = attrs.field(
-        factory=lambda: Redeliverer(Inbox(lambda: None), lambda _: None, None, "", lambda *_: None)
+        factory=lambda: Redeliverer(Inbox(lambda: None), lambda _: None, None, "", lambda *_: None, explicit=True)
     )
 
     @property

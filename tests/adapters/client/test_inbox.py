@@ -16,7 +16,7 @@ from tests.adapters.runtime.peers import data
 
 def idle(inbox: Inbox[Batch]) -> Redeliverer:
     """Return a redeliverer that has nothing to do."""
-    return Redeliverer(inbox, inbox.put, None, "", lambda *_: None)
+    return Redeliverer(inbox, inbox.put, None, "", lambda *_: None, explicit=True)
 
 
 @attrs.define

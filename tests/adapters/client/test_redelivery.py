@@ -87,6 +87,16 @@ async def test_messages_that_are_not_settled_come_again_after_closing(net: Netwo
     assert (await anext(again)).number == 0
 
 
+async def test_a_block_may_refuse_its_message(net: Network) -> None:
+    """The end of the block does not acknowledge it."""
+    _, context, receiver = await orders(net, 1)
+    for attempt in range(2):
+        async with await anext(receiver) as message:
+            message.nack(3600 * attempt)
+        assert (message.number, message.attempt) == (0, attempt + 2)
+    assert await after_a_crash(net, context, 1) == [0]
+
+
 async def test_a_failed_block_without_a_policy_raises_and_the_message_comes_again(net: Network) -> None:
     _, _, receiver = await orders(net, 2)
 
@@ -147,7 +157,7 @@ async def test_a_message_that_fails_goes_to_the_dead_letters_in_the_end(
         "attempts": 3,
     }
     assert caplog.text.count("was not processed in attempt") == 3
-    await until(lambda: not receiver.redeliverer.holds())
+    await until(lambda: not receiver.inbox.held)
     await receiver.close()
     source = await context.source("other", stores=[store])
     assert source.next_number == 0

@@ -44,7 +44,7 @@ async def send(source: Any, order: str) -> Any:
     """Send one order, and wait for the stores if there are too few."""
     while True:
         try:
-            return await source.send(order.encode())
+            return await source.send(order.encode(), wait=False)
         except NotRegistered:
             await source.registered()
 
@@ -108,7 +108,7 @@ async def missing_retry(world: SimulatedWorld, mended: bool) -> None:
                     await send(source, str(number))
                 else:
                     try:
-                        await source.send(str(number).encode())
+                        await source.send(str(number).encode(), wait=False)
                     except NotRegistered as error:
                         print(f"order {number}: {error}")
                 await asyncio.sleep(0.5)

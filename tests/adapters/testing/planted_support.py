@@ -119,7 +119,7 @@ async def shop(world: SimulatedWorld, count: int = ORDERS) -> None:
         for number in range(source.next_number, count):
             while True:
                 try:
-                    await source.send(str(number).encode())
+                    await source.send(str(number).encode(), wait=False)
                     break
                 except NotRegistered:
                     await source.registered()

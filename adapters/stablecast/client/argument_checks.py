@@ -1,0 +1,48 @@
+"""Checks of arguments whose misuse would otherwise show late, or as an error from deep inside."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.records import check_topic
+
+MAX_SESSION_ID = (1 << 64) - 1
+
+
+def check_topic_name(topic: object) -> None:
+    """Raise MisuseError unless this is a topic that can be encoded."""
+    if not isinstance(topic, str):
+        raise MisuseError(f"a topic must be a str, not {type(topic).__name__}: {topic!r}")
+    check_topic(topic)
+
+
+def check_list(what: str, given: Sequence[str]) -> None:
+    """Raise MisuseError if one text is given in place of several."""
+    if isinstance(given, str | bytes):
+        raise MisuseError(f"{what} takes a list: write {what}=[{given!r}]")
+
+
+def check_session_id(session_id: object) -> None:
+    """Raise MisuseError unless this is a session id, or None."""
+    if session_id is None:
+        return
+    if not isinstance(session_id, int) or isinstance(session_id, bool):
+        raise MisuseError(f"a session id must be an int, not {type(session_id).__name__}: {session_id!r}")
+    if not 0 <= session_id <= MAX_SESSION_ID:
+        raise MisuseError(f"a session id is from 0 (none) to {MAX_SESSION_ID}, not {session_id}")
+
+
+def check_callback(name: str, callback: object) -> None:
+    """Raise MisuseError unless this can be called without `await`, or is None."""
+    if callback is None:
+        return
+    if not callable(callback):
+        raise MisuseError(f"{name} must be callable, not {type(callback).__name__}")
+    if inspect.iscoroutinefunction(callback):
+        raise MisuseError(f"{name} must be a plain function, because nobody awaits it: iterate in a task instead")
+
+
+def check_properties(properties: object) -> None:
+    """Raise TypeError unless these are properties by name."""
+    if not isinstance(properties, Mapping):
+        raise TypeError(f"the properties of a message must be a mapping, not {type(properties).__name__}")
