@@ -1,10 +1,7 @@
 """Staged incidents: whole worlds with one fault each. The report names the cause in its first three lines."""
 
-import gc
 import json
 import re
-import warnings
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,19 +16,6 @@ from stablecast.evidence.verification.traces import run_verify
 from stablecast.lab.whole.runner import run
 from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.clock import EPOCH_NS
-
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed context:ResourceWarning")
-"""A client that a world kills closes nothing."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_contexts_are_left() -> Iterator[None]:
-    """Collect the contexts of killed clients here, so that no later test is blamed for them."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
 
 STORES: Final = r"stores 10\.0\.0\.4:14567 and 10\.0\.0\.5:14567"
 SOURCE: Final = r"[Ss]ource orders at 10\.0\.0\.1"
