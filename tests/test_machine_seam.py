@@ -19,6 +19,7 @@ SEAM: Final = "adapters/stablecast/runtime/machine/"
 EXEMPT: Final[Mapping[str, str]] = {
     SEAM: "the seam itself",
     "adapters/stablecast/evidence/capture/": "judges of recorded packets, which no daemon runs",
+    "adapters/stablecast/evidence/incident/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/spark/": "jobs on a cluster of real machines",
     "adapters/stablecast/evidence/verification/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/whatif/": "judges of recorded traces, which no daemon runs",
@@ -31,6 +32,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "adapters/stablecast/ops/monitor/directory_jobs.py": "starts a process, which a simulated world refuses",
     "adapters/stablecast/cli/cluster.py": "starts programs of the real machine, for people",
     "adapters/stablecast/cli/fleet.py": "commands for operators, each a process of its own",
+    "adapters/stablecast/cli/roll.py": "commands for operators, each a process of its own",
     "adapters/stablecast/cli/main.py": "the outermost frame of each command",
     "adapters/stablecast/cli/store_operations.py": "commands for operators, each a process of its own",
     "adapters/stablecast/cli/verify.py": "judges recorded traces, for people",

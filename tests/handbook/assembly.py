@@ -42,13 +42,21 @@ def assemble(source: Path = SOURCE) -> None:
     reference.write(source / "handbook" / "reference")
     for page in source.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(drawings.drawn(drawn(relinked(text, page.relative_to(source)))), encoding="utf-8")
+        page.write_text(
+            drawings.drawn(drawn(relinked(text, page.relative_to(source)), recorded=page.parent.name == "examples")),
+            encoding="utf-8",
+        )
     _add_contents(source / "spec")
 
 
-def drawn(text: str) -> str:
-    """Return the text of a page with its diagrams as the script of the site finds them."""
-    return DIAGRAM.sub(lambda found: f'```{{raw}} html\n<pre class="mermaid">{html.escape(found[1])}</pre>\n```', text)
+def drawn(text: str, *, recorded: bool) -> str:
+    """Return the text of a page with its diagrams: drawn here if they are of recorded runs, else for a script."""
+
+    def replace(found: re.Match[str]) -> str:
+        made = f'<pre class="mermaid">{html.escape(found[1])}</pre>'
+        return f"```{{raw}} html\n{drawings.sequence(found[1]) if recorded else made}\n```"
+
+    return DIAGRAM.sub(replace, text)
 
 
 def relinked(text: str, page: Path) -> str:

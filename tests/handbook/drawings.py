@@ -122,3 +122,27 @@ def _arrow(x1: float, y1: float, x2: float, y2: float, text: str, *, dashed: boo
     line = f'<path d="M{x1} {y1}L{x2} {y2}" class="line{" dash" if dashed else ""}"/>'
     anchor = _text((x1 + x2) / 2 + (90 if dashed else 0), (y1 + y2) / 2 - 6 + (14 if dashed else 0), text)
     return f'{line}<polygon points="{x2},{y2} {head}" style="fill:currentColor"/>{anchor}'
+
+
+# ------------------------------------------------------------------------------------------------ sequences
+
+LANE: Final = 190
+STEP: Final = 34
+HEAD: Final = 50
+MESSAGE = re.compile(r"^ +(\w+)->>(\w+): (.*)$", re.MULTILINE)
+PERSON = re.compile(r"^ +participant (\w+)$", re.MULTILINE)
+NOTE = re.compile(r"^ +Note over \w+: (.*)$", re.MULTILINE)
+
+
+def sequence(text: str) -> str:
+    """Draw a sequence diagram of participants, arrows and a last note, as `tests.handbook.sequences` writes it."""
+    people = {name: 10 + LANE * (place + 0.5) for place, name in enumerate(PERSON.findall(text))}
+    messages, notes = MESSAGE.findall(text), NOTE.findall(text)
+    bottom = HEAD + STEP * (len(messages) + len(notes)) + 20
+    parts = [f'<path d="M{x:g} {HEAD - 8}V{bottom}" class="line dash" opacity="0.5"/>' for x in people.values()]
+    parts += [_box(x - 60, name, 2).replace('height="50"', 'height="36"') for name, x in people.items()]
+    for row, (sender, receiver, words) in enumerate(messages, 1):
+        y, begin, end = HEAD + STEP * row, people[sender], people[receiver]
+        parts.append(_arrow(begin, y, end, y, words))
+    parts += [_text(LANE, bottom - 4, words) for words in notes]
+    return f'<div class="drawing">{_svg(20 + LANE * len(people), bottom + 6, "the messages of this run", parts)}</div>'

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.handbook.pages import Fence, Step, console, fences, pages, replaced, steps
+from tests.handbook.sequences import sequence
 from tests.handbook.terminals import Shell
 
 RUNNING: Final = re.compile(r"<!-- running: (.*?) -->", re.DOTALL)
@@ -45,4 +46,8 @@ def _bodies(shell: Shell, blocks: list[Fence]) -> "list[tuple[Fence, str]]":
                 for step in steps(block.body) or [Step("", ())]
             ]
             found.append((block, console(done)))
+        elif block.language == "mermaid":
+            shell.run("hidden end", "pkill -INT -f stablecast")  # a running program has not written its newest records
+            shell.run("hidden end", "sleep 1")
+            found.append((block, sequence(shell.run("hidden trace", "stablecast trace dump run --json"))))
     return found

@@ -22,8 +22,8 @@ REFILLS: Final = (
     _mutant(
         "a-refill-asks-the-store-itself",
         "refill",
-        "        peers = [one for one in peers if one.address != own[1]]\n",
-        "        peers.append(Target(*reversed(own)))\n",
+        "tuple(one for one in stores if one.index != own[0] and one.address != own[1])",
+        "tuple(stores)",
         "test_a_store_asks_its_peers_for_the_lives_that_it_missed",
     ),
     _mutant(

@@ -16,7 +16,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 ORDER = (
     *("demo", "up", "send", "receive", "read", "topics", "replay"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
-    *("verify", "rules", "rows", "trace", "whatif", "capture"),
+    *("incident", "verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
@@ -351,8 +351,10 @@ def sim_command(
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
-    if whole and (wipe or digests):
-        raise typer.BadParameter("whole worlds wipe no disks and have no digests: leave out --wipe, or --whole")
+    if whole and wipe:
+        raise typer.BadParameter("whole worlds always wipe disks: leave out --wipe, or --whole")
+    if whole and digests:
+        raise typer.BadParameter("whole worlds have no digests: leave out --digests, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 
@@ -384,6 +386,21 @@ def whatif_command(
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
     job = command.WhatIfJob(paths, parse_options(options or []), swept, master)
     raise typer.Exit(command.run(job, as_json))
+
+
+@app.command("incident")
+def incident_command(
+    paths: Annotated[list[Path], typer.Argument(help="Traces and logs, or directories of them, of all hosts.")],
+    threshold: Annotated[
+        float, typer.Option(help="Wait of a message that is reported, in seconds.", min=0.01, max=86_400)
+    ] = 1.0,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Report what happened, by traces and logs of several hosts: gaps in stability and delivery, and their causes."""
+    from stablecast.evidence.incident import command
+
+    raise typer.Exit(command.run(command.IncidentRequest(paths, threshold, html, as_json)))
 
 
 @app.command("verify")

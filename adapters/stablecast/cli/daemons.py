@@ -18,9 +18,10 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
-from stablecast.runtime.event_loop import on_ending, run_service
+from stablecast.runtime.event_loop import on_ending, run_loop, run_service
 from stablecast.runtime.interfaces import resolved_place
 from stablecast.runtime.service_manager import ServiceManager
+from stablecast.store.declaration import declare
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
@@ -102,6 +103,11 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
         note(f"{path}:{notice.place}: {notice.text}")
     say({"valid": True, "stores": [store.name for store in plan.stores]} if as_json else f"{path} is valid")
     return 0
+
+
+def declare_copy(directory: Path) -> int:
+    """Declare that a directory is an older copy; return the number of sources without a vote. Raises JournalError."""
+    return run_loop(declare(directory))
 
 
 def run_store(job: StoreJob) -> int:

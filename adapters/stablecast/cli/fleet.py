@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.live import Live
@@ -9,11 +10,13 @@ from rich.live import Live
 from stablecast.ops.fleet.copies import FleetSource, joined
 from stablecast.ops.fleet.findings import FleetFinding, findings, worst
 from stablecast.ops.fleet.screen import screen
+from stablecast.ops.fleet.server import FleetServer
 from stablecast.ops.fleet.survey import Survey, survey
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.operations.monitor_client import token_of
 from stablecast.ops.operations.target import OperationError, Remote, place
-from stablecast.text.console import printer, say
+from stablecast.text import refusal
+from stablecast.text.console import printer, say, show
 from stablecast.text.exit_status import FAILED
 
 POLL_SECONDS = 2.0
@@ -47,6 +50,26 @@ def run(monitors: Sequence[str], rows: int, watch: bool, token_file: Path | None
     else:
         printer().print(screen(surveyed, sources, found, rows))
     return FAILED if worst(found) is Urgency.CRITICAL else 0
+
+
+def serve(monitors: Sequence[str], place_of_page: str, token_file: Path | None, as_json: bool) -> int:
+    """Serve the page until interrupted, and return 0. Raises OperationError if an address is wrong or in use."""
+    host, _, port = place_of_page.rpartition(":")
+    bases, token = [_base(text) for text in monitors], token_of(token_file)
+    try:
+        server = FleetServer.of(host or "127.0.0.1", int(port), bases, token)
+    except (ValueError, OverflowError):
+        raise OperationError(f"'{place_of_page}' is no place for a page: give a port, or ip:port") from None
+    except OSError as error:
+        raise OperationError(
+            f"the page cannot listen at {place_of_page}: {refusal(error)}; name another port"
+        ) from None
+    with server:
+        address = f"http://{server.server_address[0]!s}:{server.server_address[1]}/"
+        show({"page": address}, [f"the fleet is at {address}"], as_json)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0
 
 
 def _looked(bases: Sequence[str], token: str) -> tuple[Survey, list[FleetSource], list[FleetFinding]]:

@@ -60,6 +60,14 @@ def tie_command(names: Names = None, models: Models = None, as_json: Json = Fals
     raise typer.Exit(command.tied(names or [], models, as_json))
 
 
+@app.command("uncovered")
+def uncovered_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
+    """List the functions of the core that graphs do not run, with reasons; default: some graphs of each model."""
+    from stablecast.lab.model import command
+
+    raise typer.Exit(command.unused(names or [], models, as_json))
+
+
 @app.command("trace")
 def trace_command(
     paths: TracePaths,

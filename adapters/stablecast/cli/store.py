@@ -112,6 +112,36 @@ def scrub_command(where: At, token: Token = None, as_json: Json = False) -> None
     raise typer.Exit(store_operations.scrub(where, token, as_json))
 
 
+@app.command("restore")
+def restore_command(
+    directory: Annotated[Path, typer.Argument(help="The directory of a store, restored from a backup.")],
+    as_json: Json = False,
+) -> None:
+    """Declare that a directory is an older copy, before its store starts; the store then has no vote at first."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.declare("restore", directory, as_json))
+
+
+@app.command("replace")
+def replace_command(
+    directory: Annotated[Path, typer.Argument(help="The empty directory on the new disk of a store that has served.")],
+    as_json: Json = False,
+) -> None:
+    """Declare that an empty directory belongs to a store that has served, whatever `--new` says later."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.declare("replace", directory, as_json))
+
+
+@app.command("recover")
+def recover_command(where: At, token: Token = None, as_json: Json = False) -> None:
+    """Report what a store knows, what it lost and what its next start does; at a monitor: what it still lacks."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.recover(where, token, as_json))
+
+
 @app.command("export")
 def export_command(
     where: At,
@@ -163,6 +193,21 @@ def drain_command(
     raise typer.Exit(store_operations.drain(where, undo, token, as_json))
 
 
+@app.command("roll")
+def roll_command(
+    monitors: Annotated[list[str] | None, typer.Argument(help="The monitors of all daemons, in order.")] = None,
+    config: Annotated[list[Path] | None, typer.Option(help="A daemon's configuration with a monitor.")] = None,
+    command: Annotated[str, typer.Option("--run", help="Replaces the stores of $STABLECAST_MONITOR.")] = "",
+    patience: Annotated[float, typer.Option(help="Seconds to wait before each step.", min=0)] = 600.0,
+    check: Annotated[bool, typer.Option("--check", help="Only report whether a store may be replaced now.")] = False,
+    token: Token = None,
+) -> None:
+    """Replace all stores one after the other; each waits until the others have every message."""
+    from stablecast.cli import roll
+
+    raise typer.Exit(roll.run(roll.RollJob(monitors or [], config or [], command, patience, token, check)))
+
+
 @app.command("resume")
 def resume_command(
     where: Annotated[str, typer.Argument(help="The monitor of a daemon: http://ip:port[/stores/N].")],
@@ -194,10 +239,15 @@ def fleet_command(
     ],
     rows: Annotated[int, typer.Option(help="Number of sources to show.", min=1, max=1000)] = 20,
     watch: Annotated[bool, typer.Option("--watch", help="Show it until interrupted.")] = False,
+    serve: Annotated[
+        str | None, typer.Option("--serve", help="Serve it as a page at this port of 127.0.0.1, or at ip:port.")
+    ] = None,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Show several stores as one: each source by its quorum, problems first; exit with 1 if one is critical."""
     from stablecast.cli import fleet
 
+    if serve is not None:
+        raise typer.Exit(fleet.serve(monitors, serve, token, as_json))
     raise typer.Exit(fleet.run(monitors, rows, watch, token, as_json))

@@ -1,4 +1,4 @@
-"""Implement `stablecast store inspect|scrub|export|evict|drain|resume` and `stablecast top`.
+"""Implement `stablecast store inspect|scrub|recover|restore|replace|export|evict|drain|resume` and `stablecast top`.
 
 Each function prints its result and returns the exit status.
 """
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from rich.live import Live
 
-from stablecast.ops.operations import directory_changes, inspection, monitor_client
+from stablecast.ops.operations import declarations, directory_changes, inspection, monitor_client
 from stablecast.ops.operations import export as exporting
 from stablecast.ops.operations import scrub as scrubbing
 from stablecast.ops.operations.partitioned_export import PartitionedParquet
@@ -55,6 +55,27 @@ def scrub(where: str, token: Path | None, as_json: bool) -> int:
     report = _client(at, token).scrub() if isinstance(at, Remote) else scrubbing.scrub(at)
     show(report, scrubbing.sentences(report), as_json)
     return 0 if report["clean"] else DAMAGED
+
+
+def declare(what: str, directory: Path, as_json: bool) -> int:
+    """Declare a restored copy, or a new disk, of a store that does not run."""
+    report = asyncio.run(declarations.restore(directory) if what == "restore" else declarations.replace(directory))
+    expected = declarations.recovery(directory)
+    show({**report, "next_start": expected["next_start"]}, declarations.sentences(expected), as_json)
+    return 0
+
+
+def recover(where: str, token: Path | None, as_json: bool) -> int:
+    """Report what a store knows and lost, and what its next start does, or what a running one lacks."""
+    at = place(where)
+    if isinstance(at, Remote):
+        client = _client(at, token)
+        report = declarations.progress(client.store(), list(client.all_sources()))
+        show(report, declarations.progress_sentences(report), as_json)
+    else:
+        report = declarations.recovery(at)
+        show(report, declarations.sentences(report), as_json)
+    return 0
 
 
 def export(where: str, output: str, given: dict[str, Any], token: Path | None) -> int:

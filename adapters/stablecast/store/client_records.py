@@ -37,9 +37,26 @@ def forget_record(reg_id: int) -> bytes:
     return _text({"forget": reg_id}).encode()
 
 
-def memory_record(memory: StoreMemory) -> bytes:
-    """Return the record of what a store knows of the time before its journal."""
-    return json.dumps({"memory": memory}, separators=(",", ":")).encode()
+def memory_record(memory: StoreMemory, generation: int = 0, *, declared: bool = False) -> bytes:
+    """Return the record of what a store knows of the time before its journal, and of its generation.
+
+    `declared`: an operator stated that the directory is a copy, or belongs to a new disk. The next start has no memory.
+    """
+    record: dict[str, int] = {"memory": memory}
+    if generation:
+        record["generation"] = generation
+    if declared:
+        record["declared"] = 1
+    return _text(record).encode()
+
+
+def generation_of(records: Iterable[bytes]) -> tuple[int, bool]:
+    """Return the newest generation, and whether an operator declared that the store has no memory."""
+    generation, declared = 0, False
+    for record in map(json.loads, records):
+        if "memory" in record:
+            generation, declared = record.get("generation", generation), "declared" in record
+    return generation, declared
 
 
 def memory_of(records: Iterable[bytes]) -> StoreMemory:

@@ -42,14 +42,22 @@ def known(directory: Path, name: str) -> bool:
     return True
 
 
-def note(directory: Path, name: str) -> None:
-    """Write durably that the store of this name is here. Raises OSError."""
+def generation(directory: Path) -> int:
+    """Return the newest generation of the store that is noted here, 0 if none is."""
+    try:
+        return int(json.loads(machine.files.read_bytes(directory / IDENTITY_NAME)).get("generation", 0))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return 0
+
+
+def note(directory: Path, name: str, reached: int = 0) -> None:
+    """Write durably that the store of this name is here, and the generation that it reached. Raises OSError."""
     path = directory / IDENTITY_NAME
-    if machine.files.exists(path):
+    if machine.files.exists(path) and reached in (0, generation(directory)):
         return
     draft = path.with_suffix(".new")
     with machine.files.file(draft, "wb") as file:
-        file.write(json.dumps({"store": name}).encode())
+        file.write(json.dumps({"store": name} | ({"generation": reached} if reached else {})).encode())
         file.flush()
         machine.files.sync(file.fileno())
     machine.files.rename(draft, path)

@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import attrs
 
@@ -31,14 +31,23 @@ from stablecast.runtime.interfaces import announced
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals
-from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
+from stablecast.store.client_records import (
+    client_record,
+    clients_of,
+    forget_record,
+    generation_of,
+    memory_of,
+    memory_record,
+)
 from stablecast.store.contents import StoreContents
 from stablecast.store.failed_stores import FreeSpace
+from stablecast.store.generation import StoreGeneration
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
+from stablecast.store.name_service import NameService
 from stablecast.store.proxy import Proxies, context_for
 from stablecast.store.recovered_state import lost_extents, recovered, shortened, strangers
 from stablecast.store.retransmission import Retrieval
@@ -46,9 +55,6 @@ from stablecast.store.settings import StoreSettings
 from stablecast.store.store_log import StoreLog
 from stablecast.store.store_views import JournalView, Traffic
 from stablecast.transports import codec
-
-if TYPE_CHECKING:
-    from stablecast.resolver.resolver import Resolver
 
 __all__ = ["Store", "StoreSettings"]
 
@@ -60,43 +66,6 @@ because its ticket never comes back, as in a crash.
 """
 
 
-class NameService:
-    """Answers sources that ask for a store by its context-name, over UDP (P-815).
-
-    Without a name, or without relays and groups, it does nothing.
-    """
-
-    def __init__(self, settings: StoreSettings, interface: str, log: StoreLog) -> None:
-        """Serve the name in `settings` from an address of this host; `log` gets what resolution remarks."""
-        self._settings = settings
-        self._interface = interface
-        self._log = log
-        self._resolver: Resolver | None = None
-
-    async def start(self, address: str) -> None:
-        """Announce the store at `address`. Raises like `Resolver.start` and `Resolver.meet`."""
-        asked = self._settings
-        if not asked.context_name or not (asked.resolver or asked.resolution):
-            return
-        from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
-        from stablecast.resolver.resolver import Listeners, Resolver  # noqa: PLC0415
-
-        how = configured(ResolutionSettings(), asked.resolution)
-        listeners = Listeners(lambda *_: None, remark=self._log.resolution)
-        if asked.resolver:
-            self._resolver = await Resolver.start(self._interface, asked.resolver, listeners, config=how.config)
-        elif how.multicast is not None:
-            self._resolver = await Resolver.meet(how.multicast, listeners, config=how.config)
-        if self._resolver is not None:
-            self._resolver.add_name(asked.context_name, address)
-
-    async def close(self) -> None:
-        """Stop answering for the name."""
-        if self._resolver is not None:
-            await self._resolver.close()
-            self._resolver = None
-
-
 class Store:
     """A store daemon: `await start()`, then it serves until `await stop()`.
 
@@ -105,6 +74,7 @@ class Store:
             cannot be written must not be acknowledged. `stop` raises the error.
         reports: Sentences about the restart and about failed proxies, for people.
         draining: True refuses new clients.
+        generation: The generation of the store (`stablecast.store.generation`).
     """
 
     def __init__(self, settings: StoreSettings) -> None:
@@ -115,6 +85,7 @@ class Store:
         self.reports: list[str] = []
         self.address = settings.listen
         self.draining = False
+        self.generation = StoreGeneration(settings.state_directory, settings.name)
         self.room = FreeSpace(settings.limits.room_bytes)
         self._ending = False
         self._stopping = False
@@ -154,6 +125,7 @@ class Store:
         self._port = RequestPort(listening, self._arrivals.on_items)
         await self._port.start()
         self._driver.feed(Start())
+        self._journal.append_note(self._memory_record())
         self._name_service = NameService(settings, announced(host), self._log)
         try:
             await self._name_service.start(self.address)
@@ -195,9 +167,7 @@ class Store:
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
         self._contents = StoreContents(endpoint, journal, self.address, self._send_stored, self.oddities)
-        journal.set_checkpoint(
-            lambda: [memory_record(endpoint.status.memory), *map(client_record, endpoint.checkpoint())]
-        )
+        journal.set_checkpoint(lambda: [self._memory_record(), *map(client_record, endpoint.checkpoint())])
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
         journal.on_bad = self._on_bad_record
@@ -220,7 +190,7 @@ class Store:
         await self._contents.close()
         self._ending = True
         try:
-            await self._journal.close()
+            await self._end_generation()
         finally:
             self._driver.close()
             await self._pool.close()
@@ -344,7 +314,7 @@ class Store:
         )
 
     def scrub(self) -> None:
-        """Verify all records of the journal now; bad ones are logged, and their messages are fetched again."""
+        """Verify all records of the journal now. The messages of bad ones are fetched again."""
         self._journal.scrubber.hurry()
 
     # ---------------------------------------------------------------------------------------------------------- inputs
@@ -370,6 +340,7 @@ class Store:
             self._arrivals.pause(True)
 
     def _on_synced(self, ticket: int) -> None:
+        self.generation.note()  # Its record precedes the one that was reported.
         self._driver.feed(Persisted(ticket))
         if not self._journal.pressure:
             self._arrivals.pause(False)
@@ -404,12 +375,16 @@ class Store:
         # A journal without a record may be one that a crash ended before its first sync.
         standing = memory_of(states) if states else StoreMemory.NEW if new else StoreMemory.LOST
         now = machine.clock.monotonic_ns()
+        before, declared = generation_of(states)
+        restored = self.generation.begin(before)
         # A journal with states is not new, whatever the operator declares.
-        memory = journal.whole or (new and not states)
+        memory = (journal.whole or (new and not states)) and not (restored or declared)
         endpoint.recover(
             clients.values(), extents, trails, now, memory=memory, standing=standing, unnamed=journal.unnamed
         )
-        if self.waiting_ns:
+        if restored:
+            self.reports.append(f"{self.settings.directory} is an older copy: the state directory knows a later one")
+        elif self.waiting_ns:
             advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
             self.reports.append(
                 f"{self.settings.directory} holds no journal, or a damaged one: no registration is granted for "
@@ -420,6 +395,18 @@ class Store:
                 f"{self.settings.directory} may be a replaced disk: the store has no vote about earlier messages of a "
                 "source until that source announces itself"
             )
+
+    def _memory_record(self) -> bytes:
+        return memory_record(self._machine.status.memory, self.generation.current)
+
+    async def _end_generation(self) -> None:
+        """Begin the generation in which the store does not run, and close the journal."""
+        if not self.failed.done():
+            self.generation.end()
+            self._journal.append_note(self._memory_record())
+        await self._journal.close()
+        if not self.failed.done():
+            self.generation.note()
 
     def _report_lost(self, journal: Journal) -> None:
         """Report messages that the open could not read to the machine."""
@@ -445,7 +432,7 @@ class Store:
             case fx.PersistClient():
                 self._journal.append_state(client_record(effect.client), effect.ticket)
             case fx.PersistMemory():
-                self._journal.append_state(memory_record(effect.memory), effect.ticket)
+                self._journal.append_state(memory_record(effect.memory, self.generation.current), effect.ticket)
             case fx.Forget():
                 self._forget(effect)
             case fx.SendStored():
@@ -489,7 +476,7 @@ class Store:
         sent the messages again, and the newer records are good. So only numbers still in the bad record are forgotten.
         """
         self._log.damaged(source_reg_id, piece.number, piece.stop - 1, error)
-        parts = self._journal.shown(source_reg_id, piece.number, piece.stop, piece.record)
+        parts = self._parts_shown(source_reg_id, piece)
         if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         for first, stop in parts:
@@ -498,8 +485,20 @@ class Store:
     def _on_bad_record(self, source_reg_id: int, record: RecordPlace, error: JournalError) -> None:
         """Forget the messages of a record that the scrubber cannot read."""
         piece = MessagePiece(record.first, record.first + record.count, record.first, record.tag, b"", record)
-        if self._journal.shown(source_reg_id, piece.number, piece.stop, piece.record):
+        if self._parts_shown(source_reg_id, piece):
             self._on_damaged(source_reg_id, piece, error)
+
+    def _parts_shown(self, source_reg_id: int, piece: MessagePiece) -> list[tuple[int, int]]:
+        """Return the numbers [first, stop) of a piece that the journal still finds in its record."""
+        parts: list[tuple[int, int]] = []
+        number = piece.number
+        while number < piece.stop:
+            found = self._journal.find(source_reg_id, number)
+            stop = number + 1 if found is None else min(found.first + found.count, piece.stop)
+            if found is not None and found.record == piece.record:
+                parts.append((number, stop))
+            number = stop
+        return parts
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1

@@ -197,7 +197,7 @@ class Message(Facade[client.Message]):
 
     @property
     def source(self) -> str:
-        """Return the name of the source, `regid@ip:port`: its RegID at its first store."""
+        """Return the name of the source: its RegID at its first store, `regid@ip:port`."""
         return self._inner.source
 
     @property

@@ -28,9 +28,9 @@ def messages(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[dict[str, Program]]:
-    """Run two stores; yield them by address."""
+    """Run a store; yield it by its address."""
     with ExitStack() as stack:
-        running = [stack.enter_context(store(tmp_path / name)) for name in "ab"]
+        running = [stack.enter_context(store(tmp_path / name)) for name in "a"]
         yield {address: program for program, address in running}
 
 

@@ -13,9 +13,13 @@ from stablecast.store.journal import record_format
 from stablecast.store.journal.record_format import Entry, RecordKind
 from stablecast.store.log_lines import Severity
 from stablecast.store.store import Store
+from stablecast.transports.codec.lbttcp import span
 from tests.adapters.store.journal.support import read, segments
 from tests.adapters.store.test_store import TOPIC, started, until
 from tests.support.network import LOCAL
+
+LARGE = 300
+"""Records of the larger journal, of which one in a hundred is damaged."""
 
 RUNS = 6
 PER_RUN = 3
@@ -158,12 +162,15 @@ async def test_the_scrubber_of_a_running_store_names_every_damaged_record(tmp_pa
     whole = await filled(made(tmp_path / "whole"))
     lines: list[tuple[Severity, str, str, str]] = []
     store = await started(whole.directory, new=False, log=lambda *line: lines.append(line))
+    await until(lambda: not store.journal_view().queued_bytes)
     store.scrub()
     await until(lambda: store.journal_view().scrubbed_ns)
     (path,) = segments(whole.directory)
     assert store.journal_view().scrubbed_bytes == path.stat().st_size - record_format.FILE_HEADER_BYTES
     held, reports = store.machine.status.repositories[whole.reg_id], 0
     for entry, (first, stop) in list(records(whole.directory)):
+        if reports == len(whole.blocks):
+            break  # Nothing lives in the file any more, so the store removes it.
         data = path.read_bytes()
         path.write_bytes(data[: entry.stop - 1] + bytes([data[entry.stop - 1] ^ 1]) + data[entry.stop :])
         ended = store.journal_view().scrubbed_ns
@@ -176,7 +183,108 @@ async def test_the_scrubber_of_a_running_store_names_every_damaged_record(tmp_pa
             assert not held.held.within(first, stop)
         assert store.oddities["damaged"] == reports
     await store.stop()
+    assert reports == len(whole.blocks)
     again = await restarted(whole.directory)
     assert (again.held(whole.reg_id), again.named(), again.store.waiting_ns) == (set(), [], 0)
     assert again.store.machine.status.clients[whole.reg_id].client.known == max(whole.numbers)
+    await again.store.stop()
+
+
+@attrs.frozen
+class Trio:
+    """Three stores with the messages of a life that ended, one a record, and the directory of the first store."""
+
+    stores: list[Store]
+    directory: Path
+    count: int
+
+    @property
+    def where(self) -> list[str]:
+        return [store.address for store in self.stores]
+
+    def held(self) -> set[int]:
+        (known,) = self.stores[0].machine.status.repositories.values()
+        return {number for low, high in known.synced for number in range(low, high)}
+
+    def payloads(self) -> dict[int, bytes]:
+        """Return the payloads that a receiver would get from the first store."""
+        journal = self.stores[0]._journal
+        (reg_id,) = self.stores[0].machine.status.repositories
+        found = {}
+        for number in self.held():
+            first, _, _, block = read(journal, reg_id, number) or (0, 0, 0, b"")
+            start, stop = span(block, number - first, 1)
+            found[number] = block[start:stop].rpartition(b"payload ")[2]
+        return found
+
+    async def stop(self) -> None:
+        for store in self.stores:
+            await store.stop()
+
+
+async def trio(tmp_path: Path, count: int) -> Trio:
+    stores = [await started(made(tmp_path / name)) for name in ("first", "second", "third")]
+    found = Trio(stores, tmp_path / "first", count)
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=found.where)
+        for number in range(count):
+            await (await source.send(b"payload %d" % number)).stable()
+        await until(lambda: len(found.held()) == count)
+    return found
+
+
+def spoil(directory: Path, chosen: int) -> list[tuple[int, int]]:
+    """Spoils one in `chosen` records with messages, at bytes that differ; the numbers of each."""
+    paths, numbers = segments(directory), []
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        salt = record_format.file_salt(bytes(data[:24]), int(path.stem))
+        assert salt is not None
+        entries = [entry for entry in record_format.scan(bytes(data), salt, newest=True) if isinstance(entry, Entry)]
+        for at, entry in enumerate(entry for entry in entries if entry.kind is RecordKind.MESSAGES):
+            if at % chosen == chosen - 1:
+                _, first, count, *_ = record_format.MESSAGES_HEAD.unpack_from(data, entry.body.start)
+                numbers.append((first, first + count))
+                data[entry.offset + at * 7 % (entry.stop - entry.offset)] ^= 1 << at % 8
+        path.write_bytes(data)
+    return numbers
+
+
+async def test_every_damaged_record_of_a_running_store_is_fetched_again(tmp_path: Path) -> None:
+    """One after the other, found by the scrubber; nothing wrong is offered meanwhile."""
+    some = await trio(tmp_path, 8)
+    store = some.stores[0]
+    async with Context(session_id=1) as context:
+        await context.source(TOPIC, stores=some.where)  # A life that retains nothing of these messages.
+        (reg_id,) = store.machine.status.repositories
+        for number in range(some.count):
+            found = store._journal.find(reg_id, number)
+            assert found is not None
+            path, at = found.record.segment.path, found.record.offset + found.record.size - 1
+            data = path.read_bytes()
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+            refilled = store.events["Refilled"]
+            store.scrub()
+            await until(lambda refilled=refilled: store.events["Refilled"] > refilled)  # type: ignore[misc]
+            assert some.payloads() == {number: b"%d" % number for number in range(some.count)}
+        assert store.oddities["damaged"] == some.count
+    await some.stop()
+
+
+async def test_one_in_a_hundred_records_of_a_stopped_store_are_fetched_again(tmp_path: Path) -> None:
+    some = await trio(tmp_path, LARGE)
+    where = some.where
+    await some.stores[0].stop()
+    lost = spoil(some.directory, 100)
+    assert len(lost) >= LARGE // 200
+    some.stores[0] = store = await started(some.directory, where[0], new=False)
+    missing = {number for first, stop in lost for number in range(first, stop)}
+    assert some.held() == set(range(LARGE)) - missing
+    async with Context(session_id=1) as context:
+        await context.source(TOPIC, stores=where)
+        await until(lambda: store.events["Refilled"])
+    assert some.payloads() == {number: b"%d" % number for number in range(LARGE)}
+    await some.stop()
+    again = await restarted(some.directory)
+    assert (again.named(), again.store.reports) == ([], [])
     await again.store.stop()

@@ -17,7 +17,7 @@ from tests.support.network import Events
     [
         (StoreLimits(sources=1), "there is 1 source already, those that are away included: evict those"),
         (StoreLimits(clients=1), "there is 1 client already, those that are away included: evict those"),
-        (StoreLimits(disk_bytes=200), "bytes, and 200 are allowed"),
+        (StoreLimits(disk_bytes=300), "bytes, and 300 are allowed"),
     ],
 )
 async def test_a_newcomer_is_refused_and_who_is_in_may_return(limits: StoreLimits, why: str, tmp_path: Path) -> None:

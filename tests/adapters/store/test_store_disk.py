@@ -131,7 +131,7 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
         assert list(store.machine.status.repositories[reg_id].held) == [(1, 2)]
         assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(1, 1)]
     async with serving(first) as store:
-        assert len(store.reports) == 1
+        assert store.reports == []  # Nothing that lives is in the bad record any more, and the log has named it.
 
 
 async def test_messages_that_were_written_again_are_not_damaged(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from stablecast.resolver import RelayDaemon
 from stablecast.runtime.address import AddressError
 from stablecast.store.journal import Journal
 from stablecast.store.log_lines import Severity
+from stablecast.store.name_service import NameService
 from stablecast.store.settings import StoreSettings
-from stablecast.store.store import NameService
 from stablecast.store.store_log import StoreLog
 from tests.adapters.store.test_store import TOPIC, serving, started
 from tests.support.network import LOCAL, others, until, unused_port

@@ -27,7 +27,7 @@ from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.traffic_survey import survey
-from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, sql_schema
+from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, refuse_unknown, sql_schema
 from stablecast.runtime import garbage_collection
 
 FORMAT: Final = "stablecast-capture"
@@ -79,6 +79,7 @@ class CaptureSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        refuse_unknown(options, ("path", "paths", "pieceBytes", "ports"), CaptureError)
         self.paths = named_paths(options, "captures", CaptureError)
         self.size = piece_bytes(options, PART_BYTES, CaptureError)
         self.told = [one for one in options.get("ports", "").split(",") if one]

@@ -68,14 +68,15 @@ _COVERS: Final = f"""
     SELECT 'S1' AS rule, life, '' AS peer, first, last FROM ({_SAFE})
     UNION ALL SELECT CASE kind WHEN 'sent' THEN 'D1' WHEN 'confirmed' THEN 'A3' ELSE 'P6' END AS rule,
                      life, peer, first, last
-              FROM told WHERE kind IN ('said', 'held', 'sent', 'confirmed')"""
+              FROM told WHERE kind IN ('said', 'held', 'sent', 'confirmed')
+    UNION ALL SELECT 'H1' AS rule, life, peer, first, last FROM told WHERE kind = 'sent'"""
 
 VIEWS: Final = {
     "checked": """
         SELECT *, CASE rule WHEN 'P6' THEN peer WHEN 'A3' THEN concat(life, ' ', peer) ELSE life END AS whose
         FROM (SELECT *, CASE WHEN kind IN ('stable', 'turned') THEN 'S1' WHEN kind = 'acked' THEN 'P6'
-                             WHEN kind = 'delivered' THEN 'D1' ELSE 'A3' END AS rule
-              FROM told WHERE kind IN ('stable', 'turned', 'acked', 'delivered', 'heard'))""",
+                             WHEN kind = 'delivered' THEN 'D1' WHEN kind = 'wrote' THEN 'H1' ELSE 'A3' END AS rule
+              FROM told WHERE kind IN ('stable', 'turned', 'acked', 'delivered', 'wrote', 'heard'))""",
     "cover": _islands(_COVERS, "rule, life, peer"),
     "stable": _islands(
         """SELECT t.life, t.first, least(t.last, l.number - 1) AS last FROM told t LEFT JOIN lost l ON t.life = l.life

@@ -1,8 +1,13 @@
 """The parts that both data sources and both jobs share: options, columns, and tasks over Arrow batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.types import StructType
@@ -18,6 +23,9 @@ _SQL: Mapping[Any, str] = {
     pa.list_(pa.string()): "array<string>",
 }
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+"""The scheme of a URI; one letter is a drive."""
+
 
 def sql_schema(columns: Mapping[str, Any]) -> str:
     """Return the schema of Arrow columns as Spark writes it."""
@@ -25,11 +33,43 @@ def sql_schema(columns: Mapping[str, Any]) -> str:
 
 
 def named_paths(options: Mapping[str, str], kind: str, error: type[StablecastError]) -> list[Path]:
-    """Return the paths of a query's options `paths` and `path`. Raise the `error` if there is none."""
+    """Return the paths of a query's options `paths` and `path`: separated by commas, or a JSON list as Spark gives it.
+
+    Raise the `error` if there is none, or if one is not on a local file system.
+    """
     named = options.get("paths") or options.get("path")
     if not named:
         raise error(f'name the {kind}: .load("PATH"), or the option "paths" for several')
-    return [Path(name) for name in named.split(",")]
+    return [_local(name.strip(), kind, error) for name in _listed(named)]
+
+
+def _listed(named: str) -> list[str]:
+    if named.startswith("["):
+        with suppress(ValueError):
+            found = json.loads(named)
+            if all(isinstance(name, str) for name in found):
+                return list(found)
+    return named.split(",")
+
+
+def _local(name: str, kind: str, error: type[StablecastError]) -> Path:
+    """Return the path of a name, which may be a `file:` URI. Raise the `error` for another kind of URI."""
+    scheme = _SCHEME.match(name)
+    if scheme is None:
+        return Path(name)
+    if scheme[1].lower() != "file":
+        raise error(f"{name!r} is not on a local file system: copy the {kind} to a folder that every worker has")
+    return Path(unquote(urlsplit(name).path))
+
+
+def refuse_unknown(options: Mapping[str, str], names: Collection[str], error: type[StablecastError]) -> None:
+    """Raise the `error` for an option that the format does not have, with the nearest name that it has."""
+    right = {name.lower(): name for name in names}
+    for name in options:
+        if name.lower() not in right:
+            near = get_close_matches(name.lower(), right, 1)
+            hint = f"did you mean {right[near[0]]}?" if near else f"there are {', '.join(names)}"
+            raise error(f"there is no option {name!r}: {hint}")
 
 
 def piece_bytes(options: Mapping[str, str], default: int, error: type[StablecastError]) -> int:

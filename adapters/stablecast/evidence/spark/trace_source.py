@@ -39,7 +39,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES, TracePiece, plan, sound_offsets
-from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, sql_schema
+from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, refuse_unknown, sql_schema
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, traces_in
@@ -190,6 +190,7 @@ class TraceSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        refuse_unknown(options, ("path", "paths", "pieceBytes", "onError"), TraceError)
         self.paths = named_paths(options, "traces", TraceError)
         self.size = piece_bytes(options, PIECE_BYTES, TraceError)
         self.on_error = options.get("onError", FAIL)

@@ -179,7 +179,7 @@ def tasks_for(pieces: list[TracePiece]) -> int:
 
 
 def prepare(judged: DataFrame) -> list[Suspect]:
-    """Create the views of all queries; return the suspects of E4."""
+    """Create the views of all queries; return the suspects that small facts alone show."""
     spark = judged.sparkSession
     judged.createOrReplaceTempView("judged")
     damaged = spark.sql(_ERRORS).collect()
@@ -193,7 +193,7 @@ def prepare(judged: DataFrame) -> list[Suspect]:
         _view(spark, name, cross_rules_sql.SMALL[name], rows)
     for name, query in cross_rules_sql.VIEWS.items():
         spark.sql(query).createOrReplaceTempView(name)
-    return ground.proxies()
+    return [*ground.proxies(), *ground.messages()]
 
 
 def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
@@ -203,6 +203,7 @@ def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
         *(("S1", f"{life:#x}") for life in enough),
         *(("P6", address) for address in ground.stores()),
         *(("D1", f"{life:#x}") for life in ground.sources()),
+        *(("H1", f"{life:#x}") for life in ground.sources()),
         *(("A3", f"{life:#x} {peer}") for life, peer in ground.readers()),
     ]
     return {

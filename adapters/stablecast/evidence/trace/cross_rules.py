@@ -11,7 +11,7 @@ complete; elsewhere it reports that it cannot be decided. Violations are *suspec
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -19,10 +19,13 @@ import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Address, Incarnation, Role
-from stablecast.evidence.trace.facts import ALL_GROUPS, Fact
+from stablecast.evidence.trace.facts import ALL_GROUPS, UNCOUNTED, Fact
 from stablecast.evidence.trace.frames import LIMIT
 
-SMALL: Final = ("asks", "member", "holds", "forgot", "proxy", "retired", "kept")
+SMALL: Final = (
+    *("asks", "member", "holds", "forgot", "proxy", "retired", "kept"),
+    *("began", "context", "asked", "spoke", "listened", "reach", "announced"),
+)
 """Kinds of facts that are few, however long traces are."""
 
 BOUNDED: Final = ("held", "cut")
@@ -30,6 +33,9 @@ BOUNDED: Final = ("held", "cut")
 
 LOSSES: Final = ("S2", "S3")
 """Rules that do not judge numbers that a store lost."""
+
+WORDS: Final = {"wrote": "kept by a store"}
+"""Kinds of facts that a sentence names in other words."""
 
 Key = tuple[Incarnation, str]
 
@@ -215,6 +221,56 @@ class Ground:
             for told in sorted(proxies, key=lambda told: (told.path, told.fact.record))[1:]
         ]
 
+    def messages(self) -> list[Suspect]:
+        """Return the suspects of H1 among control messages and announcements: nobody sent what arrived."""
+        return [*self._unspoken(), *self._unreached()]
+
+    def _unspoken(self) -> Iterator[Suspect]:
+        said: dict[Address, set[int]] = defaultdict(set)
+        for told in self.facts["spoke"]:
+            said[told.fact.peer].add(told.fact.first)
+        asked: dict[tuple[str, str], set[Address]] = defaultdict(set)
+        for told in self.facts["asked"]:
+            asked[told.trace, f"#{told.fact.first}"].add(told.fact.peer)
+        stores, clients = self._only_stores(), self._known_clients()
+        for told in self.facts["listened"]:
+            sender, number = told.fact.peer, told.fact.first
+            of_store = sender.startswith("#")
+            senders = asked[told.trace, sender] if of_store else {sender}
+            known = bool(senders) and senders <= (stores if of_store else clients)
+            if known and not any(said[one] & {number, UNCOUNTED} for one in senders):
+                yield _suspect("H1", told, number)
+
+    def _only_stores(self) -> set[Address]:
+        """Return the addresses at which one complete trace has all that a store did.
+
+        A store that knew clients when its trace began had an earlier life, whose trace may be lost.
+        """
+        began: dict[Address, list[int]] = defaultdict(list)
+        for told in self.facts["began"]:
+            began[told.fact.peer].append(told.fact.first)
+        return {address for address in self.stores() if began[address] == [0]}
+
+    def _known_clients(self) -> set[Address]:
+        """Return the addresses of clients of which every context that a store heard of has a complete trace."""
+        stores = {one.trace for one in self.witnesses if one.role is Role.STORE}
+        spoken: dict[Address, set[int]] = defaultdict(set)
+        heard: dict[Address, set[int]] = defaultdict(set)
+        for told in self.facts["context"]:
+            (heard if told.trace in stores else spoken)[told.fact.peer].add(told.fact.life)
+        complete = _all_complete((one.address, one.complete) for one in self.witnesses if one.role is not Role.STORE)
+        return {address for address in complete if heard[address] <= spoken[address]}
+
+    def _unreached(self) -> Iterator[Suspect]:
+        reach: dict[Incarnation, int] = {}
+        for told in self.facts["reach"]:
+            reach[told.fact.life] = max(reach.get(told.fact.life, -1), told.fact.last)
+        sources = self.sources()
+        for told in self.facts["announced"]:
+            life = told.fact.life
+            if life in sources and life in reach and told.fact.last > reach[life]:
+                yield _suspect("H1", told, told.fact.last)
+
 
 @attrs.define
 class Across:
@@ -228,7 +284,7 @@ class Across:
     def judge(self) -> CrossFinding:
         """Judge all rules across endpoints."""
         ground = self.ground
-        self.suspects += ground.proxies()
+        self.suspects += [*ground.proxies(), *ground.messages()]
         safe = self._safe()
         self._covered("S1", "stable", safe)
         self._covered("S1", "turned", safe)
@@ -236,6 +292,7 @@ class Across:
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
         self._covered("P6", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
         self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in ground.sources()})
+        self._covered("H1", "wrote", {(life, ""): sent[life, ""] for life in ground.sources()})
         self._covered("A3", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
         stable = self._stable()
         self._no_reuse(stable)
@@ -330,7 +387,7 @@ def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
     """Return the sentence about a question that cannot be decided."""
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
     why = "a store lost them" if rule in LOSSES else "the traces that could confirm them are missing or incomplete"
-    return f"{rule} cannot be decided for numbers that are {kind} ({whose}): {why}"
+    return f"{rule} cannot be decided for numbers that are {WORDS.get(kind, kind)} ({whose}): {why}"
 
 
 def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:

@@ -18,6 +18,14 @@
 | heard | store | a receiver's acknowledgement of everything up to `last` arrived | store/RegID |
 | confirmed | receiver | it acknowledged everything up to `last` | store/RegID |
 | delivered | receiver | handed to the application | |
+| wrote | store | messages of this life were given to the disk or to memory | |
+| reach | source | everything up to `last` of this life was sent | |
+| announced | store, receiver | an SRI that arrived names `last` as the newest number of this life | |
+| began | store | it knew `first` clients when its trace began | store |
+| context | any | a registration of the context `life` was sent from, or came from, this address | client |
+| asked | source, receiver | it asked a store for a registration under index `first` | store |
+| spoke | any | it sent the registration, answer or request with the digest `first` | itself |
+| listened | any | such a message arrived | its sender, or `#` and the index of a store |
 
 Endpoints are named by the addresses at which they answer, lives by their incarnation. A frame begins with a snapshot,
 so its facts need no other frame. Neighbours are joined, so a frame has a few rows, however many records.
@@ -25,15 +33,32 @@ so its facts need no other frame. Neighbours are joined, so a frame has a few ro
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any, Final, Protocol, assert_never
 
 import attrs
 
+from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
 from stablecast.core.protocol.inputs import Data, Input, Persisted, Sent
-from stablecast.core.protocol.messages import Address, ConsumptionAck, Incarnation, Register, Role, StableAck
+from stablecast.core.protocol.messages import (
+    Address,
+    ConsumptionAck,
+    Deregister,
+    Deregistered,
+    Incarnation,
+    Message,
+    Refused,
+    Register,
+    Registered,
+    RetransmitRequest,
+    Role,
+    SourceInfo,
+    StableAck,
+)
 from stablecast.core.protocol.settings import StoreBehavior
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint
@@ -43,14 +68,26 @@ from stablecast.evidence.trace.endpoint_rules import by_life, may_pace
 from stablecast.evidence.trace.frames import LIMIT
 from stablecast.evidence.trace.quorums import asked_for, both_extended, extended
 
-RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered"))
+RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered", "wrote"))
 """Kinds of facts about the numbers from `first` to `last`."""
 
-GROWING: Final = ("heard", "confirmed")
+GROWING: Final = ("heard", "confirmed", "reach", "announced")
 """Kinds of facts about everything up to `last`."""
+
+MAX_CONTROL: Final = 10_000
+"""Different control messages of one frame that are compared between traces, in each direction."""
+
+UNCOUNTED: Final = -1
+"""The digest of a fact which says that an endpoint sent more messages than are compared."""
+
+_DIGEST_BYTES: Final = 7
+"""Bytes of a message's digest: it is a number of a fact."""
 
 PATIENCE: Final = 10
 """Election intervals for which two proxies may stand in for one source."""
+
+PAUSE_NS: Final = SECOND
+"""Wait of a source's oldest message for stability that `verify` mentions, ns."""
 
 _STABLE: Final = int(StableFlag.STABLE)
 
@@ -91,11 +128,22 @@ class Gatherer(Protocol):
         """Return the handlers by class; records of other classes have no facts."""
 
 
+@attrs.frozen
+class StabilityPause:
+    """A time (ns) in which the oldest message of a source, `number`, was not stable; `record` ended it."""
+
+    number: int
+    began: int
+    ended: int
+    record: int
+
+
 @attrs.define
 class Book:
     """The facts of one frame; `record` and `time` are those of the current record."""
 
     facts: list[Fact] = attrs.field(factory=list)
+    pauses: list[StabilityPause] = attrs.field(factory=list)
     record: int = 0
     time: int = 0
     newest: dict[tuple[str, Incarnation, str], Fact] = attrs.field(factory=dict)
@@ -115,6 +163,49 @@ class Book:
         self.facts.append(fact)
 
 
+def digest_of(message: Message) -> int:
+    """Return a number that differs for different messages."""
+    return int.from_bytes(sha256(repr(message).encode()).digest()[:_DIGEST_BYTES], "big")
+
+
+@attrs.define
+class ControlFacts:
+    """The control messages of an endpoint in one frame, each once; `name` is the address at which others find it."""
+
+    name: Address
+    spoken: set[int] = attrs.field(factory=set)
+    listened: set[int] = attrs.field(factory=set)
+
+    def on_sent(self, message: Any, effect: fx.Effect, book: Book) -> None:
+        """Note a message that the endpoint sent."""
+        if not isinstance(effect, fx.Send):
+            return
+        if isinstance(message, Register):
+            book.note("asked", message.incarnation, message.store_index, message.store_index, effect.to)
+            book.note("context", message.context, 0, 0, message.reply_to)
+        digest = digest_of(message)
+        if digest not in self.spoken and len(self.spoken) <= MAX_CONTROL:
+            self.spoken.add(digest)
+            told = digest if len(self.spoken) <= MAX_CONTROL else UNCOUNTED
+            book.note("spoke", message.incarnation, told, told, self.name)
+
+    def on_answer(self, message: Any, _: Input, book: Book) -> None:
+        """Note an answer of a store."""
+        self._listen(message, f"#{message.store_index}", book)
+
+    def on_request(self, message: Any, _: Input, book: Book) -> None:
+        """Note a message whose sender is named in it."""
+        if isinstance(message, Register):
+            book.note("context", message.context, 0, 0, message.reply_to)
+        self._listen(message, message.reply_to, book)
+
+    def _listen(self, message: Any, sender: str, book: Book) -> None:
+        digest = digest_of(message)
+        if digest not in self.listened and len(self.listened) < MAX_CONTROL:
+            self.listened.add(digest)
+            book.note("listened", message.incarnation, digest, digest, sender)
+
+
 @attrs.define
 class SourceFacts:
     """Facts of a source; `stores` are the known addresses of its stores, by index.
@@ -128,14 +219,19 @@ class SourceFacts:
     next: int
     stores: dict[int, Address]
     groups: dict[int, int]
+    control: ControlFacts
     turns: bool = False
     moving: set[int] = attrs.field(factory=set)
+    awaited: tuple[int, int] | None = None
+    """The oldest message that is not stable, and since when (ns); None: every message is, or the stores are none."""
 
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
-        return {Sent: self._on_sent, StableAck: self._on_acked}, {
+        answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_answer)
+        return {Sent: self._on_sent, StableAck: self._on_acked, **answers}, {
             Stable: self._on_stable,
             Register: self._on_asking,
+            Deregister: self.control.on_sent,
             RegistrationSuccess: self._on_registered,
             RegistrationComplete: self._on_complete,
         }
@@ -148,7 +244,8 @@ class SourceFacts:
         stores |= {index: held.address for index, held in source.status.registrations.items() if held.address}
         groups, enough = asked_for(config)
         by_store = {store: group for group, (stores_of, _) in enumerate(groups) for store in stores_of}
-        facts = cls(config.incarnation, source.next_number, stores, by_store, config.behavior is StoreBehavior.RR)
+        control, turns = ControlFacts(config.reply_to), config.behavior is StoreBehavior.RR
+        facts = cls(config.incarnation, source.next_number, stores, by_store, control, turns)
         if fresh and stores:
             for group, (_, needed) in enumerate(groups):
                 book.note("asks", facts.life, group, needed)
@@ -163,6 +260,9 @@ class SourceFacts:
     def _on_sent(self, event: Sent, _: Input, book: Book) -> None:
         self.next = event.first + event.count
         book.note("sent", self.life, event.first, self.next - 1)
+        book.note("reach", self.life, -1, self.next - 1)
+        if self.awaited is None and self.stores:
+            self.awaited = event.first, book.time
 
     def _on_acked(self, ack: StableAck, _: Input, book: Book) -> None:
         if ack.nack or ack.incarnation != self.life or ack.store_index in self.moving:
@@ -173,14 +273,21 @@ class SourceFacts:
     def _on_stable(self, event: Stable, _: fx.Effect, book: Book) -> None:
         if int(event.flags) & _STABLE:
             book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
+            if self.awaited is not None and event.last >= self.awaited[0]:
+                number, since = self.awaited
+                if book.time - since > PAUSE_NS:
+                    book.pauses.append(StabilityPause(number, since, book.time, book.record))
+                self.awaited = None if event.last + 1 >= self.next else (event.last + 1, book.time)
 
-    def _on_asking(self, request: Register, effect: fx.Effect, _: Book) -> None:
+    def _on_asking(self, request: Register, effect: fx.Effect, book: Book) -> None:
+        self.control.on_sent(request, effect, book)
         index = request.store_index
         if isinstance(effect, fx.Send) and self.stores.get(index) not in (None, effect.to):
             self.moving.add(index)
 
-    def _on_complete(self, event: RegistrationComplete, _: fx.Effect, __: Book) -> None:
+    def _on_complete(self, event: RegistrationComplete, _: fx.Effect, book: Book) -> None:
         self.next = event.number
+        book.note("reach", self.life, -1, self.next - 1)
 
     def _on_registered(self, success: RegistrationSuccess, _: fx.Effect, book: Book) -> None:
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
@@ -196,6 +303,7 @@ class StoreFacts:
 
     address: Address
     paced: bool
+    control: ControlFacts
     waiting: list[tuple[int, int, Incarnation, int, int]]
     kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(
         factory=lambda: defaultdict(lambda: defaultdict(RangeSet))
@@ -204,7 +312,15 @@ class StoreFacts:
 
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
-        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}, {
+        asking = dict.fromkeys((Register, Deregister, RetransmitRequest), self.control.on_request)
+        answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_sent)
+        return {
+            Persisted: self._on_persisted,
+            ConsumptionAck: self._on_heard,
+            SourceInfo: self._on_announced,
+            **asking,
+        }, {
+            **answers,
             fx.PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             fx.CacheMessages: self._on_cached,
@@ -218,7 +334,10 @@ class StoreFacts:
     def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
         """Start in this state; `fresh`: no earlier frame of the trace stated what the store has."""
         waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.status.waiting]
-        facts = cls(store.config.address, may_pace(store.config), waiting)
+        address = store.config.address
+        facts = cls(address, may_pace(store.config), ControlFacts(address), waiting)
+        if fresh:
+            book.note("began", 0, len(store.status.clients), 0, address)
         for reg_id, repository in store.status.repositories.items():
             lives = by_life(repository)
             facts.kept[reg_id].update(lives)
@@ -246,18 +365,23 @@ class StoreFacts:
         number = extended(ack.number, max(self.newest.get(ack.incarnation, 0), 0))
         book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
 
+    def _on_announced(self, info: SourceInfo, _: Input, book: Book) -> None:
+        book.note("announced", info.incarnation, -1, _newest_of(info, self.newest.get(info.incarnation, 0)))
+
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
         self.kept[reg_id][life].add(first, stop)
         book.note("held", life, first, stop - 1, self.address)
 
-    def _on_written(self, effect: fx.PersistMessages, _: fx.Effect, __: Book) -> None:
+    def _on_written(self, effect: fx.PersistMessages, _: fx.Effect, book: Book) -> None:
         first, stop = effect.first, effect.first + effect.count
+        book.note("wrote", effect.incarnation, first, stop - 1)
         self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
         self.newest[effect.incarnation] = stop - 1
 
     def _on_cached(self, effect: fx.CacheMessages, _: fx.Effect, book: Book) -> None:
         stop = effect.first + effect.count
         self.newest[effect.incarnation] = stop - 1
+        book.note("wrote", effect.incarnation, effect.first, stop - 1)
         self._keep(effect.source_reg_id, effect.incarnation, effect.first, stop, book)
 
     def _on_cut(self, effect: fx.Cut, _: fx.Effect, book: Book) -> None:
@@ -291,12 +415,16 @@ class ReceiverFacts:
     """Facts of a receiver; `senders` has the life that sent each run that arrived in this frame."""
 
     life: Incarnation
+    control: ControlFacts
     senders: dict[int, Incarnation] = attrs.field(factory=dict)
     next: int = 0
 
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
-        return {Data: self._on_data}, {
+        answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_answer)
+        asking = dict.fromkeys((Register, Deregister, RetransmitRequest), self.control.on_sent)
+        return {Data: self._on_data, SourceInfo: self._on_announced, **answers}, {
+            **asking,
             fx.Deliver: self._on_deliver,
             ConsumptionAck: self._on_confirming,
             RegistrationSuccess: self._on_registered,
@@ -305,10 +433,14 @@ class ReceiverFacts:
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
         """Start in the state of this receiver."""
-        return cls(receiver.config.incarnation, next=receiver.next_number or 0)
+        config = receiver.config
+        return cls(config.incarnation, ControlFacts(config.reply_to), next=receiver.next_number or 0)
 
     def _on_data(self, event: Data, _: Input, __: Book) -> None:
         self.senders[event.token] = event.incarnation
+
+    def _on_announced(self, info: SourceInfo, _: Input, book: Book) -> None:
+        book.note("announced", info.incarnation, -1, _newest_of(info, self.next))
 
     def _on_deliver(self, effect: fx.Deliver, _: fx.Effect, book: Book) -> None:
         first = effect.first
@@ -324,6 +456,11 @@ class ReceiverFacts:
     def _on_registered(self, success: RegistrationSuccess, _: fx.Effect, book: Book) -> None:
         self.next = max(self.next, success.number)
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+
+
+def _newest_of(info: SourceInfo, near: int) -> int:
+    """Return the full newest number of an SRI; -1 if the life has sent nothing since number 0."""
+    return -1 if not info.low and info.high == serial.wire(-1) else extended(info.high, near)
 
 
 def gatherer(machine: Endpoint, book: Book, *, fresh: bool) -> Gatherer:

@@ -1,15 +1,17 @@
 """The lines of one frame.
 
-    {"frame": 0, "version": 5, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
+    {"frame": 0, "version": 5, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "wall": ...,
+     "snapshot": {...}}
     {"n": 0, "t": ..., "in": {"_": "Start"}, "out": []}
     ...
     {"end": 0, "records": 1, "digest": ..., "closed": false}
 
 `first` is the number of the first record, `gap` the number of records before it that a slow disk made the recorder
-drop, `time` the machine's clock in ns when the frame began. `digest` is that of the snapshot at the end, with which the
-next frame starts. It is empty if the records after the frame were dropped, because then that snapshot was not made.
-`closed` marks the last frame of a trace that its process ended properly. A killed process leaves a last frame without a
-last line.
+drop, `time` the machine's clock in ns when the frame began, and `wall` the clock of the host at that time, in ns of the
+epoch. Release 0.1.0 wrote no `wall`, and reads traces that have it. `digest` is that of the snapshot at the end, with
+which the next frame starts. It is empty if the records after the frame were dropped, because then that snapshot was not
+made. `closed` marks the last frame of a trace that its process ended properly. A killed process leaves a last frame
+without a last line.
 """
 
 import json
@@ -38,7 +40,7 @@ LIMIT: Final = 1 << 62
 _SNAPSHOT: Final = b',"snapshot":'
 _END: Final = b'{"end":'
 _FIELDS: Final = {"frame", "version", "role", "endpoint", "first", "gap", "time"}
-"""The fields of the first line, but for the snapshot."""
+"""The fields of the first line, but for the snapshot and `wall`, which is missing in older traces."""
 
 ROLES: Final = {role.name.lower(): role for role in Role}
 
@@ -51,7 +53,8 @@ def _text(snapshot: "Json | bytes") -> bytes:
 class Head:
     """The first line: owner, place in the trace, and the state from which the frame starts.
 
-    `text` is the snapshot as it was written, so a reader that knows the state need not decode it.
+    `text` is the snapshot as it was written, so a reader that knows the state need not decode it. `wall` is the host's
+    wall clock at `time`, in ns of the epoch, 0 if it is not known.
     """
 
     frame: int
@@ -61,6 +64,7 @@ class Head:
     gap: int
     time: int
     text: bytes = attrs.field(converter=_text)
+    wall: int = 0
 
     @cached_property
     def snapshot(self) -> Json:
@@ -152,7 +156,7 @@ def first_line(head: Head) -> bytes:
         "first": head.first,
         "gap": head.gap,
         "time": head.time,
-    }
+    } | ({"wall": head.wall} if head.wall else {})
     return b"%b%b%b}\n" % (text_of(first)[:-1], _SNAPSHOT, head.text)
 
 
@@ -214,6 +218,7 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Trace
         _field(first, "gap", int),
         _field(first, "time", int),
         snapshot or text_of(_field(first, "snapshot", dict)),
+        _field(first, "wall", int) if "wall" in first else 0,
     )
     body = text[begin:end]
     if end == len(text):
@@ -231,7 +236,7 @@ def _first_line(line: bytes) -> tuple[Json, bytes]:
     if found and text.startswith(b"{") and text.endswith(b"}}"):
         with suppress(TraceError):
             fields = object_of(before + b"}")
-            if fields.keys() == _FIELDS:
+            if fields.keys() - {"wall"} == _FIELDS:
                 return fields, text[:-1]
     return object_of(line), b""
 

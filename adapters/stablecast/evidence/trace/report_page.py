@@ -6,6 +6,7 @@ by its own clock. Clocks of different hosts do not agree, so compare shapes, not
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,9 @@ MAX_SESSIONS: Final = 50
 
 MAX_POINTS: Final = 200
 """Points of one line at most."""
+
+OUTLIERS: Final = 0.2
+"""Share of the points of a timeline that may lie outside its axis."""
 
 MAX_OPEN: Final = 20
 """Violations that are shown at once; the others unfold."""
@@ -96,9 +100,9 @@ class _Scale:
 
     @classmethod
     def of(cls, points: list[Point]) -> "_Scale":
-        times, numbers = [point.time for point in points], [point.number for point in points]
+        times, numbers = _without_outliers([point.time for point in points]), [point.number for point in points]
         low = min(numbers)
-        return cls(min(times), max(1, max(times) - min(times)), low, max(1, max(numbers) - low))
+        return cls(times[0], max(1, times[-1] - times[0]), low, max(1, max(numbers) - low))
 
     @property
     def seconds(self) -> float:
@@ -109,6 +113,21 @@ class _Scale:
 
     def y(self, number: int) -> float:
         return round(HEIGHT - MARGIN / 2 - (HEIGHT - MARGIN) * (number - self.low) / self.height, 1)
+
+
+def _without_outliers(times: list[int]) -> list[int]:
+    """Return the times in order, without a few at an end that lie further away than all others are apart.
+
+    A machine's clock begins at the start of its host. The first frame of a trace has the time 0.
+    """
+    kept = sorted(times)
+    while len(kept) > 2:
+        gap, at = max((after - before, at) for at, (before, after) in enumerate(pairwise(kept), start=1))
+        few = min(at, len(kept) - at)
+        if gap <= (kept[-1] - kept[0]) // 2 or few > OUTLIERS * len(times):
+            break
+        kept = kept[at:] if at == few else kept[:at]
+    return kept
 
 
 @attrs.frozen

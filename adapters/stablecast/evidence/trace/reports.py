@@ -10,6 +10,7 @@ import attrs
 from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.facts import StabilityPause
 from stablecast.text import plural
 
 MAX_VIOLATIONS: Final = 100
@@ -60,6 +61,7 @@ class FileReport:
         violations: Broken rules, in the order of the records; at most `MAX_VIOLATIONS`.
         error: Why the file could not be read to its end, one sentence, or None.
         truncated: Whether that is because its end is missing.
+        pauses: Of a source: times for which nothing became stable, more than a second each.
         doubts: Rules of which a capture cannot tell whether this endpoint kept them.
     """
 
@@ -75,6 +77,7 @@ class FileReport:
     error: str | None = None
     truncated: bool = False
     doubts: list[str] = attrs.field(factory=list)
+    pauses: list[StabilityPause] = attrs.field(factory=list, eq=False)
 
     @property
     def clean(self) -> bool:
@@ -84,7 +87,8 @@ class FileReport:
     def as_json(self) -> Json:
         """Return it as a JSON object with the number of violations; the summary lists them."""
         names = ("role", "endpoint", "frames", "records", "gaps", "missing", "closed")
-        counts = {"violations": len(self.violations), "error": self.error}
+        counts: Json = {"violations": len(self.violations), "error": self.error}
+        counts["pauses"] = [attrs.asdict(one) for one in self.pauses]
         return {"file": str(self.path), **{name: getattr(self, name) for name in names}, **counts}
 
 

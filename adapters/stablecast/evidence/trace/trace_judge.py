@@ -128,6 +128,7 @@ class TraceJudge:
         self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
         self.whole &= not frame.head.gap
         self.witness = Witness(trace, frame.head.role, judge.address, judge.life, False, self.link.time, judge.patience)
+        report.pauses += judge.book.pauses
         _take(report, frame, judge.found.values())
 
     def _testify(self, report: FileReport) -> None:
@@ -190,9 +191,18 @@ TEXTS: Final = {
     "P6": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
     "D1": "number {number} is delivered as one of life {life:#x}, which never sent it",
     "A3": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
+    "H1": "the {kind} with number {number} came to this endpoint, and no complete trace of its sender has it",
     "E4": "a second proxy stands in for the source with RegID {number}, and lasts",
 }
 """The sentence of each rule across endpoints about a record."""
+
+
+_ARRIVED: Final = {
+    "listened": "control message of this digest",
+    "announced": "announcement",
+    "wrote": "message",
+}
+"""The names of what arrived, by the kind of its fact."""
 
 
 @attrs.define
@@ -215,7 +225,8 @@ def violation(suspect: Suspect) -> TraceViolation:
     """Return the violation of a suspect, with its exact record."""
     path = Path(suspect.path)
     record, time = _place(path, suspect)
-    text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer)
+    kind = _ARRIVED.get(suspect.kind, suspect.kind)
+    text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer, kind=kind)
     found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
     return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
 

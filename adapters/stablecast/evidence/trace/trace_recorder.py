@@ -220,12 +220,20 @@ class Recorder:
 
     def _take_piece(self, ending: FrameEnding | None) -> RecordPiece:
         records, self._records = self._records, []
-        piece = RecordPiece(self._first, records[0][0] if records else self._time, records, self._opening, ending)
+        time = records[0][0] if records else self._time
+        # Simulated time, which a patient recorder gets, is on no wall.
+        known = self._opening is not None and records and not self._patient
+        wall = self._wall_at(time) if known else 0
+        piece = RecordPiece(self._first, time, records, self._opening, ending, wall)
         self._opening = None
         self._first += len(records)
         self._effects = 0
         self._time = records[-1][0] if records else self._time
         return piece
+
+    def _wall_at(self, time: int) -> int:
+        """Return the wall clock at a time of the machine's clock that was a moment ago."""
+        return machine.clock.wall_ns() - (machine.clock.monotonic_ns() - time)
 
 
 def _first_frame(encoder: Encoder, started: Json) -> bytes:

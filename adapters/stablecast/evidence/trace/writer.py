@@ -147,6 +147,7 @@ class RecordPiece:
         records: In order; none in a frame that has none.
         opening: Of the frame that begins here; None if the frame before goes on.
         ending: Of the frame if it ends here.
+        wall: The wall clock at the first record, in ns of the epoch, if a frame begins here.
     """
 
     first: int
@@ -154,6 +155,7 @@ class RecordPiece:
     records: list[Record]
     opening: FrameOpening | None = None
     ending: FrameEnding | None = None
+    wall: int = 0
 
 
 def lines_of(piece: RecordPiece) -> bytes:
@@ -186,7 +188,7 @@ class Encoder:
         """Return the first line of the frame that begins with this piece."""
         self._frame, self._count = opening.frame, 0
         text = self._encoded(opening.started)
-        head = Head(opening.frame, self._role, self._endpoint, piece.first, opening.gap, piece.time, text)
+        head = Head(opening.frame, self._role, self._endpoint, piece.first, opening.gap, piece.time, text, piece.wall)
         return first_line(head)
 
     def records(self, piece: RecordPiece) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import SECOND
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find
@@ -154,6 +155,13 @@ def _lines(summary: VerificationSummary) -> Iterator[str]:
         yield _sentence(report)
         for violation in report.violations:
             yield f"  {RULES[violation.rule].title}: {violation.text}"
+        if report.pauses:
+            longest = max(report.pauses, key=lambda pause: pause.ended - pause.began)
+            seconds = (longest.ended - longest.began) / SECOND
+            yield (
+                f"  no rule is broken by this, but nothing became stable for {seconds:.1f} s until record "
+                f"{longest.record}: `stablecast incident` names the cause"
+            )
     yield from summary.untold[:SHOWN_UNTOLD]
     if len(summary.untold) > SHOWN_UNTOLD:
         yield f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided"

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.model import catalog, counterexample, equal, tlc
+from stablecast.lab.model import catalog, counterexample, equal, tlc, uncovered
 from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.catalog import Configuration
 from stablecast.text import plural
@@ -74,6 +74,22 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
         else:
             _print(result)
     return 0 if every else 1
+
+
+def unused(names: list[str], models: Path | None, as_json: bool) -> int:
+    """Print the functions of the core that graphs do not run; return 0 if exactly these have a reason."""
+    where = models or catalog.folder()
+    chosen = [one for one in catalog.configurations(where, tuple(names) or uncovered.SHORT) if one.has_graph]
+    found = uncovered.uncovered(chosen, where)
+    if as_json:
+        say({"explained": found.explained, **attrs.asdict(found)})
+    else:
+        for name, reason in found.unused.items():
+            say(f"{name}: {reason or 'NO REASON'}")
+        for name in found.stale:
+            say(f"{name}: runs, or is gone; remove its reason")
+        say(f"{len(found.unused)} of {plural(found.functions, 'function')} never run")
+    return 0 if found.explained else 1
 
 
 def check(names: list[str], models: Path | None, jar: Path | None, as_json: bool) -> int:

@@ -39,7 +39,7 @@ def prove(names: list[str], jobs: int, as_json: bool) -> int:
 def tied(names: list[str], models: Path | None, as_json: bool) -> int:
     """Tie proofs to graphs; return 0 if every graph agrees with its proof both ways."""
     where = models or catalog.folder()
-    wanted = [one for one in catalog.configurations(where, tuple(names or ["Stability"])) if one.has_graph]
+    wanted = [one for one in catalog.configurations(where, tuple(names or tie.TIED)) if one.has_graph]
     entries: list[dict[str, Any]] = []
     for configuration in wanted:
         if not names and not tie.covers(configuration):

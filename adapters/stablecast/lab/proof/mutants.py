@@ -20,8 +20,8 @@ class Mutant:
     invariant: str
 
 
-def _guards(name: str, drop: int, *instead: str) -> Callable[[SystemText], None]:
-    """Replace a guard of a transition."""
+def guard_replaced(name: str, drop: int, *instead: str) -> Callable[[SystemText], None]:
+    """Return the change that replaces a guard of a transition, or drops it."""
 
     def change(text: SystemText) -> None:
         heads, guards, updates = text.transitions[name]
@@ -30,8 +30,8 @@ def _guards(name: str, drop: int, *instead: str) -> Callable[[SystemText], None]
     return change
 
 
-def _update(name: str, head: str, value: str | None) -> Callable[[SystemText], None]:
-    """Replace an update of a transition, or drop it."""
+def update_replaced(name: str, head: str, value: str | None) -> Callable[[SystemText], None]:
+    """Return the change that replaces an update of a transition, or drops it."""
 
     def change(text: SystemText) -> None:
         heads, guards, updates = text.transitions[name]
@@ -77,55 +77,59 @@ def _one_group(text: SystemText) -> None:
     text.transitions["Return.renewed"] = (heads.replace(" r", " c"), (*guards[:-1], enough), updates)
 
 
-_CUT_AT_RETURN = _update(
+_CUT_AT_RETURN = update_replaced(
     "Inform.cut", "content(s1, n1, l1)", "content(s1, n1, l1) & (s1 != s | (n1 < n & n1 < first(l)))"
 )
 
 MUTANTS: Final[Mapping[str, Mutant]] = {
     "mut_ack_before_sync_bug": Mutant(
-        _guards("Tell", 1, "all n1. told(n1) -> content(s, n1, l)"), "Tell", "acks are votes"
+        guard_replaced("Tell", 1, "all n1. told(n1) -> content(s, n1, l)"), "Tell", "acks are votes"
     ),
     "mut_any_life_bug": Mutant(
-        _guards("ToSource.acks", 2, "all n1. heard(n1) -> (some l2. ack(s, l2, n1))"),
+        guard_replaced("ToSource.acks", 2, "all n1. heard(n1) -> (some l2. ack(s, l2, n1))"),
         "ToSource.acks",
         "acked are votes",
     ),
     "mut_present_quorum_bug": Mutant(
-        _guards("Judge", 2, "all s. in_k(s, k) & counts(l, s) -> acked(l, s, n)"), "Judge", "safe by votes"
+        guard_replaced("Judge", 2, "all s. in_k(s, k) & counts(l, s) -> acked(l, s, n)"), "Judge", "safe by votes"
     ),
     "mut_cut_low_bug": Mutant(
         _both(
-            _guards("Inform.cut", 7, "all m, l4. m <= n -> (own(life(e2), m, l4) <-> own(l, m, l4))"),
-            _guards("Inform.cut", 6),
+            guard_replaced("Inform.cut", 7, "all m, l4. m <= n -> (own(life(e2), m, l4) <-> own(l, m, l4))"),
+            guard_replaced("Inform.cut", 6),
         ),
         "Inform.cut",
         "cut is dead",
     ),
     "mut_cut_at_return_bug": Mutant(_CUT_AT_RETURN, "Inform.cut", "cut is dead"),
     "mut_cut_at_return_once_bug": Mutant(_CUT_AT_RETURN, "Inform.cut", "cut is dead"),
-    "mut_resume_at_newest_bug": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
-    "mut_used_twice_bug": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
-    "mut_early_release_bug": Mutant(_guards("Judge.released", 1), "Judge.released", "released is stable"),
+    "mut_resume_at_newest_bug": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "mut_used_twice_bug": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "mut_early_release_bug": Mutant(guard_replaced("Judge.released", 1), "Judge.released", "released is stable"),
     "mut_own_count_bug": Mutant(
-        _guards("Resume.followed", 2, "all s1. in_r(s1, r) -> counts(l, s1)"), "Resume.followed", "formed by quorum"
+        guard_replaced("Resume.followed", 2, "all s1. in_r(s1, r) -> counts(l, s1)"),
+        "Resume.followed",
+        "formed by quorum",
     ),
-    "mut_no_second_round_bug": Mutant(_guards("Return", 2), "Return", "as new as all"),
+    "mut_no_second_round_bug": Mutant(guard_replaced("Return", 2), "Return", "as new as all"),
     "mut_one_group_returns_bug": Mutant(_one_group, "Return.renewed", "formed by quorum"),
     "mut_no_proof_bug": Mutant(
         _both(
-            _update("Return.renewed", "owes(l1, s1)", None),
-            _update("Return.renewed", "acked(l1, s1, n1)", None),
+            update_replaced("Return.renewed", "owes(l1, s1)", None),
+            update_replaced("Return.renewed", "acked(l1, s1, n1)", None),
         ),
         "Return.renewed",
         "acked are votes",
     ),
-    "mut_forgotten_agrees_bug": Mutant(_guards("Inform.cut", 7), "Inform.cut", "content by history"),
+    "mut_forgotten_agrees_bug": Mutant(guard_replaced("Inform.cut", 7), "Inform.cut", "content by history"),
     "doc_any_group": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
     "doc_all_active": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
     "doc_backup": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
-    "doc_lowest": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
-    "doc_majority": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
-    "doc_one_number": Mutant(_update("Inform.cut", "content(s1, n1, l1)", None), "Inform.cut", "content by history"),
+    "doc_lowest": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "doc_majority": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "doc_one_number": Mutant(
+        update_replaced("Inform.cut", "content(s1, n1, l1)", None), "Inform.cut", "content by history"
+    ),
     "doc_wiped": Mutant(_wipe, "Wipe", "votes told"),
 }
 """The mutants by the name of their configuration."""

@@ -12,11 +12,12 @@ import attrs
 
 from stablecast.lab.proof import fragment, solvers
 from stablecast.lab.proof.errors import ProofError
+from stablecast.lab.proof.registration import registration
 from stablecast.lab.proof.solvers import SolverAnswer, SolverResult
 from stablecast.lab.proof.stability import stability
 from stablecast.lab.proof.system import Condition, System, script
 
-SYSTEMS: Final[Mapping[str, Callable[[], System]]] = {"Stability": stability}
+SYSTEMS: Final[Mapping[str, Callable[[], System]]] = {"Registration": registration, "Stability": stability}
 """The systems by the name of their model."""
 
 

@@ -9,21 +9,51 @@ in the graph, with the same parameters. No solver is needed.
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import attrs
 
 from stablecast.lab.model import equal
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.graph import Graph
+from stablecast.lab.model.worlds.registration import RegistrationConstants
 from stablecast.lab.model.worlds.stability_stores import StabilityConstants
 from stablecast.lab.proof.bounds_stability import StabilityBounds
 from stablecast.lab.proof.errors import ProofError
-from stablecast.lab.proof.evaluation import Structure
+from stablecast.lab.proof.evaluation import Evaluator, Structure
+from stablecast.lab.proof.tie_registration import RegistrationBounds, RegistrationTie
 from stablecast.lab.proof.tie_stability import StabilityTie, Step
 
+TIED = ("Registration", "Stability")
+"""The models with a proof that is tied to their graphs."""
+
 _ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
+
+
+class Tie(Protocol):
+    """Map states and edges of a graph to structures and steps. Parameters of actions are counted from 0."""
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The evaluator of the system at the bounds."""
+
+    def differences(self, state: Any, structure: Structure) -> Iterator[str]:
+        """Yield what a state shows otherwise than a structure."""
+
+    def steps(self, action: str, number: int, before: Any, after: Any) -> Iterator[Step]:
+        """Yield the transitions of an edge, in order."""
+
+    def settled(self, structure: Structure) -> Structure:
+        """Return the structure after an edge in its normal form."""
+
+
+class Bounds(Protocol):
+    """List the steps that the bounds of a configuration leave open."""
+
+    def candidates(self, state: Any) -> Iterator[tuple[str, Step]]:
+        """Yield actions of the graph, each with the first step that the system may allow for it."""
 
 
 @attrs.frozen
@@ -43,8 +73,9 @@ class TieRun:
     """Carry structures along the edges of one graph."""
 
     graph: Graph
-    tie: StabilityTie
-    bounds: StabilityBounds
+    tie: Tie
+    bounds: Bounds
+    limit: int = 0
     steps: dict[str, int] = attrs.field(factory=dict)
     allowed: dict[str, int] = attrs.field(factory=dict)
     edges: int = 0
@@ -56,10 +87,12 @@ class TieRun:
         """Return the first difference, if there is one."""
         start = self.tie.evaluator.initial()
         seen: list[set[Structure]] = [set() for _ in self.graph.states]
-        queue: list[tuple[int, Structure]] = []
+        queue: deque[tuple[int, Structure]] = deque()
         wrong = self._enter(0, start, seen, queue)
-        while queue and wrong is None:
-            at, structure = queue.pop()
+        count = 0
+        while queue and wrong is None and (not self.limit or count < self.limit):
+            count += 1
+            at, structure = queue.popleft()
             wrong = self._missing(at, structure)
             if wrong is not None:
                 break
@@ -80,7 +113,7 @@ class TieRun:
         return self._states[at]
 
     def _enter(
-        self, at: int, structure: Structure, seen: list[set[Structure]], queue: list[tuple[int, Structure]]
+        self, at: int, structure: Structure, seen: list[set[Structure]], queue: deque[tuple[int, Structure]]
     ) -> str | None:
         if structure in seen[at]:
             return None
@@ -136,7 +169,7 @@ class TieRun:
                 return structure, f"{blocked} does not hold for {parameters}"
             structure = self.tie.evaluator.perform(transition, structure, parameters)
             self.steps[name] = self.steps.get(name, 0) + 1
-        return structure, None
+        return self.tie.settled(structure), None
 
 
 def terms(graph: Graph) -> int:
@@ -166,22 +199,36 @@ def stability_constants(constants: Mapping[str, Any]) -> StabilityConstants:
 
 def covers(configuration: Configuration) -> bool:
     """Return whether the proof is about the runs of a configuration. It assumes that disks keep what was synced."""
+    if configuration.model != "Stability":
+        return configuration.model in TIED
     return "replace" not in stability_constants(configuration.constants).Faults
 
 
-def run(configuration: Configuration) -> TieResult:
+def run(configuration: Configuration, limit: int = 0) -> TieResult:
     """Tie the proof to the recorded graph of a configuration; a graph that is not kept is explored anew.
+
+    `limit`: the number of structures after which the comparison ends, breadth first; 0: none.
 
     Raises:
         ModelError: the core's graph is too large.
         ProofError: there is no tie for the model, or disks are replaced, which the proof does not cover.
     """
-    if configuration.model != "Stability":
+    if configuration.model not in TIED:
         raise ProofError(f"no tie to the graphs of {configuration.model}")
     if not covers(configuration):
         raise ProofError(f"disks are replaced in {configuration.name}, and the proof assumes that disks are kept")
     path = equal.kept_path(configuration)
     graph = Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
+    if configuration.model == "Registration":
+        return registration_run(configuration, graph, limit).run()
     constants = stability_constants(configuration.constants)
     tie = StabilityTie.create(attrs.asdict(constants), terms(graph))
-    return TieRun(graph, tie, StabilityBounds(constants, tie)).run()
+    return TieRun(graph, tie, StabilityBounds(constants, tie), limit).run()
+
+
+def registration_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
+    """Return the comparison with a graph of `tla/Registration`."""
+    shared = {name: value for name, value in configuration.constants.items() if name != "Mutant"}
+    constants = RegistrationConstants(**shared)  # type: ignore[arg-type]
+    tie = RegistrationTie.create(constants)
+    return TieRun(graph, tie, RegistrationBounds(constants, tie), limit)

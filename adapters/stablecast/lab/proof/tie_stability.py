@@ -194,6 +194,10 @@ class StabilityTie:
         owners: list[int] = [one["life"] for one in lives if one["first"] <= number + 1]
         return owners[-1] if owners else 0
 
+    def settled(self, structure: Structure) -> Structure:
+        """Return a structure as it is: no part of it is relative to something else."""
+        return structure
+
     # The steps of an edge.
 
     def steps(self, action: str, store: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:

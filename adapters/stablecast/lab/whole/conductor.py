@@ -26,6 +26,7 @@ from stablecast.lab.whole.schedule import (
 )
 from stablecast.lab.world import programs
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
+from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.network import Path
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, TRACES, DaemonProgram, StoreProgram
@@ -79,6 +80,7 @@ class Conductor:
         self._calm = False
         self._twins: dict[str, SimulatedProcess] = {}
         self._closing: dict[str, int] = {}
+        self._backups: dict[str, DiskBackup] = {}
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         self.finders = schedule.setup.finders
         self.names = (SOURCE, *RECEIVERS, *STORES, *self.finders)
@@ -411,6 +413,8 @@ class Conductor:
             case Do.WIPE:
                 self.processes[fault.who].kill(ordered=True)
                 host.disk.wipe(str(DATA))
+            case Do.RESTORE:
+                self._backups[fault.who] = host.disk.backup(str(DATA))
 
     def _mend(self, fault: HostFault) -> None:
         """End a fault."""
@@ -421,6 +425,8 @@ class Conductor:
         match fault.do:
             case Do.KILL | Do.POWER | Do.WIPE:
                 self._restore_program(fault.who)
+            case Do.RESTORE:
+                self._restore_backup(fault.who)
             case Do.BLACKOUT:
                 for name in self.processes:
                     self._restore_program(name)
@@ -469,6 +475,15 @@ class Conductor:
             self.processes[name].limit = DESCRIPTOR_LIMIT
             if not self.processes[name].runs:
                 self.processes[name].resume()
+        self._restore_program(name)
+
+    def _restore_backup(self, name: str) -> None:
+        """Put back the backup of a store's directory, as an operator does who declares it."""
+        self.processes[name].kill(ordered=True)
+        self.world.host(name).disk.restore(self._backups[name], str(DATA))
+        store = self._stores[name]
+        assert isinstance(store, StoreProgram), f"the daemon of {name} has two copies of each message"
+        store.undeclared = True
         self._restore_program(name)
 
     def _restore_program(self, name: str) -> None:

@@ -1,6 +1,7 @@
 """Draw the programs of a whole world, and which faults happen when, from a seed.
 
-No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen.
+No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen. One
+store of a world may lose its disk, records of it, or all that it wrote since a backup, more than once.
 """
 
 import json
@@ -87,11 +88,28 @@ class Do(StrEnum):
     TWIN = "twin"
     """Start a second process with the identity of a client on another host; it is killed after the span."""
     WIPE = "wipe"
-    """Kill a store and empty its directory; start it again after the span. No drawn whole world has it."""
+    """Kill a store and empty its directory; start it again after the span."""
+    RESTORE = "restore"
+    """Put back a store's directory as it was at the beginning of the span, declare that, and start the store again."""
 
 
-DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
+DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT, Do.WIPE, Do.RESTORE})
 """Faults that may cost a store its records; one store of a world suffers them."""
+
+MEMORY: Final = "memory"
+TURNS: Final = "turns"
+
+UNCOMMON_SHARE: Final = 0.12
+"""Share of the seeds whose stores keep messages in memory, or are used in turn, if nothing else forbids it."""
+
+ENDS_STORES: Final = DISK_FAULTS | {Do.KILL, Do.POWER, Do.CLOSE}
+"""Faults after which a store in memory has forgotten its messages."""
+
+STRIKES_PATHS: Final = frozenset({Do.CUT, Do.MUTE, Do.NOISE, Do.RESET, Do.STOP, Do.SCARCE, Do.POWER})
+"""Faults after which a source that uses stores in turn may go on to the next one, which has no earlier messages.
+
+After a power cut the first store does not know that the earlier life of the source is over, and refuses the next one.
+"""
 
 STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
 STRIKES_CLIENTS: Final = frozenset({Do.TWIN})
@@ -139,6 +157,7 @@ class Setup:
         ids: The identity of clients: `session` ids, chosen `regid`s, or `new` RegIDs for each start of a receiver.
         hasty: Sends are cancelled if they have to wait.
         ending: How the clients end when all is settled: `close` or `deregister`.
+        storage: Empty, `memory`: stores have no disks, or `turns`: the source uses its stores in turn.
     """
 
     finder: str = "relay"
@@ -158,6 +177,7 @@ class Setup:
     ids: str = "session"
     hasty: bool = False
     ending: str = "close"
+    storage: str = ""
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -214,24 +234,40 @@ class WorldSchedule:
 def draw(seed: int) -> WorldSchedule:
     """Return the schedule of a seed. Each world draws its own mixture of faults."""
     rng = Random(f"whole {seed}")  # noqa: S311 - not a secret
-    setup = _setup(rng)
+    # Drawn apart, so that the other seeds keep their worlds.
+    setup = _uncommon(Random(f"whole uncommon {seed}"), _setup(rng))  # noqa: S311 - not a secret
     possible = [kind for kind in Do if kind not in _excluded(setup)]
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
     weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
-    faults = [_fault(rng, rng.choice(kinds), storms, weak) for _ in range(rng.randint(*FAULTS))]
+    faults = [_permitted(rng, setup, _fault(rng, rng.choice(kinds), storms, weak)) for _ in range(rng.randint(*FAULTS))]
     return WorldSchedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
 def _excluded(setup: Setup) -> frozenset[Do]:
     """Return the faults that would break a condition of the guarantees."""
     options = dict(setup.options)
-    excluded = {Do.WIPE}  # The quorum that is left must stay in touch, which drawn faults do not respect.
+    excluded: set[Do] = set()
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if "ume_receiver_paced_persistence" in options:
         excluded |= STRIKES_RECEIVERS  # Stores keep nothing for a receiver that deregistered.
+    if setup.storage:
+        excluded |= {*DISK_FAULTS, Do.BLACKOUT}  # All stores would forget, or the first one return too late.
+    if setup.storage == TURNS:
+        excluded |= {Do.TWIN, Do.SLOW}  # Two lives could use different stores.
     return frozenset(excluded)
+
+
+def _permitted(rng: Random, setup: Setup, fault: HostFault) -> HostFault:
+    """Return a fault that breaks no condition of the storage: a forbidden one strikes a receiver instead."""
+    strikes_store = fault.who in STORES
+    if setup.storage == MEMORY:
+        forbidden = strikes_store and fault.do in ENDS_STORES
+    else:
+        on_path = fault.do in STRIKES_PATHS and SOURCE in (fault.who, fault.other)
+        forbidden = setup.storage == TURNS and (strikes_store or on_path)
+    return attrs.evolve(fault, who=rng.choice(RECEIVERS), other="") if forbidden else fault
 
 
 _PACED: Final = "ume_receiver_paced_persistence"
@@ -300,6 +336,19 @@ def _setup(rng: Random) -> Setup:
         ending=rng.choice(("close", "close", "deregister")),
     )
     return setup if paced else _with_kits(rng, setup)
+
+
+def _uncommon(rng: Random, setup: Setup) -> Setup:
+    """Let few setups have stores in memory, or stores that are used in turn."""
+    options = dict(setup.options)
+    if rng.random() >= UNCOMMON_SHARE or setup.daemon or _PACED in options or "ume_store_group" in options:
+        return setup
+    if rng.random() < 0.5:
+        kept = tuple(one for one in setup.store_options if not one.startswith("repository-type="))
+        return attrs.evolve(setup, storage=MEMORY, store_options=(*kept, "repository-type=memory"))
+    if "ume_proxy_source" in options or setup.ids != "session":
+        return setup
+    return attrs.evolve(setup, storage=TURNS, options=(*setup.options, ("ume_store_behavior", "rr")))
 
 
 def _with_kits(rng: Random, setup: Setup) -> Setup:

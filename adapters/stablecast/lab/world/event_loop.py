@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from contextvars import Context
+from contextvars import Context, copy_context
 from heapq import heappop
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
-from stablecast.lab.world.selector import Selectable, Selector
+from stablecast.lab.world.selector import FREE_TURNS, Selectable, Selector
 
 SUBPROCESS = "start a program of its own with World.start"
 """The remedy for a program that wants a subprocess."""
@@ -48,6 +48,23 @@ class SimulatedTask(asyncio.Task[ResultT]):
     def __hash__(self) -> int:
         """Return the number of the task."""
         return self.number
+
+
+class SoonHandle(asyncio.Handle):
+    """A handle that is made in fewer steps; there are thousands in a world."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Callable[..., object], args: Any, loop: asyncio.AbstractEventLoop, context: Context | None
+    ) -> None:
+        """Make the handle of a callback of a loop that does not debug."""
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = self._source_traceback = None
 
 
 class SimulatedFuture(asyncio.Future[ResultT]):
@@ -166,7 +183,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         """Call back in the next turn, as asyncio does, in fewer steps."""
         if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = SoonHandle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -184,7 +201,11 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
             timeout = 0
         elif scheduled:
             timeout = min(max(0, scheduled[0]._when - self.time()), LONGEST_WAIT)  # type: ignore[attr-defined]
-        if events := self.alarms.select(timeout):
+        alarms = self.alarms
+        if timeout == 0 and not alarms.candidates and alarms.turns < FREE_TURNS - 1:
+            alarms.turns += 1  # As a look that finds nothing.
+            alarms.alarmed = False
+        elif events := alarms.select(timeout):
             self._process_events(events)
         if scheduled:
             end = self.time() + self._clock_resolution
@@ -195,9 +216,22 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         handle: asyncio.Handle | None = None
         for _ in range(len(ready)):  # Not those that these callbacks add.
             handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+            if handle._cancelled:
+                continue
+            try:
+                handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  # reported, as asyncio does
+                self._report(handle, error)
         events = handle = None  # type: ignore[assignment]  # An exception may refer to this frame.
+
+    def _report(self, handle: asyncio.Handle, error: BaseException) -> None:
+        """Report the exception of a callback in the words of asyncio."""
+        source = asyncio.format_helpers._format_callback_source(handle._callback, handle._args)  # type: ignore[attr-defined]
+        self.call_exception_handler(
+            {"message": f"Exception in callback {source}", "exception": error, "handle": handle}
+        )
 
     def next_number(self) -> int:
         """Return a number that no other task or future of the loop has."""

@@ -36,6 +36,7 @@ class StoreProgram:
     Attributes:
         address: The address at which it listens.
         process: Its newest process.
+        undeclared: The directory is an older copy, and the next start declares it first.
     """
 
     world: World
@@ -44,6 +45,7 @@ class StoreProgram:
     options: Sequence[str] = ()
     traced: bool = False
     process: SimulatedProcess | None = None
+    undeclared: bool = False
 
     @property
     def address(self) -> str:
@@ -71,8 +73,14 @@ class StoreProgram:
             trace=TRACES if self.traced else None,
             as_json=False,
         )
-        self.process = self.world.call(lambda: daemons.run_store(job), self.name)
+        self.process = self.world.call(lambda: self._run(job), self.name)
         return self.process
+
+    def _run(self, job: StoreJob) -> int:
+        if self.undeclared:
+            daemons.declare_copy(DATA)
+            self.undeclared = False
+        return daemons.run_store(job)
 
 
 @attrs.define

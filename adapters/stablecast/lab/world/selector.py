@@ -48,67 +48,67 @@ class Selector(selectors._BaseSelectorImpl):
         self._kernel = kernel
         self._wait_ns = wait_ns
         self._descriptors = descriptors
-        self._candidates: dict[int, Selectable] = {}
+        self.candidates: dict[int, Selectable] = {}
         self._thread: SimulatedThread | None = None
-        self._alarm = False
-        self._turns = 0
+        self.alarmed = False
+        self.turns = 0
 
     def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Watch a socket for events."""
         key = super().register(fileobj, events, data)
         one = self._descriptors.selectable(key.fd)
         one.watcher = self
-        self._candidates[key.fd] = one
+        self.candidates[key.fd] = one
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         """Stop watching a socket that is registered."""
         key = super().unregister(fileobj)
-        self._candidates.pop(key.fd, None)
+        self.candidates.pop(key.fd, None)
         return key
 
     def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Watch a socket for other events."""
         key = self.get_key(fileobj)
         self._fd_to_key[key.fd] = key = key._replace(events=events, data=data)
-        self._candidates[key.fd] = self._descriptors.selectable(key.fd)
+        self.candidates[key.fd] = self._descriptors.selectable(key.fd)
         return key
 
     def changed(self, descriptor: int, one: Selectable) -> None:
         """Note that a socket may be ready, and wake the thread."""
         if descriptor in self._fd_to_key:
-            self._candidates[descriptor] = one
+            self.candidates[descriptor] = one
             if self._thread is not None:
                 self._thread.wake()
 
     def alarm(self) -> None:
         """End the next `select`, or the one that blocks. Any thread may call this."""
-        self._alarm = True
+        self.alarmed = True
         if self._thread is not None:
             self._thread.wake()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return the ready sockets, and wait for them at most `timeout` seconds."""
         kernel = self._kernel
-        self._turns += 1
-        if self._turns >= FREE_TURNS:
-            self._turns = 0
+        self.turns += 1
+        if self.turns >= FREE_TURNS:
+            self.turns = 0
             kernel.pay()
-        ready = self._ready() if self._candidates else []
-        if not ready and not self._alarm and (timeout is None or timeout > 0):
+        ready = self._ready() if self.candidates else []
+        if not ready and not self.alarmed and (timeout is None or timeout > 0):
             deadline = None if timeout is None else kernel.now + self._wait_ns(timeout)
             self._thread = kernel.running()
             kernel.block(deadline)
             self._thread = None
-            self._turns = 0
+            self.turns = 0
             ready = self._ready()
-        self._alarm = False
+        self.alarmed = False
         return ready
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
         found: list[tuple[selectors.SelectorKey, int]] = []
         idle: list[int] = []
-        keys, candidates = self._fd_to_key, self._candidates
+        keys, candidates = self._fd_to_key, self.candidates
         for descriptor, one in candidates.items():
             key = keys[descriptor]
             _, _, wanted, _ = key

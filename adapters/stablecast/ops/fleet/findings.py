@@ -52,7 +52,8 @@ def findings(surveyed: Survey, sources: Sequence[FleetSource]) -> list[FleetFind
 
 def _of_monitors(surveyed: Survey) -> Iterator[FleetFinding]:
     for monitor, text in surveyed.silent.items():
-        yield FleetFinding(Urgency.CRITICAL, "silent", (monitor,), f"{text}. Its stores count as unknown")
+        stores = tuple(f"store {name}" for name in surveyed.remembered.get(monitor, ()))
+        yield FleetFinding(Urgency.CRITICAL, "silent", stores or (monitor,), f"{text}. Its stores count as unknown")
 
 
 def _of_stores(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:

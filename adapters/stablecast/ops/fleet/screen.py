@@ -35,7 +35,7 @@ def screen(
     table.add_column("topic", no_wrap=True)
     for name in ("stores", "needed", "newest", "safe through", "missing", "lag"):
         table.add_column(name, justify="right")
-    ordered = sorted(sources, key=_least_safe)
+    ordered = sorted(sources, key=least_safe)
     for source in ordered[:rows]:
         table.add_row(
             source.topic,
@@ -50,6 +50,6 @@ def screen(
     return Group(head, *problems, Text(), table, shown)
 
 
-def _least_safe(source: FleetSource) -> tuple[int, int, str]:
+def least_safe(source: FleetSource) -> tuple[int, int, str]:
     """Return the key that orders sources: those without a quorum first, then those whose quorum is not known."""
     return 0 if source.spare is None else source.spare, -source.lag, source.topic

@@ -14,6 +14,10 @@ AT_ONCE: Final = 32
 """Monitors that are asked at the same time, at most."""
 
 
+NO_DAEMON: Final = "answered 404"
+"""Part of the refusal of a monitor that is not that of a daemon with stores."""
+
+
 @attrs.frozen
 class SurveyedStore:
     """A store as its monitor shows it.
@@ -40,29 +44,64 @@ class SurveyedStore:
 
 
 @attrs.frozen
+class SurveyedService:
+    """A resolution service as its monitor shows it: its clients, and the topics that it knows."""
+
+    monitor: str
+    clients: int
+    topics: int
+
+    @property
+    def name(self) -> str:
+        """Return its name: the address of its monitor."""
+        return self.monitor
+
+
+@attrs.frozen
 class Survey:
-    """All stores that answered, and the sentence of each monitor that did not, by its address."""
+    """All stores and services that answered, and the sentence of each monitor that did not, by its address.
+
+    `remembered` has the names of the stores that a monitor had when it last answered, if it was asked before.
+    """
 
     stores: list[SurveyedStore]
     silent: dict[str, str]
+    services: list[SurveyedService] = attrs.field(factory=list)
+    remembered: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
 
 
 def survey(monitors: Sequence[str], token: str = "") -> Survey:
     """Ask all monitors for all of their stores, and return when each has answered or failed."""
     found: list[SurveyedStore] = []
+    services: list[SurveyedService] = []
     silent: dict[str, str] = {}
     with ThreadPoolExecutor(min(AT_ONCE, len(monitors) or 1)) as workers:
-        for monitor, future in [(one, workers.submit(_stores, one, token)) for one in dict.fromkeys(monitors)]:
+        for monitor, future in [(one, workers.submit(_members, one, token)) for one in dict.fromkeys(monitors)]:
             try:
-                found += future.result()
+                members = future.result()
+                found += [one for one in members if isinstance(one, SurveyedStore)]
+                services += [one for one in members if isinstance(one, SurveyedService)]
             except OperationError as error:
                 silent[monitor] = str(error)
-    return Survey(found, silent)
+    return Survey(found, silent, services)
 
 
-def _stores(monitor: str, token: str) -> list[SurveyedStore]:
+def _members(monitor: str, token: str) -> list[SurveyedStore] | list[SurveyedService]:
+    """Return the stores of a daemon, or the service whose monitor this is. Raises OperationError."""
+    client = MonitorClient(Remote(monitor, 0), token)
     before = time.time_ns()
-    daemon = MonitorClient(Remote(monitor, 0), token).daemon()
+    try:
+        daemon = client.daemon()
+    except OperationError as refused:
+        # A service answers, but has no such page. A monitor that does not answer is not asked again.
+        if NO_DAEMON not in str(refused):
+            raise
+        counters = client.service()
+        return [SurveyedService(monitor, counters["active.clients.count"], counters["topics.count"])]
+    return _stores(monitor, token, daemon, before)
+
+
+def _stores(monitor: str, token: str, daemon: dict[str, Any], before: int) -> list[SurveyedStore]:
     took = time.time_ns() - before
     clock_ns = daemon["time_ns"] - before - took // 2
     found = []

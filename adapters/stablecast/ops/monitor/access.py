@@ -34,7 +34,7 @@ def guard(settings: MonitorSettings) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if settings.on_loopback and not _is_local(request.host):
+        if settings.on_loopback and not is_local(request.host):
             raise web.HTTPMisdirectedRequest(text="this monitor answers only to names of this host\n")
         if settings.token and not request.path.startswith(OPEN) and not _shows(request, settings.token):
             if request.method == "GET" and wants_html(request):
@@ -75,7 +75,8 @@ def wants_html(request: web.Request) -> bool:
     return "text/html" in request.headers.get("Accept", "")
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
+    """Return whether the host of a request is a name of this one."""
     name = host.rsplit(":", 1)[0] if host.rpartition(":")[2].isdecimal() else host
     if name == "localhost":
         return True

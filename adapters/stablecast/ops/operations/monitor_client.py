@@ -44,6 +44,14 @@ class MonitorClient:
         with self._answer("/api/daemon", None) as answer:
             return _object(answer.read(MAX_ANSWER_BYTES))
 
+    def service(self) -> dict[str, int]:
+        """Return the counters of the resolution service whose monitor this is."""
+        with self._answer("/api/statistics/srs-stats", None) as answer:
+            found = _object(answer.read(MAX_ANSWER_BYTES)).get("counters")
+        if not isinstance(found, dict):
+            raise OperationError("the answer is not that of a service's monitor: correct the address")
+        return {name: int(value) for name, value in found.items()}
+
     def store(self) -> dict[str, Any]:
         """Return the record of the store."""
         return self._ask("")

@@ -123,17 +123,6 @@ class Index:
         """Yield start, stop and record of each piece of a stream, ascending."""
         return iter(self.streams.get(stream, ()))
 
-    def shown(self, stream: int, first: int, stop: int, record: RecordPlace | None) -> list[tuple[int, int]]:
-        """Return the parts of [first, stop) that a record shows."""
-        parts: list[tuple[int, int]] = []
-        while first < stop:
-            found = self.find(stream, first)
-            end = first + 1 if found is None else min(found[1], stop)
-            if found is not None and found[2] == record:
-                parts.append((first, end))
-            first = end
-        return parts
-
     def places(self, stream: int, segment: JournalSegment) -> Iterator[RecordPlace]:
         """Yield the record of each piece of a stream that lies in one segment."""
         pieces = self.streams.get(stream)

@@ -257,10 +257,6 @@ class Journal:
         _, stop, record = found
         return StoredRun(record.first, stop - record.first, record.tag, record, self._pending.block(record))
 
-    def shown(self, stream: int, first: int, stop: int, record: RecordPlace | None) -> list[tuple[int, int]]:
-        """Return the parts of [first, stop) whose numbers are still found in a record."""
-        return self._index.shown(stream, first, stop, record)
-
     def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
         """Read the blocks of synced records in the fetcher's thread; it calls `done` on the loop.
 
@@ -348,6 +344,10 @@ class Journal:
             JournalError: The disk has failed.
         """
         self._append(RecordKind.STATE, (checked_state(body),), ticket)
+
+    def append_note(self, body: bytes) -> None:
+        """Append a state that no ticket reports, to a running journal."""
+        self._put(RecordKind.STATE, (checked_state(body),), 0)
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
         """Forget the numbers >= `at` of a stream, durably when `ticket` is reported. Raises like `append_state`."""

@@ -15,6 +15,7 @@ Damage is reported, and the rest stays:
 
 import os
 from array import array
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
@@ -121,7 +122,15 @@ def recover(directory: Path, disk: Disk) -> RecoveredJournal:
     disk.step("restart-cut")
     machine.files.sync_directory(directory)
     found.lost = lost_runs(found.index, found.bad)
+    # Bad records without live messages are no news: the messages were released, or were fetched again.
+    bad = Counter(segment for segment, _ in {(place.segment, place.offset) for _, _, _, place in found.lost})
+    found.reports += [_bad_records(segment, count, "with messages") for segment, count in bad.items()]
     return found
+
+
+def _bad_records(segment: JournalSegment, count: int, kind: str) -> str:
+    fails = "fails its" if count == 1 else "fail their"
+    return f"{segment.path} is damaged: {plural(count, 'record')} {kind} {fails} checksum; check the disk"
 
 
 def lost_runs(index: Index, bad: list[tuple[int, RecordPlace]]) -> list[LostRun]:
@@ -216,14 +225,10 @@ def _summarized(found: RecoveredJournal, segment: JournalSegment, data: Mapped, 
     bad = [] if not blocks or intact(data, segment.salt, summary.offsets()) else _bad(segment, summary, data)
     # Checkpoints and erasures decide what is live, so they are always verified, even if blocks are not.
     others = _enter_others(found, segment, summary, data)
-    if bad or others:
-        found.bad += bad
-        found.reports.append(
-            f"{segment.path} is damaged: {plural(len(bad) + others, 'record', 'fails its', 'fail their')} checksum, "
-            f"{len(bad)} of them with messages; check the disk"
-        )
+    found.bad += bad
     if others:
         found.gapped.append(segment)
+        found.reports.append(_bad_records(segment, others, "without messages"))
     if newest or others:
         # It gets further records, or is summarized without the gaps.
         segment.summary = summary

@@ -56,7 +56,7 @@ class RefillBudget:
         return max(0, room)
 
     def charge(self, messages: int, payload_bytes: int) -> None:
-        """Record messages that came."""
+        """Charge messages that came, which may leave a debt."""
         self.messages += messages
         self.payload_bytes += payload_bytes
         if self.rate:

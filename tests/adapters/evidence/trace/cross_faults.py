@@ -40,6 +40,18 @@ def said(frames: Frames, kind: str) -> tuple[Json, Json]:
     raise AssertionError(kind)
 
 
+def answered(frames: Frames) -> tuple[Json, Json]:
+    """Return the first record with an answer of a store that was never restarted, and the answer.
+
+    The first store is restarted. An earlier life of a store may have given an answer, too.
+    """
+    for record in records(frames):
+        message = record["in"].get("message") or {}
+        if message.get("_") == "Registered" and message["store_index"]:
+            return record, message
+    raise AssertionError("Registered")
+
+
 def count_on_an_ack_that_was_never_given(world: World) -> Found:
     record, ack = said(world["source0"], "StableAck")
     ack["last"] += 5000
@@ -94,6 +106,59 @@ def believe_a_receiver_that_said_nothing(world: World) -> Found:
     return "store1", record["n"], "A3"
 
 
+def get_a_reg_id_that_no_store_gave(world: World) -> Found:
+    record, answer = answered(world["source0"])
+    answer["reg_id"] ^= 1
+    return "source0", record["n"], "H1"
+
+
+def begin_above_what_the_store_answered(world: World) -> Found:
+    """The answer makes the receiver pass over ten messages."""
+    record, answer = answered(world["receiver1"])
+    answer["low"] += 10
+    return "receiver1", record["n"], "H1"
+
+
+def grant_what_nobody_asked_for(world: World) -> Found:
+    record, request = said(world["store1"], "Register")
+    request["activity_timeout_ms"] += 1000
+    return "store1", record["n"], "H1"
+
+
+def answer_a_request_that_nobody_made(world: World) -> Found:
+    record, request = said(world["store1"], "Register")
+    names = ("incarnation", "source_reg_id", "reply_to")
+    asked = {
+        "_": "RetransmitRequest",
+        "by": 1,
+        "request": 1,
+        "first": 0,
+        "last": 9,
+        **{name: request[name] for name in names},
+    }
+    record["in"]["message"] = asked
+    return "store1", record["n"], "H1"
+
+
+def forget_a_client_that_did_not_leave(world: World) -> Found:
+    record, request = said(world["store1"], "Register")
+    names = ("role", "store_index", "generation", "reg_id", "incarnation", "source_reg_id", "reply_to")
+    record["in"]["message"] = {"_": "Deregister", **{name: request[name] for name in names}}
+    return "store1", record["n"], "H1"
+
+
+def believe_an_announcement_of_what_was_not_sent(world: World) -> Found:
+    record, info = said(world["receiver1"], "SourceInfo")
+    info["high"] = 5000
+    return "receiver1", record["n"], "H1"
+
+
+def keep_what_was_never_sent(world: World) -> Found:
+    record, effect = said(world["store1"], "PersistMessages")
+    effect["count"] += 5000
+    return "store1", record["n"], "H1"
+
+
 def _is_stable(effect: Json) -> bool:
     event = effect.get("event") or {}
     return event.get("_") == "Stable" and bool(event["flags"] & 4)
@@ -108,4 +173,11 @@ CROSS_FAULTS: list[Callable[[World], Found]] = [
     deliver_what_was_never_sent,
     deliver_what_an_older_life_sent,
     believe_a_receiver_that_said_nothing,
+    get_a_reg_id_that_no_store_gave,
+    begin_above_what_the_store_answered,
+    grant_what_nobody_asked_for,
+    answer_a_request_that_nobody_made,
+    forget_a_client_that_did_not_leave,
+    believe_an_announcement_of_what_was_not_sent,
+    keep_what_was_never_sent,
 ]

@@ -27,28 +27,44 @@ from stablecast.core.protocol.events import (
     StableFlag,
 )
 from stablecast.core.protocol.inputs import Arrived, Data, Input, Persisted, Sent, Start, Tick
-from stablecast.core.protocol.messages import ConsumptionAck, ElectionToken, Register, Role, StableAck, StoreEntry
+from stablecast.core.protocol.messages import (
+    ConsumptionAck,
+    ElectionToken,
+    Register,
+    Registered,
+    Role,
+    StableAck,
+    StoreEntry,
+)
 from stablecast.core.protocol.settings import RepositoryConfig, StoreBehavior, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.sync_tickets import PendingSync
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
+from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, UNCOUNTED, Book, digest_of, gatherer, identity
 from stablecast.evidence.trace.frame_judge import RecordWatch, unjudged
 from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, receiver, source, store
+from tests.core.samples import register
 
 TICK = Tick()
 
 Row = tuple[str, int, str, int, int]
 
 
-def told(machine: Endpoint, *records: tuple[Input, Iterable[Effect]], fresh: bool = False) -> list[Row]:
-    """Kind, life, peer and range of each fact."""
+CONTROL = ("reach", "wrote", "began", "context", "asked", "spoke", "listened", "announced")
+"""Kinds of facts for the rule that what arrived was sent; tests of the others leave them out."""
+
+
+def told(
+    machine: Endpoint, *records: tuple[Input, Iterable[Effect]], fresh: bool = False, control: bool = False
+) -> list[Row]:
+    """Kind, life, peer and range of each fact, of those for one rule or of all others."""
     book = Book()
     watch = RecordWatch([], gatherer(machine, book, fresh=fresh), book, unjudged)
     watch.judge([(number, number, event, [*effects]) for number, (event, effects) in enumerate(records)])
-    return [(one.kind, one.life, one.peer, one.first, one.last) for one in book.facts]
+    found = [one for one in book.facts if (one.kind in CONTROL) is control]
+    return [(one.kind, one.life, one.peer, one.first, one.last) for one in found]
 
 
 def acked(first: int, last: int, store_index: int = 0, **more: Any) -> Arrived:
@@ -253,3 +269,27 @@ def test_gaps_of_ranges_are_not_filled() -> None:
         ("sent", LIFE, "", 5, 6),
     ]
     assert RangeSet([(0, 2)]).missing(0, 3) == [(2, 3)]
+
+
+def test_messages_are_named_by_their_content_and_noted_once() -> None:
+    """A store notes requests by the address in them. It answers, and repeats the answer."""
+    request = register(context=77)
+    answer = Registered(Role.SOURCE, 2, 1, 6, LIFE, False, 0, -1, 1000, 2000)
+    send = Send("c:1", answer)
+    rows = told(store(), (Arrived(request), [send]), (Arrived(request), [send]), fresh=True, control=True)
+    address = store().config.address
+    assert rows == [
+        ("began", 0, address, 0, 0),
+        ("context", 77, request.reply_to, 0, 0),
+        ("listened", request.incarnation, request.reply_to, digest_of(request), digest_of(request)),
+        ("spoke", LIFE, address, digest_of(answer), digest_of(answer)),
+        ("context", 77, request.reply_to, 0, 0),
+    ]
+    assert digest_of(request) != digest_of(attrs.evolve(request, session_id=request.session_id + 1))
+
+
+def test_endless_messages_are_not_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stablecast.evidence.trace.facts.MAX_CONTROL", 2)
+    answers = [Registered(Role.SOURCE, 2, number, 6, LIFE, False, 0, -1, 1000, 2000) for number in range(9)]
+    rows = told(store(), (TICK, [Send("c:1", one) for one in answers]), control=True)
+    assert [row[3] for row in rows if row[0] == "spoke"] == [*map(digest_of, answers[:2]), UNCOUNTED]

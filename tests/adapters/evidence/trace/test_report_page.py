@@ -79,3 +79,16 @@ def test_points_are_thinned_and_the_last_one_stays() -> None:
     assert points[0].number == 0
     assert points[-1].number == 999
     assert {one.kind for one in points} == {"sent"}
+
+
+def test_an_outlier_does_not_flatten_the_axis() -> None:
+    """The first frame of a trace has the time 0. The machine's clock began 4,514 s before."""
+    line = [point(4_514_000_000_000 + at * 10_000_000, at) for at in range(100)]
+    text = render(VerificationSummary([report()]), [point(0, 0), *line])
+    assert ">0.990 s</text>" in text
+    assert ">4514" not in text
+
+
+def test_two_bursts_are_both_on_the_axis() -> None:
+    line = [point(at + pause, at) for pause in (0, 10_000_000_000) for at in range(50)]
+    assert ">10.000 s</text>" in render(VerificationSummary([report()]), line)

@@ -61,6 +61,7 @@ def test_a_summary_is_plain_json() -> None:
                 "closed": True,
                 "violations": 1,
                 "error": None,
+                "pauses": [],
             },
             {
                 "file": "b.sct",
@@ -73,6 +74,7 @@ def test_a_summary_is_plain_json() -> None:
                 "closed": False,
                 "violations": 0,
                 "error": "b.sct is truncated at byte 7",
+                "pauses": [],
             },
         ],
         "truncated": ["b.sct"],

@@ -1,12 +1,21 @@
 """Both solvers discharge every condition of the proofs, in the decidable fragment; broken rules and weaker
 invariants are noticed."""
 
+import attrs
 import pytest
 
 from stablecast.lab.model import catalog
-from stablecast.lab.proof import fragment, obligations, solvers, stability, tie
+from stablecast.lab.proof import (
+    fragment,
+    mutants,
+    mutants_registration,
+    obligations,
+    registration,
+    solvers,
+    stability,
+    tie,
+)
 from stablecast.lab.proof.errors import ProofError
-from stablecast.lab.proof.mutants import MUTANTS
 from stablecast.lab.proof.obligations import SYSTEMS
 from stablecast.lab.proof.solvers import SolverAnswer
 from stablecast.lab.proof.system import CONSEQUENCE, INITIAL, Condition, System, script
@@ -19,6 +28,10 @@ CASES = [
     for name, made in SYSTEMS.items()
     for transition in (INITIAL, CONSEQUENCE, *(one.name for one in made().transitions))
 ]
+MUTANTS = {
+    **{f"Stability/{name}": (mutant, stability.text) for name, mutant in mutants.MUTANTS.items()},
+    **{f"Registration/{name}": (mutant, registration.text) for name, mutant in mutants_registration.MUTANTS.items()},
+}
 NEEDED = {
     "one count": ("Resume", "nobody is active"),
     "formed by quorum": ("Resume", "later than all"),
@@ -33,6 +46,19 @@ NEEDED = {
     "acked are votes": ("Judge", "safe by votes"),
 }
 """Invariants of Stability, each with a condition that fails without it."""
+NEEDED_FOR_REGISTRATION = {
+    "believed on disk": (CONSEQUENCE, "OneHolder"),
+    "believed at the store": ("StoreTimer.silent", "believed at the store"),
+    "belief needs a lease": ("StoreTimer.silent", "believed at the store"),
+    "granted at the store": ("ToClient.grant", "believed at the store"),
+    "granted on disk": ("ToClient.grant", "believed on disk"),
+    "written at the store": ("Sync", "granted at the store"),
+    "asked before now": ("ToStore.ask", "believed at the store"),
+    "answers follow questions": ("ToClient.alive", "believed at the store"),
+    "no older question after a request": ("ToStore.probe_old", "no older answer after a grant"),
+    "one question at a time": ("ClientTimer.probe", "answers follow questions"),
+}
+"""Invariants of Registration, each with a condition that fails without it."""
 
 
 def condition(system: System, transition: str, invariant: str) -> Condition:
@@ -56,8 +82,8 @@ def test_axioms_and_invariants_do_not_contradict_each_other(name: str) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_rule_breaks_an_induction_step(name: str) -> None:
-    mutant = MUTANTS[name]
-    text = stability.text()
+    mutant, made = MUTANTS[name]
+    text = made()
     mutant.breaks(text)
     system = text.read()
     broken = condition(system, mutant.transition, mutant.invariant)
@@ -70,10 +96,26 @@ def test_a_weaker_invariant_is_noticed(name: str) -> None:
     assert solvers.cvc5(script(system, condition(system, *NEEDED[name]))) is SolverAnswer.FAILS
 
 
-def test_every_broken_configuration_of_the_model_has_a_mutant() -> None:
-    configurations = catalog.configurations(catalog.folder(), ("Stability",))
-    covered = [one.path.stem for one in configurations if tie.covers(one)]
-    assert {stem for stem in covered if stem.startswith(("mut_", "doc_"))} == set(MUTANTS)
+@pytest.mark.parametrize("name", NEEDED_FOR_REGISTRATION)
+def test_a_weaker_invariant_of_registration_is_noticed(name: str) -> None:
+    system = registration.registration()
+    kept = condition(system, *NEEDED_FOR_REGISTRATION[name])
+    # The goal stays. The invariant is only assumed no more.
+    assumed = tuple(one for one in kept.assumptions if one != system.invariants[name])
+    assert solvers.cvc5(script(system, attrs.evolve(kept, assumptions=assumed))) is SolverAnswer.FAILS
+
+
+def test_restarts_that_do_not_wait_break_an_induction_step() -> None:
+    text = stability.text()
+    mutants.guard_replaced("Restart.begun", 2)(text)
+    system = text.read()
+    assert solvers.cvc5(script(system, condition(system, "Restart.begun", "frozen is not begun"))) is SolverAnswer.FAILS
+
+
+def test_every_broken_configuration_of_the_models_has_a_mutant() -> None:
+    configurations = catalog.configurations(catalog.folder(), tuple(SYSTEMS))
+    covered = [one.name for one in configurations if tie.covers(one)]
+    assert {name for name in covered if name.partition("/")[2].startswith(("mut_", "doc_"))} == set(MUTANTS)
 
 
 def test_a_cycle_of_sorts_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The proof of Stability and the recorded graphs of the core agree, both ways."""
+"""The proofs and the recorded graphs of the core agree, both ways."""
 
 from typing import Any
 
@@ -18,6 +18,9 @@ from stablecast.lab.proof.tie_stability import StabilityTie, quorums
 GRAPHS = [one for one in catalog.configurations(catalog.folder(), ("Stability",)) if one.has_graph]
 KEPT = [one for one in GRAPHS if equal.kept_path(one).exists() and tie.covers(one)]
 """Graphs whose states are kept beside their configuration; `stablecast model tie` explores the others anew."""
+(REGISTRATION,) = catalog.configurations(catalog.folder(), ("Registration/graph_small",))
+SHORT = 1_500
+"""Structures of that graph that the test compares, breadth first."""
 SMALL = next(one for one in GRAPHS if one.path.stem == "graph_small")
 
 
@@ -38,6 +41,36 @@ def test_a_graph_and_the_proof_agree_both_ways(configuration: catalog.Configurat
     found = tie.run(configuration)
     assert found.difference is None
     assert found.structures >= found.states
+
+
+def test_a_graph_of_registration_and_the_proof_agree_both_ways() -> None:
+    """`stablecast model tie` compares all of it, and the other graphs of Registration."""
+    found = tie.run(REGISTRATION, limit=SHORT)
+    assert found.difference is None
+    assert found.structures >= SHORT
+
+
+@pytest.mark.parametrize("action", ["ToStore(1)", "Sync", "Tick"])
+def test_a_step_that_a_graph_of_registration_lacks_is_noticed(action: str) -> None:
+    graph = Graph.read(equal.kept_path(REGISTRATION))
+    run = tie.registration_run(REGISTRATION, graph, SHORT)
+    at = next(at for at, edges in enumerate(graph.edges) if at and any(one == action for one, _ in edges))
+    graph.edges[at] = [(one, to) for one, to in graph.edges[at] if one != action]
+    difference = run.run().difference
+    assert difference is not None
+    assert f"lacks {action}" in difference
+
+
+def test_an_edge_of_registration_that_the_proof_forbids_is_noticed() -> None:
+    graph = Graph.read(equal.kept_path(REGISTRATION))
+    at, place = next(
+        (at, place)
+        for at, edges in enumerate(graph.edges)
+        for place, (action, _) in enumerate(edges)
+        if action == "Sync"
+    )
+    graph.edges[at][place] = ("Sync", at)
+    assert tie.registration_run(REGISTRATION, graph, SHORT).run().difference is not None
 
 
 def test_graphs_in_which_disks_are_replaced_are_refused() -> None:

@@ -71,7 +71,7 @@ FOUND = {
         (Fault(3417, Act.CRASH, "store0", "", 1, True),),
         WorldSetup(named=True, leaving=Leaving.RECEIVER),
     ),
-    # The last life of a source did not name a store that was slow; two proxies that never met stood in for it (E1).
+    # The last life of a source did not name a store that was slow; two proxies that never met stood in for it (E8).
     "proxies_that_never_met": Schedule(
         536,
         (),
@@ -82,7 +82,7 @@ FOUND = {
         ),
         WorldSetup(proxies=True, orphaned=True),
     ),
-    # A replaced life came back; stores differed in which life was over and refused each other's proxies for ever (E1).
+    # A replaced life came back; stores differed in which life was over and refused each other's proxies for ever (E8).
     "proxies_of_two_lives": Schedule(
         730,
         (),
@@ -139,7 +139,7 @@ FOUND = {
         (Fault(475, Act.TAKEOVER, "source", "", 2449, True),),
         WorldSetup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
     ),
-    # Only a store that the source had not named yet heard whom it named: a proxy was asked for, none could be (E1).
+    # Only a store that the source had not named yet heard whom it named: a proxy was asked for, none could be (E8).
     "nobody_who_was_named_knows": Schedule(
         815294,
         (),

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import StoreMemory
+from stablecast.core.store.registry import Registry
 from stablecast.lab.whole.applications import Line
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.world import World
+from stablecast.store import declaration
 
 AT, SPAN = 1_500, 700
 MS = 1_000_000
@@ -122,6 +126,30 @@ def test_a_store_with_a_failing_disk_ends_and_returns(amount: int) -> None:
     played = Played([fault(Do.FAIL, "store1", amount=amount)], gone)
     assert played.found == [{"store1"}, set()]
     assert played.violations == []
+
+
+def outlived(do: Do) -> list[HostFault]:
+    """One store is away while messages become stable, another loses its disk, and the third returns last."""
+    return [
+        HostFault(100 if do is Do.RESTORE else 2_000, do, "store1", 2_500 if do is Do.RESTORE else 600),
+        HostFault(400, Do.KILL, "store2", 2_100),
+        HostFault(1_900, Do.KILL, "store0", 2_700),
+        HostFault(1_950, Do.KILL, SOURCE, 1_500),
+    ]
+
+
+def no_marks(_: Registry, client: Client, _memory: StoreMemory) -> Client:
+    return client
+
+
+@pytest.mark.parametrize("do", [Do.WIPE, Do.RESTORE])
+def test_a_store_that_lost_its_disk_is_judged(do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It votes for nothing that it does not know. If it did, messages would be lost, and that would be found."""
+    assert Played(outlived(do), lambda conductor: None).violations == []
+    monkeypatch.setattr(Registry, "mark", no_marks)
+    monkeypatch.setattr(declaration, "_marked", lambda client: client)
+    monkeypatch.setattr(Registry, "mute", lambda *_: None)
+    assert Played(outlived(do), lambda conductor: None).violations != []
 
 
 def test_a_full_disk_stops_one_store() -> None:

@@ -1,17 +1,21 @@
 """Whole worlds: a seed repeats its run, and what the judges find is reported and made smaller."""
 
+import gc
 import os
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.lab.whole import runner
 from stablecast.lab.whole.runner import WholeReport, run, shrink
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule, draw
+from stablecast.lab.whole.schedule import MEMORY, STORES, TURNS, Do, HostFault, Setup, WorldSchedule, draw
 from tests.support.tree import PYTHON_PATH
 
 SEEDS = (0, 3, 8)
@@ -50,6 +54,26 @@ def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None
 def test_a_world_without_faults_delivers_each_message_once() -> None:
     counts = run(WorldSchedule(5)).counts
     assert counts["delivered"] == 2 * counts["sent"] == 2 * counts["stable"]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"storage": MEMORY, "store_options": ("repository-type=memory",)}, Do.BLACKOUT),
+        ({"storage": TURNS, "options": (("ume_store_behavior", "rr"),)}, Do.WIPE),
+    ],
+)
+def test_stores_in_memory_and_stores_in_turn_have_no_other_copy(given: dict[str, Any], fault: Do) -> None:
+    """Nothing is lost without faults. What no drawn schedule has does harm here, and none to other stores."""
+    late, faults = Setup(late=True), (HostFault(2_000, fault, STORES[0], 300),)
+    uncommon = attrs.evolve(late, **given)
+    assert run(WorldSchedule(5, uncommon)).violations == ()
+    assert run(WorldSchedule(5, late, faults)).violations == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The programs of a world that hangs close no context.
+        violations = run(WorldSchedule(5, uncommon, faults)).violations
+        gc.collect()
+    assert "lost" in {text.partition(":")[0] for text in violations}
 
 
 def test_a_world_that_does_not_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

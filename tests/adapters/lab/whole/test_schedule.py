@@ -9,10 +9,15 @@ import pytest
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
+    ENDS_STORES,
     FAULTS,
     HORIZON_MS,
+    MEMORY,
     RECEIVERS,
+    SOURCE,
     STORES,
+    STRIKES_PATHS,
+    TURNS,
     Do,
     HostFault,
     Setup,
@@ -54,7 +59,7 @@ def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
 
 def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     faults = [fault for schedule in DRAWN for fault in schedule.faults]
-    assert {fault.do for fault in faults} == set(Do) - {Do.WIPE}
+    assert {fault.do for fault in faults} == set(Do)
     assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
     assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 1))
     assert str(HostFault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
@@ -80,6 +85,17 @@ def test_receivers_leave_only_where_stores_keep_messages_for_newcomers() -> None
     assert all(fault.who in RECEIVERS for found in DRAWN for fault in found.faults if fault.do is Do.LEAVE)
 
 
+def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store() -> None:
+    found = {kind: [one for one in DRAWN if one.setup.storage == kind] for kind in (MEMORY, TURNS)}
+    assert all(len(schedules) > 10 for schedules in found.values())
+    for schedule in found[MEMORY]:
+        assert not any(fault.who in STORES and fault.do in ENDS_STORES for fault in schedule.faults)
+    for schedule in found[TURNS]:
+        assert not any(fault.who in STORES or fault.do is Do.TWIN for fault in schedule.faults)
+        assert not any(SOURCE in (fault.who, fault.other) for fault in schedule.faults if fault.do in STRIKES_PATHS)
+    assert not any(fault.do is Do.BLACKOUT for one in (*found[MEMORY], *found[TURNS]) for fault in one.faults)
+
+
 @pytest.mark.parametrize(
     "has",
     [
@@ -96,6 +112,8 @@ def test_receivers_leave_only_where_stores_keep_messages_for_newcomers() -> None
         lambda setup: "explicit" in setup.modes,
         lambda setup: "ume_store_group" in dict(setup.options),
         lambda setup: len(setup.finders) > 1,
+        lambda setup: setup.storage == MEMORY,
+        lambda setup: setup.storage == TURNS,
         lambda setup: setup == Setup(),
     ],
 )

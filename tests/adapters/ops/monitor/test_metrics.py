@@ -20,6 +20,7 @@ from stablecast.ops.monitor.metrics import (
     STORE_METRICS,
     exposition,
 )
+from stablecast.store.store_views import Traffic
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
 
 SAMPLE = re.compile(r'(\w+?)(?:\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\})? (-?[\d.e+]+)')
@@ -46,6 +47,18 @@ def told(*stores: Snapshot) -> dict[tuple[str, str], float]:
 def names(found: dict[tuple[str, str], float]) -> Counter[str]:
     """Return the number of samples by family."""
     return Counter(re.sub(r"(?<=_seconds)_(bucket|sum|count)$", "", name) for name, _ in found)
+
+
+@pytest.mark.rows("P-920")
+def test_naks_and_duplicates_of_a_source_are_told() -> None:
+    """`test_transport_stores` shows that a store over LBT-RM counts them."""
+    shown = snapshot("a", "b")
+    shown.rows[1002].update(attrs.evolve(SOURCE, reg_id=1002, topic="b", traffic=Traffic(100, 20_000, 4, 0, 17, 5)), 2)
+    found = told(shown)
+    first, second = 'store="orders",topic="a",source="1001"', 'store="orders",topic="b",source="1002"'
+    naks, duplicates = "stablecast_source_naks_total", "stablecast_source_duplicates_total"
+    assert [found[naks, first], found[duplicates, first]] == [0, 0]
+    assert [found[naks, second], found[duplicates, second]] == [17, 5]
 
 
 @pytest.mark.rows("P-966")

@@ -42,7 +42,7 @@ ROUND_NS = 100
 
 @attrs.frozen
 class RefillConstants:
-    """Hold the model's constants."""
+    """Hold the constants of a configuration of the model."""
 
     Stores: int
     Messages: int
@@ -78,7 +78,7 @@ class RefillWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions."""
+        """Yield the actions that are enabled in this state."""
         if self._life < self.constants.Lives and self._votes():
             yield ("Begin",)
         if self._life and self.upcoming < self.constants.Messages:
@@ -264,7 +264,7 @@ class RefillWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
+        """Return the variables of the model in this state."""
         return {
             "source": record(life=self._life, next=self.upcoming, history=self.history),
             "store": tuple(map(self._store, range(self.constants.Stores))),

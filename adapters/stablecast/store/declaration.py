@@ -1,0 +1,41 @@
+"""The declaration that a store's directory is an older copy, or belongs to a new disk.
+
+The next start then grants nothing at first, and the store has no vote about earlier messages of its sources.
+"""
+
+import asyncio
+from pathlib import Path
+
+import attrs
+
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import Role, StoreMemory
+from stablecast.store.client_records import client_record, clients_of, generation_of, memory_record
+from stablecast.store.journal import Journal
+
+
+async def declare(directory: Path) -> int:
+    """Write durably that a directory has no memory; return the number of sources that lose their vote.
+
+    Raises:
+        JournalError: The directory is in use, or the disk fails.
+    """
+    journal = Journal.open(directory)
+    try:
+        clients = {reg_id: _marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
+        generation, _ = generation_of(journal.recovered_states)
+        declaration = memory_record(StoreMemory.LOST, generation, declared=True)
+        journal.set_checkpoint(lambda: [declaration, *map(client_record, clients.values())])
+        journal.start(asyncio.get_running_loop())
+        for client in clients.values():
+            journal.append_note(client_record(client))
+        journal.append_note(declaration)
+    except BaseException:
+        journal.abort()
+        raise
+    await journal.close()
+    return sum(client.role is Role.SOURCE for client in clients.values())
+
+
+def _marked(client: Client) -> Client:
+    return attrs.evolve(client, memory=StoreMemory.LOST) if client.role is Role.SOURCE else client

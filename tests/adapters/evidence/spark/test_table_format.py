@@ -1,0 +1,41 @@
+"""The options that the sources of traces and captures share."""
+
+from pathlib import Path
+
+import pytest
+
+from stablecast.evidence.capture.files import CaptureError
+from stablecast.evidence.spark.capture_source import CaptureSource
+from stablecast.evidence.spark.table_format import named_paths
+from stablecast.evidence.spark.trace_source import TraceSource
+from stablecast.evidence.trace.errors import TraceError
+
+
+@pytest.mark.parametrize(
+    ("given", "paths"),
+    [
+        ({"path": "traces"}, ["traces"]),
+        ({"path": "a,b"}, ["a", "b"]),
+        ({"paths": '["a", "b,c"]'}, ["a", "b,c"]),
+        ({"path": "file:///tmp/my%20traces"}, ["/tmp/my traces"]),
+        ({"path": "file:/tmp/a, b"}, ["/tmp/a", "b"]),
+        ({"path": "[ab]*.trace"}, ["[ab]*.trace"]),
+    ],
+)
+def test_paths_as_spark_gives_them(given: dict[str, str], paths: list[str]) -> None:
+    assert named_paths(given, "traces", TraceError) == [Path(path) for path in paths]
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/traces", "hdfs://host:8020/traces", "https://host/traces"])
+def test_remote_paths_get_a_sentence(path: str) -> None:
+    with pytest.raises(TraceError, match="is not on a local file system: copy the traces"):
+        TraceSource({"path": path})
+    with pytest.raises(CaptureError, match="is not on a local file system: copy the captures"):
+        CaptureSource({"path": path})
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(TraceError, match="no option 'onEror': did you mean onError"):
+        TraceSource({"path": "a", "onEror": "skip"})
+    with pytest.raises(CaptureError, match="no option 'master': there are path"):
+        CaptureSource({"path": "a", "master": "local"})

@@ -1,0 +1,177 @@
+"""The page of a fleet in a real browser, over surveys that a test chooses. Pictures are in `build/screenshots/`."""
+
+import json
+import threading
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+import pytest_asyncio
+
+from stablecast.ops.fleet.copies import joined
+from stablecast.ops.fleet.findings import findings
+from stablecast.ops.fleet.history import FleetHistory
+from stablecast.ops.fleet.page import FleetLook, render
+from stablecast.ops.fleet.server import FleetServer
+from stablecast.ops.fleet.survey import Survey, SurveyedService, SurveyedStore
+from tests.adapters.ops.fleet.test_fleet import SECOND, copy, receiver, store
+from tests.support.browser import NEEDS_CHROMIUM, Browser, browser
+
+DRESSES = {"dark": (1280, 900, True), "light": (1280, 900, False), "phone": (390, 844, True)}
+"""Width, height, and whether the colours are dark."""
+TOPICS = ("orders", "prices/emea", "trades")
+SILENT = {"http://10.0.0.3:15304": "the monitor at http://10.0.0.3:15304 does not answer: connection refused"}
+GIB = 1 << 30
+
+
+def stores(names: str, *, number: int = 0, **first: Any) -> list[SurveyedStore]:
+    """Return stores with the same sources; `first` changes the record of the first one."""
+    topics = TOPICS if not number else [f"quotes/{at:05}" for at in range(number)]
+    sources = [copy(topic, topic_index=at, receivers=[receiver(90)]) for at, topic in enumerate(topics)]
+    usual: dict[str, Any] = {"room": (80 * GIB, GIB), "journal": {"longest_sync_ns": 4_000_000}, "index": 0}
+    return [store(name, *sources, **(usual | (first if name == names[0] else {}))) for name in names]
+
+
+def problem(level: str, code: str, text: str) -> dict[str, Any]:
+    return {"level": level, "findings": [{"level": level, "code": code, "text": text}]}
+
+
+SLOW = problem("WARNING", "slow-disk", "the disk is slow: 80 MiB wait for it, and nothing is received meanwhile")
+FULL = problem("CRITICAL", "disk-failed", "the journal in /data cannot be written: no space left on device; make room")
+
+CONDITIONS: dict[str, tuple[Callable[[], Survey], str]] = {
+    "all well": (lambda: Survey(stores("123"), {}, [SurveyedService("http://10.0.0.9:15389", 12, 3)]), "All well: 3"),
+    "one store dead": (lambda: Survey(stores("12"), SILENT), "http://10.0.0.3:15304: the monitor at "),
+    "full disk": (
+        lambda: Survey(stores("123", **FULL, failure="no space", room=(0, GIB)), {}),
+        "store 1 (10.0.0.1:14567): the journal in /data cannot be written: no space left on device",
+    ),
+    "slow disk": (lambda: Survey(stores("123", **SLOW), {}), "store 1 (10.0.0.1:14567): the disk is slow: 80 MiB"),
+    "no quorum": (
+        lambda: Survey([*stores("1"), *[store(name, copy("trades", topic_index=2)) for name in "23"]], {}),
+        "topic orders and 1 more: 1 of 3 stores serve it, and 2 are needed: nothing more becomes stable",
+    ),
+    "ten thousand sources": (
+        lambda: Survey(stores("123", number=10_000), {}),
+        "All well: 3 stores serve 10,000 sources",
+    ),
+}
+"""Surveys, and the first sentence of the page."""
+
+
+@contextmanager
+def served(look: Callable[[], Survey]) -> Iterator[str]:
+    """Serve the page of a survey at a free port."""
+    with FleetServer("127.0.0.1", 0, look) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def got(url: str, **headers: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def look_of(survey: Survey) -> FleetLook:
+    sources = joined(survey)
+    return FleetLook(survey, sources, findings(survey, sources))
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_the_cause_is_the_first_thing_on_the_page(name: str) -> None:
+    make, first = CONDITIONS[name]
+    page = render(look_of(make()), FleetHistory())
+    assert page.partition("<h1>")[2].partition("</h1>")[0].removeprefix('<span class="dot"></span>').startswith(first)
+    assert page.count("<tr class=") < 120
+
+
+def test_text_of_clients_is_no_markup() -> None:
+    page = render(look_of(Survey([store("1", copy("<script>alert(1)</script>"))], {})), FleetHistory(), "<script>")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_a_search_finds_a_source_by_topic_or_store() -> None:
+    look = look_of(Survey(stores("123", number=500), {}))
+    assert render(look, FleetHistory(), "quotes/00499").count('id="source-') == 1
+    assert render(look, FleetHistory(), "10.0.0.2").count('id="source-') == 100
+    assert "0 of 0 that match" in render(look, FleetHistory(), "nothing")
+
+
+def test_sparklines_have_a_time_axis_and_disks_a_time_until_full() -> None:
+    history = FleetHistory()
+    survey = Survey([], {})
+    for second in range(60):
+        room = (10 * GIB - second * (GIB >> 4), GIB)
+        survey = Survey(stores("123", room=room), {})
+        history.add(survey, joined(survey), second * SECOND)
+    page = render(look_of(survey), history)
+    assert page.count("<span>-59 s</span><span>now</span>") == 3
+    # 5.3125 GiB are left above the limit, and 1/16 GiB goes in each second.
+    assert '<td data-name="until full" class="n">1 min 25 s' in page
+
+
+def test_the_server_answers_its_own_names_and_programs() -> None:
+    with served(CONDITIONS["one store dead"][0]) as base:
+        assert got(f"{base}/")[0] == 200
+        status, text = got(f"{base}/api/fleet")
+        found = json.loads(text)
+        assert (status, found["level"], found["findings"][0]["code"]) == (200, "CRITICAL", "silent")
+        assert got(f"{base}/", Host="evil.example")[0] == 421
+        assert got(f"{base}/../etc/passwd")[0] == 404
+        assert got(f"{base}/static/fleet.css")[0] == 200
+
+
+def test_a_store_that_dies_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stablecast.ops.fleet.server.FRESH_SECONDS", 0.0)
+    surveys = iter([Survey(stores("123"), {})])
+    with served(lambda: next(surveys, Survey(stores("12"), SILENT))) as base:
+        assert json.loads(got(f"{base}/api/fleet")[1])["level"] == "OK"
+        found = json.loads(got(f"{base}/api/fleet")[1])["findings"][0]
+    assert (found["code"], found["subjects"]) == ("silent", ["store 3 (10.0.0.3:14567)"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    """One browser for all tests: starting it takes longer than most of them."""
+    async with browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", CONDITIONS)
+async def test_people_see_the_cause_first(opened: Browser, name: str) -> None:
+    """The sentence is above the fold in each size, and a phone cuts no column."""
+    make, first = CONDITIONS[name]
+    with served(make) as base:
+        tab = await opened.tab()
+        await tab.go(f"{base}/")
+        for dress, (width, height, dark) in DRESSES.items():
+            await tab.resize(width, height, dark=dark, phone=dress == "phone")
+            await tab.picture(f"fleet-{name.replace(' ', '-')}-{dress}")
+            assert (await tab.text("h1")).startswith(first[:40])
+            assert await tab.evaluate("document.querySelector('h1').getBoundingClientRect().top") < height / 4
+            assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), dress
+        await tab.call("Page.close")
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_page_renews_itself(opened: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stablecast.ops.fleet.server.FRESH_SECONDS", 0.0)
+    surveys = iter([CONDITIONS["all well"][0]()])
+    with served(lambda: next(surveys, CONDITIONS["slow disk"][0]())) as base:
+        tab = await opened.tab()
+        await tab.go(f"{base}/")
+        await tab.until("document.querySelector('h1').textContent.includes('the disk is slow')")
+        await tab.call("Page.close")

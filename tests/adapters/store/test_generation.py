@@ -1,0 +1,123 @@
+"""Copies of a directory that were restored from a backup: by the state directory, and by a declaration."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stablecast.client import Context
+from stablecast.core.protocol.messages import StoreMemory
+from stablecast.ops.operations import declarations
+from stablecast.ops.operations.target import OperationError
+from stablecast.store import directory_identity
+from stablecast.store.generation import NONE, StoreGeneration, following, outdated
+from stablecast.store.store import Store
+from tests.adapters.store.test_store import TOPIC, started, until
+
+
+async def served(cache: Path, state: Path | None = None) -> Store:
+    """Starts a store that was there before."""
+    return await started(cache, new=False, name="a", state_directory=state)
+
+
+async def sent(store: Store, count: int) -> int:
+    """Lets one life of a source send messages; its RegID."""
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        first = source.next_number
+        for _ in range(count):
+            await source.send(b"message")
+        await source.wait_stable_through(first + count - 1)
+    (reg_id,) = store.machine.status.repositories
+    return reg_id
+
+
+def memory(store: Store, reg_id: int) -> StoreMemory:
+    return store.machine.status.clients[reg_id].client.memory
+
+
+def made(*directories: Path) -> None:
+    for directory in directories:
+        directory.mkdir()
+
+
+async def test_a_restored_copy_is_noticed_by_the_state_directory(tmp_path: Path) -> None:
+    """Taken while the store ran, or while it did not: it has no vote, and grants nothing at first."""
+    cache, state, running, ended = (tmp_path / name for name in ("cache", "state", "running", "ended"))
+    made(cache, state)
+    store = await started(cache, new=True, name="a", state_directory=state)
+    reg_id = await sent(store, 3)
+    shutil.copytree(cache, running)
+    await store.stop()
+    shutil.copytree(cache, ended)
+    store = await served(cache, state)
+    assert (memory(store, reg_id), store.waiting_ns, store.reports) == (StoreMemory.KEPT, 0, [])
+    await until(lambda: not store.journal_view().queued_bytes)
+    await store.stop()
+    for copy in (running, ended):
+        shutil.rmtree(cache)
+        shutil.copytree(copy, cache)
+        store = await served(cache, state)
+        assert memory(store, reg_id) is StoreMemory.LOST
+        assert store.waiting_ns > 0
+        assert "is an older copy" in store.reports[-2]
+        await store.stop()
+
+
+async def test_a_store_that_was_killed_is_no_copy(tmp_path: Path) -> None:
+    cache, state, killed = (tmp_path / name for name in ("cache", "state", "killed"))
+    made(cache, state)
+    store = await started(cache, new=True, name="a", state_directory=state)
+    reg_id = await sent(store, 3)
+    for directory in (cache, state):
+        shutil.copytree(directory, killed / directory.name)
+    await store.stop()
+    store = await served(killed / "cache", killed / "state")
+    assert (memory(store, reg_id), store.waiting_ns) == (StoreMemory.KEPT, 0)
+    await store.stop()
+
+
+async def test_a_declared_copy_has_no_vote_and_what_it_holds_stays(tmp_path: Path) -> None:
+    store = await started(tmp_path, new=True, name="a")
+    reg_id = await sent(store, 3)
+    await store.stop()
+    assert declarations.recovery(tmp_path)["next_start"]["votes"] is True
+    report = await declarations.restore(tmp_path)
+    assert report["sources"] == 1
+    expected = declarations.recovery(tmp_path)
+    assert (expected["memory"], expected["next_start"]["votes"]) == ("lost", False)
+    assert any("no vote" in line for line in declarations.sentences(expected))
+    store = await started(tmp_path, new=True, name="a")
+    assert (memory(store, reg_id), store.waiting_ns > 0) == (StoreMemory.LOST, True)
+    assert list(store.machine.status.repositories[reg_id].held) == [(0, 3)]
+    await store.stop()
+    store = await served(tmp_path)  # The declaration holds for one start; its marks stay.
+    assert (memory(store, reg_id), store.waiting_ns) == (StoreMemory.LOST, 0)
+    await store.stop()
+
+
+async def test_a_replaced_disk_is_declared_once_and_only_when_it_is_empty(tmp_path: Path) -> None:
+    directory = tmp_path / "disk"
+    await declarations.replace(directory)
+    store = await started(directory, new=True, name="a")
+    assert store.machine.status.memory is StoreMemory.LOST
+    assert store.waiting_ns > 0
+    await store.stop()
+    with pytest.raises(OperationError, match="holds a journal"):
+        await declarations.replace(directory)
+    with pytest.raises(OperationError, match="there is no journal"):
+        await declarations.restore(tmp_path)
+
+
+def test_a_generation_is_outdated_if_another_one_is_as_new() -> None:
+    first = following(NONE)
+    second = following(first)
+    assert (outdated(first, second), outdated(second, first), outdated(first, NONE)) == (True, False, False)
+    assert following(first) != following(first)
+
+
+def test_a_state_directory_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    here = StoreGeneration(tmp_path / "none", "a")
+    assert not here.begin(NONE)
+    here.note()
+    assert directory_identity.generation(tmp_path / "none") == 0
