@@ -116,7 +116,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "an announcement gives no vote back": ("graph_wiped", changed("_vouch", _stop_early, Registry)),
     "a store forgets that it has no memory": (
         "graph_wiped",
-        changed("mark", lambda self, client: client, Registry),
+        changed("mark", lambda self, client, memory: client, Registry),
     ),
 }
 """Each with the graph that shows it."""

@@ -65,6 +65,7 @@ APPLICATION = """
 async def sell(stores: list[str], **context: Any) -> None:
     async with Context(**context, session_id=1) as shop:
         source = await shop.source("orders", stores=stores, within=None)
+        await asyncio.sleep(0.4)  # The application finds the source meanwhile, and recovers nothing before the crash.
         for number in range(MESSAGES):
             await source.send(b"order %d" % number)
             await asyncio.sleep(0.2)
