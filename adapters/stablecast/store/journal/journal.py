@@ -7,6 +7,7 @@ come back through the loop. Blocks that are not synced yet are read from memory.
 
 import asyncio
 import struct
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
@@ -115,6 +116,7 @@ class Journal:
             self._active.limit = max(self._active.end, room)
         self._checkpoint: Callable[[], list[bytes]] | None = None
         self._dead: dict[JournalSegment, int] = {}
+        self._ended: deque[tuple[JournalSegment, int]] = deque()
         self._gapped = found.gapped
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
@@ -436,7 +438,7 @@ class Journal:
         self._put(RecordKind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._disk.segment_bytes, size)
         if previous is not None:
-            self._summarize(previous)
+            self._ended.append((previous, self._pending.added))
             if not previous.live:
                 self._dead[previous] = self._pending.added
         return segment
@@ -452,6 +454,16 @@ class Journal:
         live = [(stream, place) for stream in segment.streams for place in self._index.places(stream, segment)]
         synced = [(stream, place) for stream, place in live if self._pending.block(place) is None]
         SegmentExamination(self._fetcher, synced, self.on_bad).read()
+
+    def _summarize_ended(self) -> None:
+        """Have the summaries of ended segments written, once their records are on the disk.
+
+        A summary that outlived its records in a power cut would make a torn end look like damage.
+        """
+        while self._ended and self._ended[0][1] <= self._pending.synced:
+            segment, _ = self._ended.popleft()
+            if segment.number in self._segments:
+                self._summarize(segment)
 
     def _summarize(self, segment: JournalSegment) -> None:
         """Have the summary of an ended segment written, unless it would hide a gap too early."""
@@ -509,6 +521,8 @@ class Journal:
         self._pending.commit(count)
         if self._gapped and self._pending.root > root:
             self._close_gaps()
+        if self._ended:
+            self._summarize_ended()
         if self._dead:
             self._collect()
         if self._pending.done != reported:

@@ -1,6 +1,10 @@
 """Summaries of ended segments: what an open makes of them is what it makes of the segments."""
 
+import asyncio
 import errno
+import os
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +93,26 @@ async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) ->
     for path in summaries(tmp_path):
         path.unlink()
     assert by_summaries == (shown(tmp_path, Disk()),) * 2
+
+
+async def test_a_summary_waits_until_its_records_are_synced(tmp_path: Path) -> None:
+    """Else a power cut leaves the summary without the records, and the torn end looks like damage."""
+    disk, looked = threading.Event(), asyncio.Event()
+
+    def sync(descriptor: int) -> None:
+        disk.wait()
+        os.fdatasync(descriptor)
+
+    owner = start(tmp_path, segment_bytes=500, sync=sync)
+    for number in range(10):
+        owner.journal.append_messages(1, number, 1, 5, b"x" * 200, number + 1)
+    assert len(owner.journal._segments) > 2
+    owner.journal._fetcher._put(partial(asyncio.get_running_loop().call_soon_threadsafe, looked.set))
+    await looked.wait()  # The fetcher has done all jobs before this one.
+    assert summaries(tmp_path) == []
+    disk.set()
+    await owner.journal.close()
+    assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)
 
 
 @pytest.mark.rows("P-830")
