@@ -51,9 +51,10 @@ class Program:
         return self.process.returncode, out, err
 
 
-def _default_hang_up() -> None:
-    """Reset SIGHUP in the child: under `nohup` it would inherit that the signal is ignored."""
+def _default_signals() -> None:
+    """Reset signals in the child: under `nohup`, or behind `&` in a shell, it would inherit that they are ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def running(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_default_hang_up,  # noqa: PLW1509 - it sets one signal and touches nothing else
+        preexec_fn=_default_signals,  # noqa: PLW1509 - it sets one signal and touches nothing else
     )
     with process:
         try:

@@ -105,6 +105,7 @@ def test_a_store_tells_what_a_crash_left_behind(tmp_path: Path) -> None:
     with store(tmp_path) as (_, address):
         assert outcome("send", "t", "--store", address, typed="one\n")[0] == 0
     (segment,) = tmp_path.glob("*.seg")
+    whole = segment.stat().st_size
     with segment.open("ab") as file:
         file.write(b"half a record")
     with store(tmp_path) as (program, _):
@@ -112,7 +113,7 @@ def test_a_store_tells_what_a_crash_left_behind(tmp_path: Path) -> None:
         status, _, err = program.end()
     assert status == 0
     assert err == (
-        f"{segment} ended in 13 bytes of an unfinished write at {segment.stat().st_size}, which were cut; "
+        f"{segment} ended in 13 bytes of an unfinished write at {whole}, which were cut; "
         "unless others shortened the file, nothing in them was reported stable\n"
     )
 

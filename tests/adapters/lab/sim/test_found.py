@@ -389,6 +389,10 @@ NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
             {
                 "client.session.outranks": lambda *_: False,
                 "core.store.registry.Registry.forget": lambda *_: None,
+                # An announced end of the source leads away from the proxy, too.
+                "transports.resolution.udp.settings.AdvertiseOptions.at_end": property(
+                    lambda _: False, lambda *_: None
+                ),
             }
             | NEVER_AGAIN,
             "L1",
