@@ -4,6 +4,8 @@
 stores. This package needs the spark extra and a Java.
 """
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from stablecast.spark.message_source import MessageSource
@@ -12,5 +14,12 @@ __all__ = ["MessageSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `stablecast-messages` in a session."""
+    """Register the format `stablecast-messages` in a session, and make it the active session of this thread.
+
+    Writers look formats up in the active session. That is another one in a thread that a streaming query began.
+    """
     spark.dataSource.register(MessageSource)
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is not None:  # Spark Connect has one session for each connection.
+        # `createDataFrame` does the same; there is no public call.
+        SparkSession._get_j_spark_session_class(jvm).setActiveSession(spark._jsparkSession)  # noqa: SLF001
