@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +102,16 @@ async def test_a_summary_waits_until_its_records_are_synced(tmp_path: Path) -> N
         disk.wait()
         os.fdatasync(descriptor)
 
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        loop.call_soon_threadsafe(looked.set)
+
     owner = start(tmp_path, segment_bytes=500, sync=sync)
     for number in range(10):
         owner.journal.append_messages(1, number, 1, 5, b"x" * 200, number + 1)
     assert len(owner.journal._segments) > 2
-    owner.journal._fetcher._put(partial(asyncio.get_running_loop().call_soon_threadsafe, looked.set))
+    owner.journal._fetcher._put(look)
     await looked.wait()  # The fetcher has done all jobs before this one.
     assert summaries(tmp_path) == []
     disk.set()
