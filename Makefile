@@ -49,9 +49,9 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # each start of a process twice, and its report decides nothing: `make coverage` records it, for the parts that show most.
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
-    tests/adapters/lab/world
-OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e \
-    tests/examples tests/handbook tests/torture $(wildcard tests/test_*.py)
+    tests/adapters/lab/whole tests/adapters/lab/world tests/handbook
+OUTSIDE := tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e \
+    tests/examples tests/torture $(wildcard tests/test_*.py)
 MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
