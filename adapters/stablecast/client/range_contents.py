@@ -14,7 +14,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.history import FORGOTTEN, divergence
 from stablecast.core.protocol.messages import Address, Incarnation, Life
 from stablecast.core.protocol.stored_contents import StoredAnswer
-from stablecast.core.receiver.range_reading import Holding, stable_stop
+from stablecast.core.receiver.range_progress import Holding, stable_stop
 
 
 @attrs.define

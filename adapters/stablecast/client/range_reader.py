@@ -18,7 +18,7 @@ from stablecast.client.range_source import ReadingTerms, SourceReading
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.stored_contents import StoredAnswer
-from stablecast.core.receiver.range_reading import Hole, HoleReason
+from stablecast.core.receiver.range_progress import Hole, HoleReason
 from stablecast.runtime import machine
 
 WINDOW_MESSAGES = 16_384

@@ -1,4 +1,4 @@
-"""The reading of one source: it drives a `RangeReading`, and delivers messages and holes to its reader in order."""
+"""The reading of one source: it drives a `RangeProgress`, and delivers messages and holes to its reader in order."""
 
 import asyncio
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import RetransmitRequest, Role
-from stablecast.core.receiver.range_reading import MAX_REQUEST, Hole, RangeReading, ReadRequest
+from stablecast.core.receiver.range_progress import MAX_REQUEST, Hole, RangeProgress, ReadRequest
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports import codec
@@ -121,7 +121,7 @@ class SourceReading:
         self._pieces = FragmentReassembly(floor=first)
         self._batches = RangeOwner(contents.topic, contents.session_id, self.came_at)
         self._set_sizes()
-        self.machine = RangeReading(first, stop, self._window, RETRY_NS, terms.patience_ns)
+        self.machine = RangeProgress(first, stop, self._window, RETRY_NS, terms.patience_ns)
 
     def _set_sizes(self) -> None:
         kept = sum(stop - first for first, stop in self.contents.newest.ranges)
@@ -271,7 +271,7 @@ class SourceReading:
         self._pieces.floor = first
         self._portions.clear()
         self._steps.clear()
-        self.machine = RangeReading(first, before.stop, before.window, before.retry_ns, before.patience_ns)
+        self.machine = RangeProgress(first, before.stop, before.window, before.retry_ns, before.patience_ns)
         self.machine.holdings, self.machine.away = before.holdings, before.away
         self.pump()
         return True

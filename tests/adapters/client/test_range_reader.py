@@ -9,7 +9,7 @@ import pytest
 from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, last, range_replay
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
-from stablecast.core.receiver.range_reading import HoleReason
+from stablecast.core.receiver.range_progress import HoleReason
 from stablecast.runtime import machine
 from tests.support.network import Network, until, unused_port
 from tests.support.traffic import send, source_of

@@ -134,7 +134,7 @@ class RefillService:
         due = one.next_timeout()
         if one.active:
             self.busy.append(one.reg_id)
-            timeouts.append(now + PACE_NS if one.hungry else now + PACE_NS if due is None else due)
+            timeouts.append(now + PACE_NS if due is None or one.hungry else due)
         else:
             self.later.wake(one.reg_id, due)
         return one.requests.outstanding - before

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
-from stablecast.core.receiver.range_reading import (
+from stablecast.core.receiver.range_progress import (
     Holding,
     Hole,
     HoleReason,
-    RangeReading,
+    RangeProgress,
     ReadRequest,
     stable_stop,
 )
@@ -35,7 +35,7 @@ class Disks:
         self.trails = trails
         self.now = 1
         self.waiting: list[ReadRequest] = []
-        self.reading = RangeReading(0, LENGTH, WINDOW, SECOND, PATIENCE)
+        self.reading = RangeProgress(0, LENGTH, WINDOW, SECOND, PATIENCE)
         self.settled: list[tuple[int, int] | Hole] = []
         self.away: set[str] = set()
         for store in kept:
@@ -117,7 +117,7 @@ def test_each_number_is_settled_once_and_holes_are_exact(
 
 
 def test_a_request_without_progress_goes_to_another_store() -> None:
-    reading = RangeReading(0, 10, WINDOW, SECOND, PATIENCE)
+    reading = RangeProgress(0, 10, WINDOW, SECOND, PATIENCE)
     for store in ("a", "b"):
         reading.learn(store, holding(set(range(10)), 0, 1))
     [first] = reading.issue(1)
@@ -135,7 +135,7 @@ def test_a_request_without_progress_goes_to_another_store() -> None:
 
 
 def test_a_store_that_never_sends_what_it_claims_to_hold_ends_in_a_hole() -> None:
-    reading = RangeReading(0, 2, WINDOW, SECOND, PATIENCE)
+    reading = RangeProgress(0, 2, WINDOW, SECOND, PATIENCE)
     now, steps = 1, []
     for _ in range(20):
         reading.learn("a", holding({0, 1}, 0, now))
@@ -150,7 +150,7 @@ def test_a_store_that_never_sends_what_it_claims_to_hold_ends_in_a_hole() -> Non
 
 
 def test_messages_that_were_not_requested_are_dropped() -> None:
-    reading = RangeReading(0, 10, 4, SECOND, PATIENCE)
+    reading = RangeProgress(0, 10, 4, SECOND, PATIENCE)
     reading.learn("a", holding(set(range(10)), 0, 1))
     assert reading.accept(0, 2) == []
     reading.issue(1)
@@ -159,7 +159,7 @@ def test_messages_that_were_not_requested_are_dropped() -> None:
 
 
 def test_the_application_that_waits_stops_requests() -> None:
-    reading = RangeReading(0, 100, 16, SECOND, PATIENCE)
+    reading = RangeProgress(0, 100, 16, SECOND, PATIENCE)
     reading.learn("a", Holding(1, 7, RangeSet([(0, 100)]), 0, 100, 100, 0, 1))
     assert reading.issue(1, waiting=16) == []
     assert reading.issue(1, waiting=14) == [], "small requests wait until there is room for a larger one"

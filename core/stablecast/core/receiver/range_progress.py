@@ -74,7 +74,7 @@ class ReadRequest:
 
 
 @attrs.define
-class RangeReading:
+class RangeProgress:
     """The progress of one source. Numbers are extended, times in ns.
 
     Attributes:
