@@ -67,6 +67,8 @@ class Delivery:
             explicit: Whether the receivers acknowledge as the application asks.
             missed: Called with hot numbers that no source brought; None: there are no hot numbers.
         """
+        if missed is not None and deduplicate:
+            raise MisuseError(f"{whose} gets each hot number once: leave out deduplicate")
         self.hot = None if missed is None else HotInbox(self._resume, missed)
         self.inbox: Inbox[Batch] = DistinctInbox(self._resume) if deduplicate else Inbox(self._resume)
         if self.hot is not None:

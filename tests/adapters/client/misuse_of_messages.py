@@ -301,3 +301,10 @@ async def _(net: Network) -> None:
     (await anext(receiver)).nack()
     with pytest.raises(Exception, match="cannot go to the dead letters 'dead': source 'dead' was closed"):
         await anext(receiver)
+
+
+@refused(
+    "`deduplicate` with hot failover", "receiver 'orders' gets each hot number once: leave out deduplicate", MisuseError
+)
+async def _(net: Network) -> None:
+    (await net.context()).receiver("orders", hot_failover=True, deduplicate=True)
