@@ -39,13 +39,13 @@ from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.sharing.division import session_id
 from stablecast.core.sharing.member import (
     Announce,
-    Begin,
     Disagreement,
     GroupMember,
-    Leave,
     MemberConfig,
     MemberEffect,
     MemberInput,
+    MemberLeave,
+    MemberStart,
     Progress,
 )
 from stablecast.core.sharing.share import Close, Drain, Open, Record, ShareEvent, ShareState
@@ -103,7 +103,7 @@ class SourcePlace:
 
 @attrs.frozen
 class Sources:
-    """How a member finds the sources of the topic.
+    """The way in which a member finds the sources of the topic.
 
     Attributes:
         place: The place of the only source; None asks the resolver.
@@ -143,7 +143,10 @@ class GroupReceiver:
         redelivery: Redelivery | None = None,
         deduplicate: bool = False,
     ) -> None:
-        """Make a member; `config` is the template of its sessions. Raises MisuseError if its options prevent sharing."""
+        """Make a member; `config` is the template of its sessions.
+
+        Raises MisuseError if its options prevent sharing.
+        """
         if why := unshared(config):
             raise MisuseError(f"receiver '{config.topic}' of group '{settings.name}' {why}")
         self.topic, self.group = config.topic, settings.name
@@ -217,7 +220,7 @@ class GroupReceiver:
 
     async def _leave(self) -> None:
         await asyncio.gather(self._start, return_exceptions=True)
-        self._driver.feed(Leave())
+        self._driver.feed(MemberLeave())
         while self._machine.in_state(*(set(ShareState) - {ShareState.RELEASED})):
             self._look()
             await asyncio.sleep(WATCH_SECONDS)
@@ -291,7 +294,7 @@ class GroupReceiver:
         if self._context.resolves:
             topic = presence_topic(self.group, self.topic)
             self._presence = await Presence.open(self._context, topic, self._member, self._driver.feed)
-        self._driver.feed(Begin())
+        self._driver.feed(MemberStart())
 
     def _perform(self, effect: MemberEffect) -> None:
         match effect:
@@ -323,7 +326,7 @@ class GroupReceiver:
             return
         error = MisuseError(text)
         self._delivery.reader.fail(error, error)
-        self._driver.feed(Leave())
+        self._driver.feed(MemberLeave())
 
     # ---------------------------------------------------------------------------------------------------------- shares
 
@@ -333,7 +336,7 @@ class GroupReceiver:
         listening = ports.listen_in_range(context.interface, context.request_ports)
         place = SharePlace(context, self._streams, listening)
         config = attrs.evolve(self._config, session_id=session_id(self.group, self._settings.shares, share))
-        receiver = ShareReceiver(place, config, share, self._delivery, self._shares_of, self._on_event)
+        receiver = ShareReceiver(place, config, share, self._delivery, self._shares_of, self._may_give, self._on_event)
         receiver.transport = sources.transport
         if sources.bounds is not None:
             receiver.start = ReceiverStart(sources.bounds, context.reads)
@@ -365,6 +368,12 @@ class GroupReceiver:
             self._delivery.reader.fail(MisuseError(text), error)
             report(text, error)
             raise
+
+    def _may_give(self, share: int) -> bool:
+        """Return whether the application gets messages of a share, whose first message shows that it was granted."""
+        if self._machine.shares[share].state is ShareState.CLAIMING:
+            self._driver.feed(Progress(share, ShareEvent.GRANTED))
+        return self._machine.shares[share].state is ShareState.HELD
 
     def _watch(self) -> None:
         self._watch_timer = self._loop.call_later(WATCH_SECONDS, self._watch)

@@ -65,7 +65,7 @@ class PresenceContext(Protocol):
         on_message: Callable[[Message], object],
         options: dict[str, int],
     ) -> Receiver:
-        """Make a receiver."""
+        """Make a receiver of the announcements, which gets each one by its callback."""
 
 
 @attrs.define(eq=False)

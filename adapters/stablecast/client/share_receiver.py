@@ -69,9 +69,13 @@ class ShareReceiver(Receiver):
         number: int,
         delivery: Delivery,
         shares_of: Callable[[Batch], list[int]],
+        may_give: Callable[[int], bool],
         on_event: Callable[[Event], None] | None,
     ) -> None:
-        """Receive the messages of share `number`; `shares_of` returns the share of each message of a batch."""
+        """Receive the messages of share `number`.
+
+        `shares_of` returns the share of each message of a batch, and `may_give` whether the member has a share.
+        """
         super().__init__(place, config, on_event, None, None, delivery=delivery)  # type: ignore[arg-type]
         self.place = place
         self.number = number
@@ -79,6 +83,7 @@ class ShareReceiver(Receiver):
         self.deliver = self._divide
         self._give = delivery.deliver
         self._shares_of = shares_of
+        self._may_give = may_give
         self._granted: set[int] = set()
 
     def on_notify(self, event: Event, source: str = "") -> None:
@@ -133,7 +138,7 @@ class ShareReceiver(Receiver):
         """Give the messages of this share to the application, and consume the others."""
         owner = batch.owner
         assert isinstance(owner, ClientSession)
-        if self.draining or not owner.leased:
+        if self.draining or not owner.leased or not self._may_give(self.number):
             for first, stop in batch.spans(0, batch.count):
                 owner.dropped(stop - first)
             return

@@ -159,7 +159,7 @@ async def kill(context: Context, worker: Worker) -> None:
 
 
 async def test_messages_of_one_key_go_to_one_member_in_order(net: Network, source: Source) -> None:
-    """Whether a property or a function names the key."""
+    """A property or a function names the key."""
     keys: list[MessageKey] = ["customer", lambda message: message.properties["customer"]]
     for number, key in enumerate(keys):
         contexts = [await net.context() for _ in range(2)]

@@ -77,12 +77,12 @@ class Progress:
 
 
 @attrs.frozen
-class Begin:
+class MemberStart:
     """The driver is ready to perform effects."""
 
 
 @attrs.frozen
-class Leave:
+class MemberLeave:
     """The application closes: release all shares."""
 
 
@@ -101,7 +101,7 @@ class Disagreement:
     shares: int
 
 
-MemberInput = Begin | Heard | Left | Progress | Leave
+MemberInput = MemberStart | Heard | Left | Progress | MemberLeave
 MemberEffect = Announce | Open | Drain | Record | Close | Disagreement
 
 
@@ -130,10 +130,10 @@ class GroupMember:
     # The machine contract.
 
     def receive(self, event: MemberInput, now: int) -> None:
-        """Feed one input."""
+        """Feed one input; effects of all shares that it changes follow."""
         self.now = now
         match event:
-            case Begin():
+            case MemberStart():
                 self.settled_at = now + self.config.settle_ns
                 self._announce(now)
             case Heard() if not self.leaving:
@@ -142,7 +142,7 @@ class GroupMember:
                 self.others.pop(event.member, None)
             case Progress():
                 fire(SHARE, self.shares[event.share], event.event, self, self.outbox)
-            case Leave():
+            case MemberLeave():
                 self.leaving, self.announce_at, self.settled_at = True, None, None
                 self.outbox.append(Announce(leaving=True))
         self._review(now)

@@ -25,7 +25,7 @@ from stablecast.core.machine.chart import Chart, States, lower
 
 
 class ShareState(IntEnum):
-    """What the member does with the share."""
+    """The progress of the member with the share."""
 
     RELEASED = 0
     CLAIMING = 1
@@ -108,23 +108,23 @@ class Share:
     state: ShareState = ShareState.RELEASED
 
     def open(self, owner: ShareOwner, out: list[object]) -> None:
-        """Register."""
+        """Ask the driver to register for this share, at an address of its own."""
         out.append(Open(self.number))
 
     def drain(self, owner: ShareOwner, out: list[object]) -> None:
-        """Begin to give the share up."""
+        """Ask the driver to hand nothing more of this share to the application."""
         out.append(Drain(self.number))
 
     def record(self, owner: ShareOwner, out: list[object]) -> None:
-        """Wait for the stores."""
+        """Ask the driver to wait for a quorum of the stores."""
         out.append(Record(self.number))
 
     def close(self, owner: ShareOwner, out: list[object]) -> None:
-        """Release the share."""
+        """Ask the driver to close the address, which releases the share."""
         out.append(Close(self.number))
 
     def wait(self, owner: ShareOwner, out: list[object]) -> None:
-        """Let the other member have it."""
+        """Leave time to another member that claims the share."""
         owner.put_off(self.number)
 
 
