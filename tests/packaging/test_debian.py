@@ -22,7 +22,7 @@ def test_the_newest_entry_is_the_release() -> None:
 
 @pytest.mark.skipif(shutil.which("dpkg-parsechangelog") is None, reason="this machine has no tools of Debian")
 def test_the_tools_of_debian_read_the_changelog() -> None:
-    command = ["dpkg-parsechangelog", "--all", "-l", FOLDER / "changelog", "-S", "Version"]
+    command = ["dpkg-parsechangelog", "--all", "-l", str(FOLDER / "changelog"), "-S", "Version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == (version("stablecast"), "")
 
@@ -44,5 +44,5 @@ def test_the_rules_install_files_that_exist() -> None:
 
 @pytest.mark.parametrize("script", ["rules", "postinst"])
 def test_scripts_parse(script: str) -> None:
-    command = ["make", "-n", "-f", FOLDER / script, "clean"] if script == "rules" else ["sh", "-n", FOLDER / script]
-    subprocess.run(command, capture_output=True, check=True)
+    command = ["make", "-n", "clean", "-f"] if script == "rules" else ["sh", "-n"]
+    subprocess.run([*command, str(FOLDER / script)], capture_output=True, check=True)
