@@ -55,4 +55,4 @@ def test_shares_of_keys_are_those_of_earlier_releases(key: bytes, share: int) ->
 
 
 def test_session_ids_are_those_of_earlier_releases() -> None:
-    assert session_id("billing", 16, 3) == 0x856bf1249c8bd326
+    assert session_id("billing", 16, 3) == 0x856BF1249C8BD326
