@@ -223,10 +223,8 @@ async def _(net: Network) -> None:
     MisuseError,
 )
 async def _(net: Network) -> None:
-    source, receiver = await pair(net, 1)
-    await receiver.close()
+    await pair(net, 1)
     await anext((await net.context()).receiver("orders", group="billing", key=lambda _: []))
-    assert source
 
 
 @refused(

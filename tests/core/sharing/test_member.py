@@ -142,7 +142,7 @@ class Group(RuleBasedStateMachine):
         super().__init__()
         self.member = GroupMember(MemberConfig(ME, SHARES), Seeded(7))
         self.now = 0
-        self.asked: dict[int, object] = dict.fromkeys(range(SHARES), Close)
+        self.asked: dict[int, type[object]] = dict.fromkeys(range(SHARES), Close)
 
     @rule(other=st.integers(0, 5))
     def hear(self, other: int) -> None:
