@@ -31,6 +31,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "store evict": "stablecast store evict data 2918913081 --yes",
     "store drain": "stablecast store drain http://127.0.0.1:15304/stores/0",
     "store resume": "stablecast store resume http://127.0.0.1:15304/stores/0",
+    "store downgrade-check": "stablecast store downgrade-check data --to 0.1.0",
     "store recover": "stablecast store recover data",
     "store replace": "stablecast store replace data",
     "store restore": "stablecast store restore data",
