@@ -59,7 +59,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "capture decode": "stablecast capture decode trouble.pcapng --port store=14568",
     "capture doctor": "stablecast capture doctor trouble.pcapng",
     "sim": "stablecast sim --seeds 2000",
-    "prove": "stablecast prove um.cfg --restarts 2",
+    "prove": "stablecast prove um.cfg --faults wipe",
     "model": "stablecast model equal Stability",
     "model list": "stablecast model list",
     "model check": "stablecast model check Stability --jar tla2tools.jar",
