@@ -75,7 +75,10 @@ class Witness:
 
 @attrs.frozen(order=True)
 class Suspect:
-    """A fact that breaks a rule at `number`: its kind, its frame, and the record after which it was stated."""
+    """A fact that breaks a rule at `number`: its kind, its frame, and the record after which it was stated.
+
+    `senders` are the addresses from which a control message may have come.
+    """
 
     path: str
     record: int
@@ -85,6 +88,7 @@ class Suspect:
     life: Incarnation
     peer: str
     offset: int
+    senders: tuple[Address, ...] = ()
 
 
 @attrs.frozen
@@ -239,7 +243,7 @@ class Ground:
             senders = asked[told.trace, sender] if of_store else {sender}
             known = bool(senders) and senders <= (stores if of_store else clients)
             if known and not any(said[one] & {number, UNCOUNTED} for one in senders):
-                yield _suspect("H1", told, number)
+                yield attrs.evolve(_suspect("H1", told, number), senders=tuple(sorted(senders)))
 
     def _only_stores(self) -> set[Address]:
         """Return the addresses at which one complete trace has all that a store did.
@@ -252,12 +256,12 @@ class Ground:
         return {address for address in self.stores() if began[address] == [0]}
 
     def _known_clients(self) -> set[Address]:
-        """Return the addresses of clients of which every context that a store heard of has a complete trace."""
+        """Return the addresses of clients of which every endpoint that a store heard of has a complete trace."""
         stores = {one.trace for one in self.witnesses if one.role is Role.STORE}
-        spoken: dict[Address, set[int]] = defaultdict(set)
-        heard: dict[Address, set[int]] = defaultdict(set)
+        spoken: dict[Address, set[tuple[int, int]]] = defaultdict(set)
+        heard: dict[Address, set[tuple[int, int]]] = defaultdict(set)
         for told in self.facts["context"]:
-            (heard if told.trace in stores else spoken)[told.fact.peer].add(told.fact.life)
+            (heard if told.trace in stores else spoken)[told.fact.peer].add((told.fact.life, told.fact.first))
         complete = _all_complete((one.address, one.complete) for one in self.witnesses if one.role is not Role.STORE)
         return {address for address in complete if heard[address] <= spoken[address]}
 
