@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 @attrs.frozen
 class Finding:
-    """How a part ended: its verdict, the reason if something is missing, its command, file, hash and seconds."""
+    """Hold how a part ended: its verdict, the reason if something is missing, its command, file, hash and seconds."""
 
     part: str
     claim: str

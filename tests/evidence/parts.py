@@ -75,7 +75,7 @@ PARTS: Final = (
     Part(
         "proof",
         "two solvers prove stability and registration for any number of stores, lives and messages",
-        _stablecast("model", "prove"),
+        _stablecast("model", "prove", "Registration"),
         _stablecast("model", "prove"),
         _lacks_solvers,
     ),

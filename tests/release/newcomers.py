@@ -25,7 +25,7 @@ WORDS_A_MINUTE: Final = 230
 
 @attrs.frozen
 class Newcomer:
-    """What a newcomer wants, what pip gets, the pages that lead there, and the minutes in which it must be done."""
+    """Name the aim of a newcomer, what pip gets, the pages that lead there, and the most minutes."""
 
     aim: str
     extra: str

@@ -63,7 +63,7 @@ class Program:
 
     @property
     def ended(self) -> bool:
-        """Whether the program has ended, and all its output is there."""
+        """Return whether the program has ended, and all its output is there."""
         return not self._reader.is_alive()
 
     def end(self, number: int) -> None:

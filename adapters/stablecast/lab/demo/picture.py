@@ -17,7 +17,7 @@ BAR: Final = "━"
 LINE: Final = "┃"
 
 
-class Condition(StrEnum):
+class ProcessPhase(StrEnum):
     """Name what a process does now."""
 
     STARTS = "starts"
@@ -25,7 +25,11 @@ class Condition(StrEnum):
     KILLED = "killed"
 
 
-SIGNS: Final = {Condition.STARTS: ("○", "yellow"), Condition.RUNS: ("●", "green"), Condition.KILLED: ("✗", "red")}
+SIGNS: Final = {
+    ProcessPhase.STARTS: ("○", "yellow"),
+    ProcessPhase.RUNS: ("●", "green"),
+    ProcessPhase.KILLED: ("✗", "red"),
+}
 
 
 @attrs.frozen
@@ -44,7 +48,7 @@ class DemoScene:
     sent: int
     stable: int
     delivered: int
-    conditions: Mapping[str, Condition]
+    conditions: Mapping[str, ProcessPhase]
     registered: frozenset[str]
     status: str
 
@@ -64,9 +68,9 @@ def _row(scene: DemoScene, name: str, count: int | None, word: str) -> Text:
     sign, colour = SIGNS[condition]
     head = Text.assemble(f"{name:>{NAME}} ", (sign, colour), " ")
     if count is not None:
-        state = "" if condition is Condition.RUNS else f", {condition}"
+        state = "" if condition is ProcessPhase.RUNS else f", {condition}"
         return head + _bar(scene, count, colour) + Text(f" {count} {word}{state}")
-    words = "runs, has the source" if condition is Condition.RUNS and name in scene.registered else str(condition)
+    words = "runs, has the source" if condition is ProcessPhase.RUNS and name in scene.registered else str(condition)
     return head + _bar(scene, 0, colour) + Text(f" {words}")
 
 

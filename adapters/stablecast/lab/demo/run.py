@@ -20,7 +20,7 @@ from rich.text import Text
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.activation import VARIABLE
 from stablecast.evidence.trace.trace_judge import verify_paths
-from stablecast.lab.demo.picture import Condition, DemoScene, drawn
+from stablecast.lab.demo.picture import DemoScene, ProcessPhase, drawn
 from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text import plural
@@ -60,7 +60,7 @@ class DemoProgress:
     lbmr: set[int] = attrs.field(factory=set)
     lbttcp: set[int] = attrs.field(factory=set)
     crashes: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(KINDS, 0))
-    conditions: dict[str, Condition] = attrs.field(factory=lambda: dict.fromkeys(PROCESSES, Condition.STARTS))
+    conditions: dict[str, ProcessPhase] = attrs.field(factory=lambda: dict.fromkeys(PROCESSES, ProcessPhase.STARTS))
     registered: frozenset[str] = frozenset()
 
 
@@ -222,7 +222,7 @@ class Demo:
         receiver = self._child(self._clients, "receiver", "lab.demo.receiver", reading)
         source = self._child(self._clients, "source", "lab.demo.source", sending)
         await start_all((receiver, source))
-        self.progress.conditions = dict.fromkeys(PROCESSES, Condition.RUNS)
+        self.progress.conditions = dict.fromkeys(PROCESSES, ProcessPhase.RUNS)
         self._report(f"lbmrd, {STORES} stores, a receiver and a source are up")
         self.stage = "sending"
 
@@ -252,13 +252,13 @@ class Demo:
         loop = asyncio.get_running_loop()
         since = loop.time()
         conditions = self.progress.conditions
-        conditions.update((victim.name, Condition.KILLED) for victim in victims)
+        conditions.update((victim.name, ProcessPhase.KILLED) for victim in victims)
         await asyncio.gather(*(victim.kill() for victim in victims))
         await asyncio.sleep(crash.seconds)
         self.stage = f"{names} starting again"
-        conditions.update((victim.name, Condition.STARTS) for victim in victims)
+        conditions.update((victim.name, ProcessPhase.STARTS) for victim in victims)
         await start_all(victims)
-        conditions.update((victim.name, Condition.RUNS) for victim in victims)
+        conditions.update((victim.name, ProcessPhase.RUNS) for victim in victims)
         self._report(f"{names} back after {loop.time() - since:.1f} s")
         self.stage = "sending"
 

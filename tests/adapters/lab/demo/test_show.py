@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from stablecast.core.errors import StablecastError
-from stablecast.lab.demo.picture import Condition, DemoScene, drawn
+from stablecast.lab.demo.picture import DemoScene, ProcessPhase, drawn
 from stablecast.lab.demo.run import Demo, DemoError, DemoOutcome, DemoView, run, workplace
 
 BAD = DemoOutcome(9, 8, 1, 0, 0, {"all": 1}, ["a.sct"], True, 5, 0, {"lbmr": []}, ["message 3 was not delivered"])
@@ -54,7 +54,7 @@ def test_the_picture_fits_into_80_columns(tmp_path: Path, monkeypatch: pytest.Mo
     demo = Demo(100_000, 8, 1, tmp_path, print)
     progress = demo.progress
     progress.sent, progress.stable, progress.delivered = 100_000, 50_000, 99_999
-    progress.conditions |= {"source": Condition.RUNS, "store 0": Condition.RUNS, "store 1": Condition.KILLED}
+    progress.conditions |= {"source": ProcessPhase.RUNS, "store 0": ProcessPhase.RUNS, "store 1": ProcessPhase.KILLED}
     progress.registered = frozenset({"store 0", "store 1"})
     demo.stage = "all stores, receiver and source starting again"
     screen = io.StringIO()
