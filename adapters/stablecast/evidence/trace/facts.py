@@ -23,6 +23,7 @@
 | announced | store, receiver | an SRI that arrived names `last` as the newest number of this life | |
 | began | store | it knew `first` clients when its trace began | store |
 | context | any | the endpoint `first` of the context `life` sent a registration, or one of it arrived | client |
+| parted | store | its connection to an address broke, or nobody answered there | the address |
 | asked | source, receiver | it asked a store for a registration under index `first` | store |
 | spoke | any | it sent the registration, answer or request with the digest `first` | itself |
 | listened | any | such a message arrived | its sender, or `#` and the index of a store |
@@ -43,7 +44,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
-from stablecast.core.protocol.inputs import Data, Input, Persisted, Sent
+from stablecast.core.protocol.inputs import Data, Gone, Input, Persisted, Reset, Sent
 from stablecast.core.protocol.messages import (
     Address,
     ConsumptionAck,
@@ -323,6 +324,8 @@ class StoreFacts:
             Persisted: self._on_persisted,
             ConsumptionAck: self._on_heard,
             SourceInfo: self._on_announced,
+            Reset: self._on_parted,
+            Gone: self._on_parted,
             **asking,
         }, {
             **answers,
@@ -372,6 +375,9 @@ class StoreFacts:
 
     def _on_announced(self, info: SourceInfo, _: Input, book: Book) -> None:
         book.note("announced", info.incarnation, -1, _newest_of(info, self.newest.get(info.incarnation, 0)))
+
+    def _on_parted(self, event: Reset | Gone, _: Input, book: Book) -> None:
+        book.note("parted", 0, 0, 0, event.address)
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
         self.kept[reg_id][life].add(first, stop)
