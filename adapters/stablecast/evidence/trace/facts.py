@@ -51,7 +51,6 @@ from stablecast.core.protocol.messages import (
     Deregister,
     Deregistered,
     Incarnation,
-    Message,
     Refused,
     Register,
     Registered,
