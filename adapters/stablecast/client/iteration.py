@@ -9,6 +9,7 @@ interval, they are acknowledged before the next message is handed over.
 
 import asyncio
 import weakref
+from collections.abc import Callable
 
 from stablecast.client.batch import Batch
 from stablecast.client.inbox import Inbox
@@ -45,7 +46,7 @@ class InboxReader:
         patience: float,
         whose: str,
         refusal: str = "",
-        kind: "type[MessageIterator] | None" = None,
+        kind: "Callable[[InboxReader], MessageIterator] | None" = None,
     ) -> None:
         """Read an inbox.
 
@@ -54,7 +55,7 @@ class InboxReader:
             patience: The interval of acknowledgements, in seconds.
             whose: The receiver in errors, for example `receiver 'orders'`.
             refusal: The reason why nobody may read; empty if reading is allowed.
-            kind: The class of its loops; None for `MessageIterator`.
+            kind: Makes its loops; None for `MessageIterator`.
         """
         self.inbox = inbox
         self.payloads: list[bytes] = []
