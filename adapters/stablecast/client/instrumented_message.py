@@ -65,7 +65,7 @@ class InstrumentedIterator(MessageIterator):
         self._settled = settled
 
     async def __anext__(self) -> Message:
-        """Return the next message."""
+        """Return the next message as other loops do, and make its receive span."""
         plain = await super().__anext__()
         inbox = self._reader.inbox
         assert inbox.current is not None
@@ -77,7 +77,7 @@ class InstrumentedIterator(MessageIterator):
         return message
 
     async def batch(self, most: int) -> Batch | None:
-        """Return the next batch."""
+        """Return the next batch as `MessageIterator.batch`, and make its receive span."""
         batch = await super().batch(most)
         if batch is not None:
             properties = (batch.properties(index) for index in range(batch.count))

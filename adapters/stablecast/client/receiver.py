@@ -194,12 +194,11 @@ class Receiver:
         self._delivery, self._hot = delivery, delivery.hot
         self.redeliverer = delivery.redeliverer
         self._loop = asyncio.get_running_loop()
-        self.arrival = ArrivalTime()
+        self.arrival, self._reporting = ArrivalTime(), ""
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
         self._paused = self._closed = False
-        self._reporting = ""
 
     def __repr__(self) -> str:
         """Return the topic, the sources and the state, for debugging."""

@@ -21,7 +21,7 @@ from faststream.response import PublishType
 from faststream.specification.schema import BrokerSpec
 
 from stablecast.client import Context, Message, Sent
-from stablecast.faststream.connection import Connection, StablecastBrokerConfig
+from stablecast.faststream.connection import BrokerConnection, StablecastBrokerConfig
 from stablecast.faststream.producer import StablecastProducer
 from stablecast.faststream.publish_command import StablecastPublishCommand
 from stablecast.faststream.registrator import StablecastRegistrator
@@ -44,7 +44,7 @@ ID_WIDTH = 10
 """Characters of a message's key in a line of the log."""
 
 
-class TopicLog(DefaultLoggerStorage):
+class BrokerLog(DefaultLoggerStorage):
     """The logger of a broker, whose lines name the topic."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class TopicLog(DefaultLoggerStorage):
         self.logger_log_level = logging.INFO
 
     def set_level(self, level: int) -> None:
-        """Log from this level on."""
+        """Leave out messages below this level."""
         self.logger_log_level = level
 
     def register_subscriber(self, params: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ class TopicLog(DefaultLoggerStorage):
         self._width = max(self._width, len(params.get("topic", "")))
 
     def get_logger(self, *, context: ContextRepo) -> "LoggerProto":
-        """Return the logger."""
+        """Return the logger for the lines of handlers, and make it at first."""
         known = self._get_logger_ref()
         if known is None:
             form = f"%(asctime)s %(levelname)-8s - %(topic)-{self._width}s | %(message_id)-{ID_WIDTH}s - %(message)s"
@@ -78,7 +78,7 @@ class TopicLog(DefaultLoggerStorage):
         return known
 
 
-logger_state = partial(make_logger_state, default_storage_cls=TopicLog)
+logger_state = partial(make_logger_state, default_storage_cls=BrokerLog)
 
 
 class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, StablecastBrokerConfig]):
@@ -145,8 +145,8 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
             context: The repository of FastStream's context.
         """
         arguments = {"resolver": resolver, "session_id": session_id, **(context_arguments or {})}
-        connection = Connection(arguments, stores, options or {})
-        addresses = [specification_url] if isinstance(specification_url, str) else list(specification_url or resolver)
+        connection = BrokerConnection(arguments, stores, options or {})
+        described = [specification_url] if isinstance(specification_url, str) else [*(specification_url or resolver)]
         super().__init__(
             config=StablecastBrokerConfig(
                 connection=connection,
@@ -160,17 +160,12 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
                 graceful_timeout=graceful_timeout,
                 id_generator=id_generator,
                 logger=logger_state(logger=logger, log_level=log_level),
-                fd_config=FastDependsConfig(
-                    use_fastdepends=apply_types,
-                    serializer=serializer,
-                    provider=provider or dependency_provider,
-                    context=context or ContextRepo(),
-                ),
+                fd_config=_injection(apply_types, serializer, provider, context),
                 extra_context={"broker": self},
             ),
             specification=BrokerSpec(
                 description=description,
-                url=addresses or ["stablecast"],
+                url=described or ["stablecast"],
                 protocol=protocol,
                 protocol_version=protocol_version,
                 security=security,
@@ -180,9 +175,9 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
         )
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> BrokerConnection:
         """Return the context and the sources of the broker."""
-        connection: Connection = self.config.broker_config.connection
+        connection: BrokerConnection = self.config.broker_config.connection
         return connection
 
     async def _connect(self) -> Context:
@@ -207,7 +202,7 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
         await self.connection.close()
         self._connection = None
 
-    async def publish(  # type: ignore[override]
+    async def publish(
         self,
         message: "SendableMessage" = None,
         topic: str = "",
@@ -273,8 +268,8 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
         sent: list[Sent] = await self._basic_publish_batch(command, producer=self.config.producer)
         return sent
 
-    async def request(self, message: "SendableMessage", topic: str = "", /, **_: Any) -> NoReturn:  # type: ignore[override]
-        """Refuse."""
+    async def request(self, message: "SendableMessage", topic: str = "", /, timeout: float = 0) -> NoReturn:  # noqa: ASYNC109
+        """Raise FeatureNotSupportedException, because no reply is waited for."""
         raise FeatureNotSupportedException(
             "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
         )
@@ -282,3 +277,14 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
     async def ping(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - FastStream's signature
         """Return whether the context is open. Sources and receivers report stores that are away."""
         return self._connection is not None
+
+
+def _injection(
+    apply_types: bool, serializer: "SerializerProto | None", provider: "Provider | None", context: ContextRepo | None
+) -> FastDependsConfig:
+    return FastDependsConfig(
+        use_fastdepends=apply_types,
+        serializer=serializer,
+        provider=provider or dependency_provider,
+        context=context or ContextRepo(),
+    )

@@ -12,7 +12,7 @@ from stablecast.client import Context, Source
 
 
 @dataclass
-class Connection:
+class BrokerConnection:
     """The open context of a broker, and its sources.
 
     Attributes:
@@ -64,4 +64,4 @@ class Connection:
 class StablecastBrokerConfig(BrokerConfig):
     """The settings of a broker, and its connection."""
 
-    connection: Connection = field(default_factory=Connection)
+    connection: BrokerConnection = field(default_factory=BrokerConnection)

@@ -63,7 +63,7 @@ class StablecastBatchMessage(StreamMessage[Sequence[Message]]):
     async def nack(self, delay: float | None = None) -> None:
         """Let the messages come again after `delay` seconds; None takes that of the subscriber."""
         if self.committed is None:
-            for message in self.raw_message:
+            for message in reversed(self.raw_message):  # Each one comes again before those that wait.
                 message.nack(delay, sys.exc_info()[1])
         await super().nack()
 
@@ -98,7 +98,7 @@ class StablecastParser:
         self.dead_letters: Source | None = None
 
     async def parse_message(self, message: Message) -> StablecastMessage:
-        """Return a message."""
+        """Return what the handlers get; headers are the properties of the message."""
         headers: dict[str, Any] = message.properties
         parsed = StablecastMessage(
             raw_message=message,

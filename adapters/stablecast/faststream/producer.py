@@ -8,7 +8,7 @@ from faststream._internal.producer import ProducerProto
 from faststream.exceptions import FeatureNotSupportedException
 
 from stablecast.client import Sent
-from stablecast.faststream.connection import Connection
+from stablecast.faststream.connection import BrokerConnection
 from stablecast.faststream.message import CONTENT_PROPERTY, StablecastParser
 from stablecast.faststream.publish_command import StablecastPublishCommand
 
@@ -22,7 +22,7 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
     """Send messages by the sources of a connection."""
 
     def __init__(
-        self, connection: Connection, parser: "CustomCallable | None", decoder: "CustomCallable | None"
+        self, connection: BrokerConnection, parser: "CustomCallable | None", decoder: "CustomCallable | None"
     ) -> None:
         """Send by `connection`; parser and decoder are those of the broker."""
         default = StablecastParser()
@@ -41,7 +41,7 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
         return await self._send(cmd, cmd.batch_bodies)
 
     async def request(self, cmd: StablecastPublishCommand) -> NoReturn:
-        """Refuse."""
+        """Raise FeatureNotSupportedException, because no reply is waited for."""
         raise FeatureNotSupportedException(
             "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
         )

@@ -1,4 +1,4 @@
-"""What a broker of FastStream shall send, as middlewares see it."""
+"""Commands to send, which middlewares of FastStream see and may change."""
 
 from typing import TYPE_CHECKING, Any, Final, Self
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class TopicPublisherConfig(PublisherUsecaseConfig):
+class BrokerPublisherConfig(PublisherUsecaseConfig):
     """The choices of a publisher."""
 
     _outer_config: StablecastBrokerConfig
@@ -34,14 +34,14 @@ class TopicPublisherConfig(PublisherUsecaseConfig):
 
 
 @dataclass(kw_only=True)
-class TopicPublisherSpecificationConfig(PublisherSpecificationConfig):
+class BrokerPublisherSpecificationConfig(PublisherSpecificationConfig):
     """The description of a publisher in AsyncAPI."""
 
     topic: str
 
 
-class TopicPublisherSpecification(PublisherSpecification[StablecastBrokerConfig, TopicPublisherSpecificationConfig]):
-    """A publisher in AsyncAPI."""
+class BrokerPublisherSpecification(PublisherSpecification[StablecastBrokerConfig, BrokerPublisherSpecificationConfig]):
+    """The description of a publisher for AsyncAPI."""
 
     @property
     def topic(self) -> str:
@@ -54,7 +54,7 @@ class TopicPublisherSpecification(PublisherSpecification[StablecastBrokerConfig,
         return self.config.title_ or f"{self.topic}:Publisher"
 
     def get_schema(self) -> dict[str, PublisherSpec]:
-        """Return its channel."""
+        """Return the channel to which it sends, by its name."""
         payload = resolve_payloads(self.get_payloads(), "Publisher")
         return {
             self.name: PublisherSpec(
@@ -66,12 +66,12 @@ class TopicPublisherSpecification(PublisherSpecification[StablecastBrokerConfig,
         }
 
 
-class TopicPublisher(PublisherUsecase):
+class BrokerPublisher(PublisherUsecase):
     """A publisher of one topic."""
 
     _outer_config: StablecastBrokerConfig
 
-    def __init__(self, config: TopicPublisherConfig, specification: "PublisherSpecification[Any, Any]") -> None:
+    def __init__(self, config: BrokerPublisherConfig, specification: "PublisherSpecification[Any, Any]") -> None:
         """Make a publisher that has not started."""
         super().__init__(config, specification)
         self._config = config
@@ -122,7 +122,7 @@ class TopicPublisher(PublisherUsecase):
         await self._basic_publish(command, producer=self._outer_config.producer, _extra_middlewares=_extra_middlewares)
 
     async def request(self, message: "SendableMessage", /, *, correlation_id: str | None = None) -> NoReturn:
-        """Refuse."""
+        """Raise FeatureNotSupportedException, because no reply is waited for."""
         raise FeatureNotSupportedException(
             "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
         )

@@ -12,18 +12,18 @@ from faststream.middlewares import AckPolicy
 from stablecast.client import Message
 from stablecast.faststream.connection import StablecastBrokerConfig
 from stablecast.faststream.publisher import (
-    TopicPublisher,
-    TopicPublisherConfig,
-    TopicPublisherSpecification,
-    TopicPublisherSpecificationConfig,
+    BrokerPublisher,
+    BrokerPublisherConfig,
+    BrokerPublisherSpecification,
+    BrokerPublisherSpecificationConfig,
 )
 from stablecast.faststream.subscriber import (
     BatchSubscriber,
+    BrokerSubscriber,
+    BrokerSubscriberConfig,
+    BrokerSubscriberSpecification,
+    BrokerSubscriberSpecificationConfig,
     ConcurrentSubscriber,
-    TopicSubscriber,
-    TopicSubscriberConfig,
-    TopicSubscriberSpecification,
-    TopicSubscriberSpecificationConfig,
     parser_of,
 )
 
@@ -62,7 +62,7 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
         include_in_schema: bool = True,
         persistent: bool = True,
         **arguments: Any,
-    ) -> TopicSubscriber:
+    ) -> BrokerSubscriber:
         """Subscribe to a topic; decorate a handler with the result.
 
         Args:
@@ -92,13 +92,11 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
         """
         if bool(topic) == (pattern is not None):
             raise SetupError("a subscriber has either a topic or a pattern")
-        if batch and max_workers > 1:
-            raise SetupError("batches are handled one after the other: leave out max_workers")
-        if attempts is not None and not dead_letters:
-            raise SetupError("attempts need dead_letters, the topic for messages after the last attempt")
+        _check(batch and max_workers > 1, "batches are handled one after the other: leave out max_workers")
+        _check(attempts is not None and not dead_letters, "attempts need dead_letters, the topic for what fails always")
         known, parse, decode = parser_of(batch)
         outer = cast("StablecastBrokerConfig", self.config)
-        config = TopicSubscriberConfig(
+        config = BrokerSubscriberConfig(
             _outer_config=outer,
             topic=topic or str(pattern),
             is_pattern=pattern is not None,
@@ -114,17 +112,17 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
         )
         config.parser, config.decoder = parse, decode
         calls: CallsCollection[Any] = CallsCollection()
-        described = TopicSubscriberSpecificationConfig(
+        described = BrokerSubscriberSpecificationConfig(
             topic=config.topic, title_=title, description_=description, include_in_schema=include_in_schema
         )
-        specification = TopicSubscriberSpecification(outer, described, calls)
-        made: TopicSubscriber
+        specification = BrokerSubscriberSpecification(outer, described, calls)
+        made: BrokerSubscriber
         if batch:
             made = BatchSubscriber(config, specification, calls)
         elif max_workers > 1:
             made = ConcurrentSubscriber(config, specification, calls, max_workers=max_workers)
         else:
-            made = TopicSubscriber(config, specification, calls)
+            made = BrokerSubscriber(config, specification, calls)
         super().subscriber(made, persistent=persistent)
         return made.add_call(parser_=parser, decoder_=decoder, dependencies_=dependencies, codec_=codec)
 
@@ -140,7 +138,7 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
         schema: Any | None = None,
         include_in_schema: bool = True,
         persistent: bool = True,
-    ) -> TopicPublisher:
+    ) -> BrokerPublisher:
         """Publish to a topic: call `publish` of the result, or decorate a handler to send what it returns.
 
         Args:
@@ -155,17 +153,17 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
             persistent: Keep the publisher alive as long as the broker.
         """
         outer = cast("StablecastBrokerConfig", self.config)
-        config = TopicPublisherConfig(
+        config = BrokerPublisherConfig(
             _outer_config=outer, topic=topic, headers=headers or {}, reply_to=reply_to, stable=stable
         )
-        described = TopicPublisherSpecificationConfig(
+        described = BrokerPublisherSpecificationConfig(
             topic=topic,
             schema_=schema,
             title_=title,
             description_=description,
             include_in_schema=include_in_schema,
         )
-        made = TopicPublisher(config, TopicPublisherSpecification(outer, described))
+        made = BrokerPublisher(config, BrokerPublisherSpecification(outer, described))
         super().publisher(made, persistent=persistent)
         return made
 
@@ -174,3 +172,8 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
         if not isinstance(router, StablecastRegistrator):
             raise SetupError(f"the router must be a StablecastRouter, not {type(router).__name__}")
         super().include_router(router, **arguments)
+
+
+def _check(is_wrong: bool, text: str) -> None:
+    if is_wrong:
+        raise SetupError(text)

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from faststream._internal.configs import SubscriberSpecificationConfig, SubscriberUsecaseConfig
 from faststream._internal.constants import EMPTY
 from faststream._internal.endpoint.subscriber import SubscriberSpecification, SubscriberUsecase
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class TopicSubscriberConfig(SubscriberUsecaseConfig):
+class BrokerSubscriberConfig(SubscriberUsecaseConfig):
     """The choices of a subscriber.
 
     Attributes:
@@ -64,14 +64,16 @@ class TopicSubscriberConfig(SubscriberUsecaseConfig):
 
 
 @dataclass(kw_only=True)
-class TopicSubscriberSpecificationConfig(SubscriberSpecificationConfig):
+class BrokerSubscriberSpecificationConfig(SubscriberSpecificationConfig):
     """The description of a subscriber in AsyncAPI."""
 
     topic: str
 
 
-class TopicSubscriberSpecification(SubscriberSpecification[StablecastBrokerConfig, TopicSubscriberSpecificationConfig]):
-    """A subscriber in AsyncAPI."""
+class BrokerSubscriberSpecification(
+    SubscriberSpecification[StablecastBrokerConfig, BrokerSubscriberSpecificationConfig]
+):
+    """The description of a subscriber for AsyncAPI."""
 
     @property
     def topic(self) -> str:
@@ -84,7 +86,7 @@ class TopicSubscriberSpecification(SubscriberSpecification[StablecastBrokerConfi
         return [self.topic]
 
     def get_schema(self) -> dict[str, SubscriberSpec]:
-        """Return its channel."""
+        """Return the channel that it reads, by its name."""
         payload = resolve_payloads(self.get_payloads())
         return {
             self.name: SubscriberSpec(
@@ -96,13 +98,16 @@ class TopicSubscriberSpecification(SubscriberSpecification[StablecastBrokerConfi
         }
 
 
-class TopicSubscriber(TasksMixin, SubscriberUsecase[Any]):
+class BrokerSubscriber(TasksMixin, SubscriberUsecase[Any]):
     """A subscriber of one topic, or of the topics of a pattern, which handles one message after the other."""
 
     _outer_config: StablecastBrokerConfig
 
     def __init__(
-        self, config: TopicSubscriberConfig, specification: TopicSubscriberSpecification, calls: "CallsCollection[Any]"
+        self,
+        config: BrokerSubscriberConfig,
+        specification: BrokerSubscriberSpecification,
+        calls: "CallsCollection[Any]",
     ) -> None:
         """Make a subscriber that has not started."""
         super().__init__(config, specification, calls)
@@ -154,7 +159,7 @@ class TopicSubscriber(TasksMixin, SubscriberUsecase[Any]):
             self._log(logging.CRITICAL, f"the subscriber of '{self.topic}' ended: {error}", exc_info=error)
 
     async def consume_one(self, message: Message) -> None:
-        """Handle one message."""
+        """Call the handlers with a message, and wait until they return."""
         await self.consume(message)
 
     def reader(self) -> Receiver | WildcardReceiver:
@@ -169,8 +174,9 @@ class TopicSubscriber(TasksMixin, SubscriberUsecase[Any]):
         """
         assert not self.calls, "a subscriber with handlers gives them all messages"
         message: Message | None = None
-        with anyio.move_on_after(timeout):
-            message = await anext(self.reader())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                message = await anext(self.reader())
         return await self._parsed(message)
 
     async def __aiter__(self) -> AsyncIterator[StablecastMessage]:
@@ -200,11 +206,11 @@ class TopicSubscriber(TasksMixin, SubscriberUsecase[Any]):
         return {"topic": self.topic, "message_id": getattr(message, "message_id", "")}
 
 
-class ConcurrentSubscriber(ConcurrentMixin[Message], TopicSubscriber):
+class ConcurrentSubscriber(ConcurrentMixin[Message], BrokerSubscriber):
     """A subscriber that handles several messages at a time, in any order."""
 
     async def start(self) -> None:
-        """Start as `TopicSubscriber`, with the tasks that handle messages."""
+        """Start as `BrokerSubscriber`, with the tasks that handle messages."""
         if self._receiver is None:
             await super().start()
             self.start_consume_task()
@@ -214,7 +220,7 @@ class ConcurrentSubscriber(ConcurrentMixin[Message], TopicSubscriber):
         await self._put_msg(message)
 
 
-class BatchSubscriber(TopicSubscriber):
+class BatchSubscriber(BrokerSubscriber):
     """A subscriber whose handlers get several messages at a time."""
 
     async def _handle_all(self) -> None:
@@ -238,9 +244,11 @@ class BatchSubscriber(TopicSubscriber):
         if first is None:
             return None
         batch.append(first)
-        with anyio.move_on_after(self._config.linger):
-            while len(batch) < self._config.most and (message := await _next(waiting, self._config.linger)) is not None:
-                batch.append(message)
+        linger = self._config.linger
+        with suppress(TimeoutError):
+            async with asyncio.timeout(linger or None):
+                while len(batch) < self._config.most and (message := await _next(waiting, linger)) is not None:
+                    batch.append(message)
         return batch
 
 

@@ -19,19 +19,20 @@ was in memory, so the argument is a function that makes the broker; it is called
 
 import asyncio
 import tempfile
+import warnings
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
-from faststream._internal.testing.broker import TestBroker
+from faststream._internal.testing.broker import EnterType, TestBroker
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.faststream.broker import StablecastBroker
-from stablecast.faststream.connection import Connection
-from stablecast.faststream.publisher import TopicPublisher
-from stablecast.faststream.subscriber import TopicSubscriber
+from stablecast.faststream.connection import BrokerConnection
+from stablecast.faststream.publisher import BrokerPublisher
+from stablecast.faststream.subscriber import BrokerSubscriber
 from stablecast.resolver import RelayDaemon
 from stablecast.store.store import Store, StoreSettings
 
@@ -50,8 +51,30 @@ Application = Callable[[], StablecastBroker]
 """Makes the broker of an application with its handlers."""
 
 
-class TestStablecastBroker(TestBroker[StablecastBroker, StablecastBroker], broker=StablecastBroker):
+class TestStablecastBroker(TestBroker[StablecastBroker, EnterType], broker=StablecastBroker):
     """A broker for tests. Use it inside `async with`, which returns the broker to publish by."""
+
+    @overload
+    def __init__(
+        self: "TestStablecastBroker[StablecastBroker]",
+        broker: StablecastBroker | Application,
+        /,
+        *,
+        world: "SimulatedWorld | None" = None,
+        host: str = "app",
+        stores: int = STORES,
+        with_real: bool = False,
+        connect_only: bool | None = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "TestStablecastBroker[tuple[StablecastBroker, ...]]",
+        *brokers: StablecastBroker,
+        stores: int = STORES,
+        with_real: bool = False,
+        connect_only: bool | None = None,
+    ) -> None: ...
 
     def __init__(
         self,
@@ -82,7 +105,10 @@ class TestStablecastBroker(TestBroker[StablecastBroker, StablecastBroker], broke
             )
         if world is None and len(made) != len(brokers):
             raise MisuseError("a function that makes a broker needs a world: TestStablecastBroker(make, world=world)")
-        super().__init__(*made, with_real=True, connect_only=connect_only)
+        with warnings.catch_warnings():
+            # It reads the source of the caller, and warns if that has `async with name:` inside.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            super().__init__(*made, with_real=True, connect_only=connect_only)
         self._applications = [broker for broker in brokers if not isinstance(broker, StablecastBroker)]
         self._world, self._host, self._stores, self._own = world, host, stores, not with_real
 
@@ -94,8 +120,8 @@ class TestStablecastBroker(TestBroker[StablecastBroker, StablecastBroker], broke
                 return
             if self._own:
                 resolver, stores = await stack.enter_async_context(local_stores(self._stores))
-                for broker in self.brokers:
-                    place(broker.connection, {"resolver": [resolver]}, stores)
+                for number, broker in enumerate(self.brokers):
+                    place(broker.connection, {"resolver": [resolver]}, stores, APP_SESSION + number)
             yield await stack.enter_async_context(super()._create_ctx())
 
     @asynccontextmanager
@@ -107,11 +133,11 @@ class TestStablecastBroker(TestBroker[StablecastBroker, StablecastBroker], broke
             yield shop
 
     def create_publisher_fake_subscriber(
-        self, broker: StablecastBroker, publisher: TopicPublisher
-    ) -> tuple[TopicSubscriber, bool]:
+        self, broker: StablecastBroker, publisher: BrokerPublisher
+    ) -> tuple[BrokerSubscriber, bool]:
         """Return a subscriber of what a publisher sends, and whether it is one of the broker."""
         for known in broker.subscribers:
-            if isinstance(known, TopicSubscriber) and known.topic == publisher.topic:
+            if isinstance(known, BrokerSubscriber) and known.topic == publisher.topic:
                 return known, True
         return broker.subscriber(publisher.topic, persistent=False), False
 
@@ -128,10 +154,12 @@ async def serve(make: Application, context: Mapping[str, Any], stores: Sequence[
         await asyncio.Event().wait()
 
 
-def place(connection: Connection, context: Mapping[str, Any], stores: Sequence[str]) -> None:
-    """Let a broker use this resolver and these stores; it gets a session id unless it has one."""
-    session_id = connection.arguments.get("session_id") or APP_SESSION
-    connection.arguments = {**connection.arguments, **context, "session_id": session_id}
+def place(
+    connection: BrokerConnection, context: Mapping[str, Any], stores: Sequence[str], session_id: int = APP_SESSION
+) -> None:
+    """Let a broker use this resolver and these stores, and this session id unless it has one."""
+    known = connection.arguments.get("session_id") or session_id
+    connection.arguments = {**connection.arguments, **context, "session_id": known}
     connection.stores = list(stores)
 
 
