@@ -10,17 +10,18 @@ from opentelemetry.trace import Span
 from stablecast.client.batch import Batch
 from stablecast.client.iteration import InboxReader, MessageIterator
 from stablecast.client.message import Message
-from stablecast.client.message_spans import MessageSpans
+from stablecast.client.message_spans import MessageSpans, context_of
 
 
 class InstrumentedMessage(Message):
     """A message with a span for `async with message:`."""
 
-    __slots__ = ("_outer", "_span", "_spans")
+    __slots__ = ("_outer", "_sender", "_span", "_spans")
 
-    def __init__(self, payload: bytes, batch: Batch, index: int, spans: MessageSpans) -> None:
-        """Make the message with this index in a batch."""
+    def __init__(self, payload: bytes, batch: Batch, index: int, spans: MessageSpans, sender: contexts.Context) -> None:
+        """Make the message with this index in a batch; it carries the context of its `sender`."""
         super().__init__(payload, batch, index)
+        self._sender = sender
         self._spans = spans
         self._span: Span | None = None
         self._outer: contexts.Context | None = None
@@ -28,7 +29,7 @@ class InstrumentedMessage(Message):
     async def __aenter__(self) -> Self:
         """Take the message as `Message` does, and begin to process it in a span."""
         await super().__aenter__()
-        self._span = self._spans.process(self.topic, self.properties, self.key)
+        self._span = self._spans.process(self.topic, self._sender, self.key)
         self.enter_span()
         return self
 
@@ -69,9 +70,9 @@ class InstrumentedIterator(MessageIterator):
         plain = await super().__anext__()
         inbox = self._reader.inbox
         assert inbox.current is not None
-        message = InstrumentedMessage(plain.payload, inbox.current, inbox.handed - 1, self._spans)
-        since_ns = inbox.current.arrived_ns
-        self._spans.end(self._spans.receive(message.topic, [message.properties], since_ns, message.key))
+        sender = context_of(plain.properties)
+        message = InstrumentedMessage(plain.payload, inbox.current, inbox.handed - 1, self._spans, sender)
+        self._spans.end(self._spans.receive(message.topic, [sender], inbox.current.arrived_ns, message.key))
         if self._settled:
             message.take()
         return message
@@ -80,8 +81,8 @@ class InstrumentedIterator(MessageIterator):
         """Return the next batch as `MessageIterator.batch`, and make its receive span."""
         batch = await super().batch(most)
         if batch is not None:
-            properties = (batch.properties(index) for index in range(batch.count))
-            self._spans.end(self._spans.receive(batch.topic, properties, batch.arrived_ns, count=batch.count))
+            senders = (context_of(batch.properties(index)) for index in range(batch.count))
+            self._spans.end(self._spans.receive(batch.topic, senders, batch.arrived_ns, count=batch.count))
         return batch
 
 
@@ -89,7 +90,7 @@ def processing(spans: MessageSpans, on_message: Callable[[Message], object]) -> 
     """Return a callback that calls `on_message` in a process span."""
 
     def call(message: Message) -> None:
-        span = spans.process(message.topic, message.properties, message.key)
+        span = spans.process(message.topic, context_of(message.properties), message.key)
         token = contexts.attach(trace.set_span_in_context(span))
         try:
             on_message(message)

@@ -32,6 +32,9 @@ SYSTEM: Final = "stablecast"
 CREATION_PROPERTY: Final = "traceparent"
 """The property with the context of the span that created the message; the name of the W3C's Trace Context."""
 
+NO_CONTEXT: Final = Context()
+"""The context of a message that carries none."""
+
 MAX_LINKS: Final = 128
 """Links of a span at most, as the SDK limits them."""
 
@@ -64,29 +67,28 @@ class MessageSpans:
     def receive(
         self,
         topic: str,
-        messages: Iterable[Mapping[str, Value]],
+        senders: Iterable[Context],
         since_ns: int,
         key: str = "",
         count: int | None = None,
     ) -> Span:
-        """Begin to hand messages with these properties to the application.
+        """Begin to hand messages to the application.
 
         Args:
             topic: Their topic.
-            messages: The properties of each.
+            senders: The context that each message carries (`context_of`).
             since_ns: The time at which they were read, in ns since the epoch.
             key: The key of a single message.
             count: The number of messages of a batch.
         """
-        links = islice((link for link in map(_creation_of, messages) if link is not None), MAX_LINKS)
+        links = islice((link for link in map(_link, senders) if link is not None), MAX_LINKS)
         span = self._begin("receive", topic, SpanKind.CLIENT, key, links=links, since_ns=since_ns)
         if count is not None:
             span.set_attribute("messaging.batch.message_count", count)
         return span
 
-    def process(self, topic: str, properties: Mapping[str, Value], key: str) -> Span:
-        """Begin to process a message in the span that is current, else in that of its sender."""
-        carried = _context_of(properties)
+    def process(self, topic: str, carried: Context, key: str) -> Span:
+        """Begin to process a message, which carries this context, in the current span, else in that of its sender."""
         creation = _link(carried)
         ambient = trace.get_current_span().get_span_context().is_valid
         links = () if creation is None else (creation,)
@@ -138,13 +140,15 @@ def spans_of(provider: TracerProvider | None) -> MessageSpans | None:
     return None if isinstance(tracer, trace.NoOpTracer) else MessageSpans(tracer)
 
 
-def _context_of(properties: Mapping[str, Value]) -> Context:
+def context_of(properties: Mapping[str, Value]) -> Context:
     """Return the context in the properties of a message; peers may send any type, and propagators read text only."""
+    if CREATION_PROPERTY not in properties:
+        return NO_CONTEXT
     return propagate.extract({name: value for name, value in properties.items() if isinstance(value, str)}, Context())
 
 
 def _creation_of(properties: Mapping[str, Value]) -> Link | None:
-    return _link(_context_of(properties)) if CREATION_PROPERTY in properties else None
+    return _link(context_of(properties)) if CREATION_PROPERTY in properties else None
 
 
 def _link(carried: Context) -> Link | None:
