@@ -41,8 +41,13 @@ async def book(**context: Any) -> None:
     """Write each message of this member's shares to a file."""
     async with Context(**context) as office:
         async for message in office.receiver("orders", group="billing", shares=SHARES):
-            with BOOK.open("a", encoding="ascii") as file:
-                file.write(message.payload.decode() + "\n")
+            enter(message.payload.decode())
+
+
+def enter(line: str) -> None:
+    """Append a line to the book."""
+    with BOOK.open("a", encoding="ascii") as file:
+        file.write(line + "\n")
 
 
 async def story(world: SimulatedWorld) -> None:
