@@ -81,7 +81,7 @@ class MemberNode:
                 self.asked = type(effect).__name__
 
     def die(self) -> None:
-        """End the process."""
+        """End the process: the machine is gone, with its message in work."""
         self.shared, self.asked, self.leased, self.work, self.at = None, "Close", False, 0, 0
 
 
