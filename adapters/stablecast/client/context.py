@@ -351,7 +351,8 @@ class Context:
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
-        source = await self._start(config, on_event, advertise, transport, [timestamp] if timestamps else [])
+        annotations = [timestamp] if timestamps else []
+        source = await self._start(config, on_event, advertise, transport, annotations, self.spans)
         source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
@@ -384,13 +385,14 @@ class Context:
         advertise: Advertise,
         transport: TransportConfig,
         annotations: Sequence[Annotation] = (),
+        spans: "MessageSpans | None" = None,
     ) -> Source:
         assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = self._new_source(config, on_event, annotations)
+            source = self._new_source(config, on_event, annotations, spans)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -408,8 +410,14 @@ class Context:
             raise
         return source
 
-    def _new_source(self, config: SourceConfig, on_event: OnEvent | None, annotations: Sequence[Annotation]) -> Source:
-        if (spans := self.spans) is not None:
+    def _new_source(
+        self,
+        config: SourceConfig,
+        on_event: OnEvent | None,
+        annotations: Sequence[Annotation],
+        spans: "MessageSpans | None",
+    ) -> Source:
+        if spans is not None:
             instrumented = InstrumentedSource(config, self.pool, on_event, self.trace)
             instrumented.annotations, instrumented.spans = annotations, spans
             return instrumented
