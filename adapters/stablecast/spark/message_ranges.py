@@ -63,16 +63,26 @@ async def _ranges(terms: ReadTerms) -> list[SourceSpan]:
     since, until = terms.bounds()
     ReadBounds.of(since, until)
     async with Context(interface=interface_to(terms.stores, terms.interface)) as context:
-        reader = context.reader(
-            terms.topic,
-            stores=terms.stores,
-            sources=terms.sources,
-            since=since,
-            until=until,
-            patience=terms.patience,
-            quorum=terms.quorum,
-        )
-        found = await reader.plan()
+        return spans(await planned(context, terms))
+
+
+async def planned(context: Context, terms: ReadTerms) -> list[tuple[SourceContents, SourceRange]]:
+    """Return the sources with the ranges that a query would read now. Raises ReadFailed, BoundError."""
+    since, until = terms.bounds()
+    reader = context.reader(
+        terms.topic,
+        stores=terms.stores,
+        sources=terms.sources,
+        since=since,
+        until=until,
+        patience=terms.patience,
+        quorum=terms.quorum,
+    )
+    return await reader.plan()
+
+
+def spans(found: list[tuple[SourceContents, SourceRange]]) -> list[SourceSpan]:
+    """Return the planned sources as a query knows them."""
     return [_state(source, one) for source, one in found]
 
 

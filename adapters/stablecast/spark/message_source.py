@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from stablecast.client.range_bounds import EARLIEST
 from stablecast.runtime import garbage_collection
+from stablecast.spark.consumption_acks import ConsumptionAcks
 from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
 from stablecast.spark.message_ranges import Offset, SourceSpan, limited, pieces, ranges
 from stablecast.spark.message_rows import COLUMNS, SCHEMA, rows
@@ -105,13 +106,19 @@ class TopicTableReader(_PieceReader, DataSourceReader):
 
 @attrs.define(slots=False)
 class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stream reader of a topic. `target` is the end of a query that reads what is available now."""
+    """Stream reader of a topic.
+
+    Attributes:
+        target: The end of a query that reads what is available now.
+        acks: The acknowledgements of a query with a session, at the driver.
+    """
 
     target: Offset | None = None
+    acks: ConsumptionAcks | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return the offset at which the query begins, for the sources that there are now."""
-        return _offset((one, one.first) for one in ranges(self.terms, self.terms.start, ""))
+        return _offset((one, one.first) for one in self._spans(self.terms.start, ""))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit that the options set."""
@@ -143,9 +150,26 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
         """Return a partition for each piece between two offsets."""
         return [InputPartition(piece) for piece in pieces(start, end, self.terms.partition_messages)]
 
+    def commit(self, end: Offset) -> None:
+        """Acknowledge what Spark has processed, if the query has a session."""
+        if self.acks is not None:
+            self.acks.acknowledge(end)
+
+    def stop(self) -> None:
+        """End the session of the driver; the stores remember it."""
+        if self.acks is not None:
+            self.acks.close()
+
     def _states(self) -> list[SourceSpan]:
         """Return all sources. Those that begin later are read from their first message on."""
-        return ranges(self.terms, EARLIEST, self.terms.end)
+        return self._spans(EARLIEST, self.terms.end)
+
+    def _spans(self, start: str, end: str) -> list[SourceSpan]:
+        if self.terms.session is None:
+            return ranges(self.terms, start, end)
+        if self.acks is None:
+            self.acks = ConsumptionAcks(self.terms)
+        return self.acks.spans(start, end)
 
     def _reachable(self) -> list[SourceSpan]:
         """Return the sources, up to the target if there is one."""

@@ -32,6 +32,9 @@ MASTERS: Final = re.compile(r"local$|local(-cluster)?\[.+\]$|spark://.|k8s://.|y
 
 JAVA_TIMEOUT_S: Final = 30
 
+ATTEMPTS: Final = 4
+"""Attempts of a task before its job fails: the default of Spark on clusters, which a plain `local[2]` does not have."""
+
 
 class SparkError(StablecastError):
     """Spark cannot be used; the text has the remedy."""
@@ -59,7 +62,7 @@ def connect(master: str, memory: str = "1g") -> SparkSession:
         if local:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         cores = cores_of(master)
-        builder = SparkSession.builder.master(master).appName("stablecast verify")
+        builder = SparkSession.builder.master(with_retries(master)).appName("stablecast verify")
         builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", 2 * cores)
         builder = builder.config(map=SETTINGS)
     try:
@@ -82,6 +85,16 @@ def cores_of(master: str) -> int:
         return 16
     count = found.group(2) or "1"
     return os.cpu_count() or 1 if count == "*" else int(count)
+
+
+def with_retries(master: str) -> str:
+    """Return a local master with retries of its tasks, which Spark leaves out; others retry anyway.
+
+    >>> with_retries("local"), with_retries("local[3]"), with_retries("local[3,1]"), with_retries("yarn")
+    ('local[1,4]', 'local[3,4]', 'local[3,1]', 'yarn')
+    """
+    found = LOCAL.match(master)
+    return f"local[{found.group(2) or 1},{ATTEMPTS}]" if found else master
 
 
 def check_java() -> None:
