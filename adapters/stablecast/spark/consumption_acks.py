@@ -6,10 +6,11 @@ Spark reports each batch that is committed, and the consumer acknowledges its me
 
 import attrs
 
+from stablecast.archive.message_columns import name_of
 from stablecast.client import Context
 from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.spark.message_options import ReadTerms, interface_to
-from stablecast.spark.message_ranges import Offset, SourceSpan, name_of, number_of, planned, spans
+from stablecast.spark.message_ranges import Offset, SourceSpan, number_of, planned, spans
 from stablecast.sync.loop_thread import LoopThread
 
 REGISTRATION_SECONDS = 60.0
@@ -47,7 +48,9 @@ class ConsumptionAcks:
         known = await self._consumer.register(sources, REGISTRATION_SECONDS)
         # The messages are kept from the registration on, so the plan before it may be too old.
         found = spans(await planned(self._context, terms))
-        return [attrs.evolve(one, first=known.get(one.name, one.first)) for one in found]
+        return [
+            attrs.evolve(one, first=known[one.name], remembered=True) if one.name in known else one for one in found
+        ]
 
     def acknowledge(self, end: Offset) -> None:
         """Acknowledge everything below an offset."""

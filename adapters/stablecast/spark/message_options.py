@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import attrs
 
@@ -17,7 +19,7 @@ SKIP = "skip"
 
 READ_OPTIONS = (
     "topic", "path", "stores", "start", "end", "sources", "missing", "patience", "quorum", "interface",
-    "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace",
+    "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace", "archive",
 )  # fmt: skip
 WRITE_OPTIONS = ("topic", "path", "stores", "sink", "interface", "patience")
 
@@ -45,6 +47,7 @@ class ReadTerms:
         fail_on_missing: Missing messages end the query; otherwise they are logged.
         max_rows, max_bytes: Of one batch of a stream; None: no limit.
         session: The session id under which stores remember what the query has processed; None: they do not.
+        archive: The folder that has the older messages, None: there is none.
         pace: The pace of the repositories, for a query with a session.
     """
 
@@ -62,6 +65,7 @@ class ReadTerms:
     max_bytes: int | None
     session: int | None = None
     pace: Pace = Pace.RECEIVERS
+    archive: Path | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "ReadTerms":
@@ -90,6 +94,7 @@ class ReadTerms:
             _optional(options, "maxBytesPerBatch"),
             _optional(options, "session"),
             PACES[pace],
+            _folder(options),
         )
         terms.bounds()
         return terms
@@ -155,6 +160,18 @@ def stores_of(options: Mapping[str, str]) -> tuple[str, ...]:
 def interface_to(stores: tuple[str, ...], interface: str) -> str:
     """Return the address of this host that stores connect to: the chosen one, or the one that faces them."""
     return choose(interface) if interface else facing(stores)
+
+
+def _folder(options: Mapping[str, str]) -> Path | None:
+    """Return the archive, which may be a `file:` URI. Raises MessageOptionError."""
+    name = options.get("archive", "")
+    found = urlsplit(name)
+    if len(found.scheme) > 1 and found.scheme != "file":
+        raise MessageOptionError(
+            f"{name!r} is not on a local file system: mount the archive where every worker sees it"
+        )
+    path = unquote(found.path) if found.scheme == "file" else name
+    return Path(path).absolute() if path else None
 
 
 def _optional(options: Mapping[str, str], name: str) -> int | None:

@@ -22,12 +22,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from stablecast.archive.message_columns import COLUMNS
 from stablecast.client.range_bounds import EARLIEST
 from stablecast.runtime import garbage_collection
+from stablecast.spark.archived_topic import archive_of, divided, with_archive
 from stablecast.spark.consumption_acks import ConsumptionAcks
 from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
 from stablecast.spark.message_ranges import Offset, SourceSpan, limited, pieces, ranges
-from stablecast.spark.message_rows import COLUMNS, SCHEMA, rows
+from stablecast.spark.message_rows import SCHEMA, rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
 
 FORMAT = "stablecast-messages"
@@ -98,10 +100,10 @@ class TopicTableReader(_PieceReader, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each piece. Raises ReadFailed if too few stores answer."""
-        states = ranges(self.terms, self.terms.start, self.terms.end)
+        states = with_archive(self.terms, ranges(self.terms, self.terms.start, self.terms.end))
         found = pieces(_offset((one, one.first) for one in states), _offset((one, one.stop) for one in states),
                        self.terms.partition_messages)  # fmt: skip
-        return [InputPartition(piece) for piece in found]
+        return [InputPartition(piece) for piece in divided(archive_of(self.terms), found)]
 
 
 @attrs.define(slots=False)
@@ -148,7 +150,8 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return a partition for each piece between two offsets."""
-        return [InputPartition(piece) for piece in pieces(start, end, self.terms.partition_messages)]
+        found = pieces(start, end, self.terms.partition_messages)
+        return [InputPartition(piece) for piece in divided(archive_of(self.terms), found)]
 
     def commit(self, end: Offset) -> None:
         """Acknowledge what Spark has processed, if the query has a session."""
@@ -166,10 +169,11 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def _spans(self, start: str, end: str) -> list[SourceSpan]:
         if self.terms.session is None:
-            return ranges(self.terms, start, end)
-        if self.acks is None:
-            self.acks = ConsumptionAcks(self.terms)
-        return self.acks.spans(start, end)
+            found = ranges(self.terms, start, end)
+        else:
+            self.acks = self.acks or ConsumptionAcks(self.terms)
+            found = self.acks.spans(start, end)
+        return with_archive(attrs.evolve(self.terms, start=start, end=end), found)
 
     def _reachable(self) -> list[SourceSpan]:
         """Return the sources, up to the target if there is one."""
