@@ -18,6 +18,7 @@ from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_reader import MissingRange, SourceRange
 from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.core.protocol.messages import Pace
+from stablecast.text import refusal
 
 SAVE_ROWS = 1_000_000
 """Messages after which files are closed and the manifest is replaced."""
@@ -152,7 +153,7 @@ def opened(folder: Path, topic: str) -> Manifest:
         found = Manifest.load(folder)
         _remove_unfinished(folder, found)
     except OSError as error:
-        raise ArchiveError(f"the archive {folder} cannot be written: {error}") from error
+        raise ArchiveError(f"the archive {folder} cannot be written: {refusal(error)}") from error
     if found.topic != topic:
         raise ArchiveError(f"{folder} is the archive of '{found.topic}', not of '{topic}': name another folder")
     return found

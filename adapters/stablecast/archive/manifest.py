@@ -16,6 +16,7 @@ from typing import Any, Self
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 MANIFEST = "archive.json"
 FORMAT = 1
@@ -81,8 +82,10 @@ class Manifest:
             raise ArchiveError(
                 f"{folder} is no archive: `stablecast archive TOPIC --output {folder}` makes one"
             ) from None
-        except (OSError, ValueError) as error:
-            raise ArchiveError(f"the archive {folder} cannot be read: {error}") from error
+        except OSError as error:
+            raise ArchiveError(f"the archive {folder} cannot be read: {refusal(error)}") from error
+        except ValueError as error:
+            raise ArchiveError(f"the archive {folder} cannot be read: {MANIFEST} is no JSON") from error
         try:
             return cls._of(found)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -75,10 +75,16 @@ class MessageSource(DataSource):
 
 
 def column_names(schema: StructType) -> list[str]:
-    """Return the columns of a query. Raises MessageOptionError for one that does not exist."""
-    unknown = [name for name in schema.names if name not in COLUMNS]
-    if unknown:
-        raise MessageOptionError(f"messages have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
+    """Return the columns of a query. Raises MessageOptionError for one that does not exist or has another type."""
+    types = dict(column.split(" ") for column in SCHEMA.split(", "))
+    for field in schema.fields:
+        right, asked = types.get(field.name), field.dataType.simpleString()
+        if right is None:
+            raise MessageOptionError(f"messages have no column {field.name!r}; they have {', '.join(COLUMNS)}")
+        if asked != right:
+            raise MessageOptionError(
+                f"the column {field.name!r} of messages is {right}, not {asked}: cast it after the load"
+            )
     return list(schema.names)
 
 

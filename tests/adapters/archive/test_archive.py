@@ -105,7 +105,7 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
 
 def archived(folder: Path) -> Manifest:
     """Return an archive of numbers 0 to 9 of which 4 and 5 are missing, and number 7 came a day late."""
-    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
 
     from stablecast.archive.archive_writer import ArchiveWriter  # noqa: PLC0415 - needs it
     from stablecast.archive.message_columns import COLUMNS, schema_of  # noqa: PLC0415 - needs it

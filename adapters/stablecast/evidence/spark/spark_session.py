@@ -17,8 +17,11 @@ JAVA: Final = 17
 
 LOCAL: Final = re.compile(r"local(\[(\*|\d+)\])?$")
 
+UI: Final = "spark.ui.enabled"
+"""Whether the driver serves Spark's pages about its jobs. On a cluster its own configuration decides."""
+
 SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
-    "spark.ui.enabled": "false",
+    UI: "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -29,6 +32,9 @@ SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
 
 MASTERS: Final = re.compile(r"local$|local(-cluster)?\[.+\]$|spark://.|k8s://.|yarn$|sc://.")
 """Masters that Spark accepts, roughly, because Spark answers another one with a stack of Java."""
+
+JAVA_ERROR: Final = re.compile(r"^: [\w.$]+(?:Exception|Error): *(\S.*)$", re.MULTILINE)
+"""The line with the reason in what the gateway to Java writes about an error."""
 
 JAVA_TIMEOUT_S: Final = 30
 
@@ -64,7 +70,7 @@ def connect(master: str, memory: str = "1g") -> SparkSession:
         cores = cores_of(master)
         builder = SparkSession.builder.master(with_retries(master)).appName("stablecast verify")
         builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", 2 * cores)
-        builder = builder.config(map=SETTINGS)
+        builder = builder.config(map=SETTINGS if local else {key: SETTINGS[key] for key in SETTINGS if key != UI})
     try:
         spark = builder.getOrCreate()
     except Exception as error:
@@ -122,5 +128,8 @@ def check_java() -> None:
 
 
 def _first_line(error: BaseException) -> str:
+    java = JAVA_ERROR.search(str(error))
+    if java is not None:
+        return java[1]
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0].strip() if lines else type(error).__name__
