@@ -19,10 +19,10 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StringType, StructType
 
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES
-from stablecast.evidence.spark.table_format import column_names, sql_schema
+from stablecast.evidence.spark.table_format import column_names
 from stablecast.evidence.spark.trace_source import (
     COLUMNS,
     FORMAT,
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.timeout(180)
 def schema(*names: str) -> StructType:
     kind = StructType()
     for name in names:
-        kind = kind.add(name, sql_schema({name: COLUMNS.get(name, pa.string())}).split()[1])
+        kind = kind.add(name, LongType() if COLUMNS.get(name) == pa.int64() else StringType())
     return kind
 
 
