@@ -60,8 +60,8 @@ class WildcardContext(ReceiverContext, Protocol):
     reads: RangeRoutes
 
     @property
-    def finds_sources(self) -> bool:
-        """Return whether the context has a way to find sources."""
+    def resolves(self) -> bool:
+        """Return whether sources and receivers are found by a resolver."""
 
     def options_of(
         self, scope: str, topic: str, given: Mapping[str, Value], session_id: int | None
@@ -372,7 +372,7 @@ class Wildcards:
         context.prepare_thread()
         self._added[pattern] = wildcard
         try:
-            if context.finds_sources or not stores:
+            if context.resolves or not stores:
                 wildcard.look()
         except BaseException:
             self._forget(wildcard)
