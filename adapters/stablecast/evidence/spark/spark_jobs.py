@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.spark.spark_session import SparkError
@@ -45,7 +43,9 @@ def job(spark: SparkSession, what: str, show: Callable[[str], None] = NO_PROGRES
         watcher.start()
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
         raise SparkError(f"{what} did not end: {reason(error)}") from error
     finally:
         over.set()
@@ -53,6 +53,11 @@ def job(spark: SparkSession, what: str, show: Callable[[str], None] = NO_PROGRES
             watcher.join()
         if context is not None:
             context.setLocalProperty("spark.job.description", before)
+
+
+def is_of_spark(error: BaseException) -> bool:
+    """Return whether Spark, or its gateway to Java, raised an error."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def reason(error: BaseException) -> str:
@@ -69,10 +74,7 @@ def reason(error: BaseException) -> str:
 
 def _context(spark: SparkSession) -> Any:
     """Return the context of a session, None over Spark Connect, which has none."""
-    try:
-        return spark.sparkContext
-    except (PySparkException, Py4JError, NotImplementedError, AttributeError):
-        return None
+    return getattr(spark, "_sc", None)
 
 
 def _watch(context: Any, what: str, show: Callable[[str], None], over: Event) -> None:
@@ -80,8 +82,10 @@ def _watch(context: Any, what: str, show: Callable[[str], None], over: Event) ->
     while not over.wait(PROGRESS_SECONDS):
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except Py4JError:  # The session ends; the body reports that.
-            return
+        except Exception as error:  # The session ends; the body reports that.
+            if is_of_spark(error):
+                return
+            raise
         done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
         tasks = sum(stage.numTasks for stage in stages if stage is not None)
         if tasks:

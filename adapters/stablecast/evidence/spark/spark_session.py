@@ -18,7 +18,7 @@ JAVA: Final = 17
 LOCAL: Final = re.compile(r"local(\[(\*|\d+)\])?$")
 
 UI: Final = "spark.ui.enabled"
-"""Whether the driver serves Spark's pages about its jobs. On a cluster its own configuration decides."""
+"""The setting that serves Spark's pages about its jobs. On a cluster its own configuration decides."""
 
 SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     UI: "false",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.spark import SparkError, verification_job
@@ -71,7 +71,7 @@ class Session:
     """Stands for a session."""
 
     def __init__(self) -> None:
-        self.sparkContext = Context()
+        self.sparkContext = self._sc = Context()
 
 
 def test_a_job_has_a_name_and_progress() -> None:
@@ -89,7 +89,9 @@ def test_a_job_has_a_name_and_progress() -> None:
     assert lines[0] == "verify 2 traces, 3 of 4 tasks"
     assert session.sparkContext.description == "mine"
     with pytest.raises(SparkError, match="verify 2 traces did not end: no room"), job(session, "verify 2 traces"):
-        raise Py4JError("no room")
+        raise PySparkRuntimeError("no room")
+    with pytest.raises(KeyError), job(session, "verify 2 traces"):
+        raise KeyError("a fault of ours is not Spark's")
 
 
 @pytest.mark.parametrize(
