@@ -278,12 +278,13 @@ def test_messages_are_named_by_their_content_and_noted_once() -> None:
     send = Send("c:1", answer)
     rows = told(store(), (Arrived(request), [send]), (Arrived(request), [send]), fresh=True, control=True)
     address = store().config.address
+    endpoint = digest_of((request.role, request.incarnation, request.topic, request.session_id))
     assert rows == [
         ("began", 0, address, 0, 0),
-        ("context", 77, request.reply_to, 0, 0),
+        ("context", 77, request.reply_to, endpoint, endpoint),
         ("listened", request.incarnation, request.reply_to, digest_of(request), digest_of(request)),
         ("spoke", LIFE, address, digest_of(answer), digest_of(answer)),
-        ("context", 77, request.reply_to, 0, 0),
+        ("context", 77, request.reply_to, endpoint, endpoint),
     ]
     assert digest_of(request) != digest_of(attrs.evolve(request, session_id=request.session_id + 1))
 

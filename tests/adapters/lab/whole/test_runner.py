@@ -105,5 +105,7 @@ def test_only_a_store_with_a_failed_disk_may_miss_what_it_acknowledged() -> None
     weak = {"10.0.0.5"}
     assert runner._excused(found("P6", "number 1 counts as acknowledged by 10.0.0.5:14567"), weak)
     assert not runner._excused(found("P6", "number 1 counts as acknowledged by 10.0.0.51:14567"), weak)
+    assert runner._excused(found("H1", "the complete traces of its sender (10.0.0.5:14567) do not have it"), weak)
+    assert not runner._excused(found("H1", "the complete traces of its sender (10.0.0.1:14391) do not have it"), weak)
     assert not runner._excused(found("A1", "number 1 by 10.0.0.5:14567"), weak)
     assert not runner._excused(found("S3", "number 1 by 10.0.0.5:14567"), set())
