@@ -202,6 +202,7 @@ ROOMS: Mapping[str, str] = {
     "core.machine": "core.errors",
     "core.protocol": "core.errors core.machine",
     "core.registration": "core.errors core.machine core.protocol",
+    "core.sharing": "core.machine",
     "core.source": "core.errors core.machine core.protocol core.registration",
     "core.receiver": "core.errors core.machine core.protocol core.registration",
     "core.store": "core.errors core.machine core.protocol",

@@ -4,10 +4,10 @@ import re
 import shutil
 import subprocess
 from email import message_from_string
-from importlib.metadata import version
 
 import pytest
 
+from tests.release.distributions import PROJECT
 from tests.support.tree import ROOT
 
 FOLDER = ROOT / "packaging/debian"
@@ -16,7 +16,7 @@ FOLDER = ROOT / "packaging/debian"
 def test_the_newest_entry_is_the_release() -> None:
     """The changelog of the package names the release of the program, in the form that the tools of Debian read."""
     first, *_, last = (FOLDER / "changelog").read_text().rstrip().splitlines()
-    assert first == f"stablecast ({version('stablecast')}) unstable; urgency=medium"
+    assert first == f"stablecast ({PROJECT['version']}) unstable; urgency=medium"
     assert re.fullmatch(r" -- [^<]+ <[^>]+>  \w{3}, \d\d \w{3} \d{4} [\d:]{8} \+0000", last)
 
 
@@ -24,7 +24,7 @@ def test_the_newest_entry_is_the_release() -> None:
 def test_the_tools_of_debian_read_the_changelog() -> None:
     command = ["dpkg-parsechangelog", "--all", "-l", str(FOLDER / "changelog"), "-S", "Version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (done.stdout.strip(), done.stderr) == (version("stablecast"), "")
+    assert (done.stdout.split()[0], done.stderr) == (PROJECT["version"], "")
 
 
 def test_the_control_file_describes_one_package() -> None:

@@ -33,6 +33,16 @@ FOUND = {
         Setup(finder="relays", burst=2, size=100),
         (HostFault(1_524, Do.BLACKOUT, "receiver1", 3_476), HostFault(3_516, Do.WIPE, "store2", 1)),
     ),
+    # `verify` reported H1: a daemon without descriptors refuses a new source, and its traced machine learns nothing.
+    "a_refusal_for_lack_of_room": WorldSchedule(
+        171,
+        Setup(size=100),
+        (HostFault(2_724, Do.LEAVE, "source", 2_036), HostFault(4_582, Do.SCARCE, "store0", 418, "", 2)),
+    ),
+    # `verify` reported S2 and S3: the source deregistered while a store was away.
+    "a_store_that_was_away_when_the_source_deregistered": WorldSchedule(
+        1501, Setup(), (HostFault(1_495, Do.KILL, "store2", 3_505), HostFault(4_798, Do.LEAVE, "source", 202))
+    ),
 }
 
 
