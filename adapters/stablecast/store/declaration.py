@@ -21,6 +21,7 @@ async def declare(directory: Path) -> int:
         JournalError: The directory is in use, or the disk fails.
     """
     journal = Journal.open(directory)
+    journal.on_failed = lambda _: None  # `close` raises it; raised on the loop, too, it would be a traceback.
     try:
         clients = {reg_id: _marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
         generation, _ = generation_of(journal.recovered_states)

@@ -3,7 +3,8 @@
 `evidence.rules.judges.TRACES_TOGETHER` lists them.
 
 S2 and S3 do not judge numbers that a store had and began again without, because a disk was lost or damaged, or a memory
-was. They are not promised where no quorum survives, and traces do not always show how many stores survived.
+was. They are not promised where no quorum survives, and traces do not always show how many stores survived. Nor do they
+judge a life that asked to be deregistered: stores forget it, one after the other, and its numbers begin again.
 
 The rules compare no clocks of different hosts. A rule decides only where the traces of all witnesses are there and
 complete; elsewhere it reports that it cannot be decided. Violations are *suspects* first, which point to a frame;
@@ -24,7 +25,7 @@ from stablecast.evidence.trace.frames import LIMIT
 
 SMALL: Final = (
     *("asks", "member", "holds", "forgot", "proxy", "retired", "kept"),
-    *("began", "context", "parted", "asked", "spoke", "listened", "reach", "announced"),
+    *("withdrew", "began", "context", "parted", "asked", "spoke", "listened", "reach", "announced"),
 )
 """Kinds of facts that are few, however long traces are."""
 
@@ -175,6 +176,8 @@ class Ground:
     def lost(self) -> dict[Incarnation, int]:
         """Return the first number of each life that a store lost: it had it, did not cut it, and began without it.
 
+        A life that asked to be deregistered lost everything.
+
         Traces of one store that know of a life follow each other by the store's clock. Lost numbers below others that
         remain do not affect S2 and S3: a life begins, and a tail is cut, after the last one.
         """
@@ -191,7 +194,7 @@ class Ground:
                 first = kept[after].get(life, last) + 1
                 if first <= last:
                     lost[life] = min(lost.get(life, first), first)
-        return lost
+        return lost | dict.fromkeys((told.fact.life for told in self.facts["withdrew"]), 0)
 
     def _had(self) -> dict[str, dict[Incarnation, int]]:
         """Return the last number of each life that a store had by this trace and did not cut."""
@@ -418,7 +421,9 @@ def _suspect(rule: str, told: Told, number: int) -> Suspect:
 def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
     """Return the sentence about a question that cannot be decided."""
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
-    why = "a store lost them" if rule in LOSSES else "the traces that could confirm them are missing or incomplete"
+    why = "the traces that could confirm them are missing or incomplete"
+    if rule in LOSSES:
+        why = "a store lost them, or their source deregistered"
     return f"{rule} cannot be decided for numbers that are {WORDS.get(kind, kind)} ({whose}): {why}"
 
 

@@ -21,6 +21,7 @@
 | wrote | store | messages of this life were given to the disk or to memory | |
 | reach | source | everything up to `last` of this life was sent | |
 | announced | store, receiver | an SRI that arrived names `last` as the newest number of this life | |
+| withdrew | source, store | this life asked to be deregistered, or the request arrived | |
 | began | store | it knew `first` clients when its trace began | store |
 | context | any | the endpoint `first` of the context `life` sent a registration, or one of it arrived | client |
 | parted | store | its connection to an address broke, or nobody answered there | the address |
@@ -239,7 +240,7 @@ class SourceFacts:
         return {Sent: self._on_sent, StableAck: self._on_acked, **answers}, {
             Stable: self._on_stable,
             Register: self._on_asking,
-            Deregister: self.control.on_sent,
+            Deregister: self._on_withdrawing,
             RegistrationSuccess: self._on_registered,
             RegistrationComplete: self._on_complete,
         }
@@ -293,6 +294,10 @@ class SourceFacts:
         if isinstance(effect, fx.Send) and self.stores.get(index) not in (None, effect.to):
             self.moving.add(index)
 
+    def _on_withdrawing(self, request: Deregister, effect: fx.Effect, book: Book) -> None:
+        self.control.on_sent(request, effect, book)
+        book.note("withdrew", request.incarnation, 0, 0)
+
     def _on_complete(self, event: RegistrationComplete, _: fx.Effect, book: Book) -> None:
         self.next = event.number
         book.note("reach", self.life, -1, self.next - 1)
@@ -320,7 +325,7 @@ class StoreFacts:
 
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
-        asking = dict.fromkeys((Register, Deregister, RetransmitRequest), self.control.on_request)
+        asking = dict.fromkeys((Register, RetransmitRequest), self.control.on_request)
         answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_sent)
         return {
             Persisted: self._on_persisted,
@@ -328,6 +333,7 @@ class StoreFacts:
             SourceInfo: self._on_announced,
             Reset: self._on_parted,
             Gone: self._on_parted,
+            Deregister: self._on_withdrawing,
             **asking,
         }, {
             **answers,
@@ -380,6 +386,11 @@ class StoreFacts:
 
     def _on_parted(self, event: Reset | Gone, _: Input, book: Book) -> None:
         book.note("parted", 0, 0, 0, event.address)
+
+    def _on_withdrawing(self, request: Deregister, event: Input, book: Book) -> None:
+        self.control.on_request(request, event, book)
+        if request.role is Role.SOURCE:
+            book.note("withdrew", request.incarnation, 0, 0)
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
         self.kept[reg_id][life].add(first, stop)

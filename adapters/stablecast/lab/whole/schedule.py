@@ -105,17 +105,13 @@ UNCOMMON_SHARE: Final = 0.12
 DEPARTURE_SHARE: Final = 0.1
 """Share of the seeds whose source deregisters in the middle of the run, if nothing forbids it."""
 
-LIMIT_SHARE: Final = 0.15
-"""Share of the seeds whose stores have small limits."""
+LIMIT_SHARE: Final = 0.15  # of the seeds have stores with small limits
 
 LEAST_DISK: Final = 196_992
 """Bytes of the smallest limit of a repository on disk."""
 
 NUMBER_BYTES: Final = 12
 """Bytes that each number counts against a limit besides its payload."""
-
-MOST_PIECES: Final = 20
-"""Pieces, each with a number, that a large message has at most."""
 
 ENDS_STORES: Final = DISK_FAULTS | {Do.KILL, Do.POWER, Do.CLOSE}
 """Faults after which a store in memory has forgotten its messages."""
@@ -198,8 +194,13 @@ class Setup:
 
     @property
     def message_bytes(self) -> int:
-        """Bytes that a message counts against a limit, at most."""
-        return self.size + NUMBER_BYTES * (1 if self.size <= WHOLE_BYTES else MOST_PIECES)
+        """Bytes that a message, which may have several numbers, counts against a limit at most."""
+        return self.size + NUMBER_BYTES * (1 + self.size // WHOLE_BYTES)
+
+    @property
+    def tight(self) -> bool:
+        """True if the memory of a store has room for one flight of a source only."""
+        return "repository-size-limit" in "".join(self.store_options) and _PACED not in dict(self.options)
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -271,8 +272,8 @@ def draw(seed: int) -> WorldSchedule:
 def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
     """Let the source of few worlds deregister and come back.
 
-    A second process of the source would go on with the life that deregistered, so it strikes a receiver instead. Paced
-    stores keep a message for the receivers that are registered, and after a deregistration there are none.
+    A second process of the source would go on with its life, so it strikes a receiver instead. Paced stores keep a
+    message for the receivers that are registered, and after a deregistration there are none.
     """
     if rng.random() >= DEPARTURE_SHARE or setup.storage == TURNS or _PACED in dict(setup.options):
         return faults
@@ -290,7 +291,7 @@ def _excluded(setup: Setup) -> frozenset[Do]:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if "ume_receiver_paced_persistence" in options:
         excluded |= STRIKES_RECEIVERS  # Stores keep nothing for a receiver that deregistered.
-    if setup.storage:
+    if setup.storage or setup.tight:
         excluded |= {*DISK_FAULTS, Do.BLACKOUT}  # All stores would forget, or the first one return too late.
     if setup.storage == TURNS:
         excluded |= {Do.TWIN, Do.SLOW}  # Two lives could use different stores.
@@ -304,7 +305,8 @@ def _permitted(rng: Random, setup: Setup, fault: HostFault) -> HostFault:
         forbidden = strikes_store and fault.do in ENDS_STORES
     else:
         on_path = fault.do in STRIKES_PATHS and SOURCE in (fault.who, fault.other)
-        forbidden = setup.storage == TURNS and (strikes_store or on_path)
+        slow = setup.tight and fault.do is Do.SLOW  # A store that refills would drop messages besides the slow one.
+        forbidden = (setup.storage == TURNS or setup.tight) and not slow and (strikes_store or on_path)
     return attrs.evolve(fault, who=rng.choice(RECEIVERS), other="") if forbidden else fault
 
 
@@ -393,7 +395,7 @@ def _limited(rng: Random, setup: Setup) -> Setup:
     """Let the stores of few worlds have limits that their messages reach.
 
     A paced store makes the source wait at its limit. Any other store releases the oldest messages, and drops new ones
-    for good while the memory is full of messages that are not on disk. So the memory has room for a whole flight.
+    for good while the memory is full of messages that are not on disk. So one store at most may be slow there.
     """
     if rng.random() >= LIMIT_SHARE:
         return setup

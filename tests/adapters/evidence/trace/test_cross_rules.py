@@ -175,10 +175,20 @@ def test_numbers_that_a_store_lost_are_not_judged(
     first, second = (Witness(name, Role.STORE, A, 0, True, ended, 10) for name, ended in (("a1", 1), ("a2", 2)))
     finding = judged([second, first, source(), source(OLDER)], **traces)
     assert sorted(one for one in rules(finding) if one[0] in LOSSES) == sorted(found)
-    untold = [text for text in finding.untold if text.startswith(LOSSES)]
-    assert untold == [
-        f"{rule} cannot be decided for numbers that are stable (life 0x6): a store lost them" for rule in lost
-    ]
+    untold = [text.partition(": ")[::2] for text in finding.untold if text.startswith(LOSSES)]
+    why = "a store lost them, or their source deregistered"
+    assert untold == [(f"{rule} cannot be decided for numbers that are stable (life 0x6)", why) for rule in lost]
+
+
+def test_a_life_that_asked_to_be_deregistered_is_not_judged() -> None:
+    """One store was away: it still has the life, and cuts it for the next one, which begins at 0 again."""
+    registered = [fact("holds", 5, 5, A, OLDER), fact("stable", 0, 9, life=OLDER)]
+    next_ = [fact("holds", 5, 5, A), fact("stable", 0, 3, time=5)]
+    cut = [fact("cut", 0, 9, A, OLDER)]
+    both = [store(A), store(B), source(), source(OLDER)]
+    facts = {"s6": registered, "s7": next_, A: cut}
+    assert sorted(rules(judged(both, **facts))) == [("S2", "s7", 0), ("S3", A, 0)]
+    assert rules(judged(both, **facts, **{B: [fact("withdrew", 0, 0, life=OLDER)]})) == []
 
 
 @pytest.mark.rows("P-302", "P-346")

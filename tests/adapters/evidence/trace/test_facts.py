@@ -54,7 +54,7 @@ TICK = Tick()
 Row = tuple[str, int, str, int, int]
 
 
-CONTROL = ("reach", "wrote", "began", "context", "asked", "spoke", "listened", "announced")
+CONTROL = ("withdrew", "reach", "wrote", "began", "context", "asked", "spoke", "listened", "announced")
 """Kinds of facts for the rule that what arrived was sent; tests of the others leave them out."""
 
 

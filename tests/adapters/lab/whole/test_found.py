@@ -33,9 +33,41 @@ FOUND = {
         Setup(finder="relays", burst=2, size=100),
         (HostFault(1_524, Do.BLACKOUT, "receiver1", 3_476), HostFault(3_516, Do.WIPE, "store2", 1)),
     ),
+    # `verify` reported H1: a daemon without descriptors refuses a new source, and its traced machine learns nothing.
+    "a_refusal_for_lack_of_room": WorldSchedule(
+        171,
+        Setup(size=100),
+        (HostFault(2_724, Do.LEAVE, "source", 2_036), HostFault(4_582, Do.SCARCE, "store0", 418, "", 2)),
+    ),
+    # `verify` reported S2 and S3: the source deregistered while a store was away.
+    "a_store_that_was_away_when_the_source_deregistered": WorldSchedule(
+        1501, Setup(), (HostFault(1_495, Do.KILL, "store2", 3_505), HostFault(4_798, Do.LEAVE, "source", 202))
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_schedule_that_found_a_defect_is_clean(name: str, tmp_path: Path) -> None:
     assert run(FOUND[name], tmp_path).violations == ()
+
+
+def test_a_declaration_on_a_full_disk_writes_no_traceback() -> None:
+    """The caller gets the error of the journal; a callback raised it on the loop, too. Traces would hide it."""
+    options = (("ume_confirmed_delivery_notification", 1), ("ume_flight_size", 1), ("transport", "lbtru"))
+    setup = Setup(
+        finder="relays",
+        options=options,
+        pause_ms=200,
+        size=1_000,
+        modes=("callback", "slow"),
+        handles=2,
+        ending="deregister",
+    )
+    faults = (
+        HostFault(39, Do.CUT, "store1", 29, "store2"),
+        HostFault(1_197, Do.BLACKOUT, "finder1", 314),
+        HostFault(1_692, Do.FULL, "store1", 1_423),
+        HostFault(1_755, Do.RESTORE, "store1", 1_322),
+        HostFault(4_648, Do.SCARCE, "source", 352, "", 1),
+    )
+    assert run(WorldSchedule(266, setup, faults)).violations == ()
