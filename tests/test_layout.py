@@ -231,6 +231,7 @@ ROOMS: Mapping[str, str] = {
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",
+    "faststream": "core resolver client store testing",
     "archive": "core text runtime runtime.machine config client",
     "spark": "core text runtime runtime.machine config client sync archive",
     "sync": "core transports runtime.machine client",

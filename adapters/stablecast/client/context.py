@@ -1,12 +1,13 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
 import asyncio
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import attrs
 
@@ -23,6 +24,7 @@ from stablecast.client.argument_checks import (
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
+from stablecast.client.instrumented_source import InstrumentedSource
 from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
 from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
@@ -83,6 +85,11 @@ from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from stablecast.client.message_spans import MessageSpans
+
 Options = Mapping[str, Value]
 CALLBACKS = ("on_event", "reg_id", "start_at", "on_message", "on_create", "on_delete")
 """Arguments of `Context.receiver` that are called in the event loop."""
@@ -142,6 +149,7 @@ class Context:
         profile: str = SAFE,
         trace: Path | None = None,
         configuration: ClientConfiguration = NO_FILES,
+        tracer_provider: "TracerProvider | None" = None,
     ) -> None:
         """Configure a context; `async with` opens it.
 
@@ -157,6 +165,8 @@ class Context:
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
             configuration: The options of files, which all arguments override; see `from_config`.
+            tracer_provider: Makes the spans of OpenTelemetry. None: that which the program has set, if any, when a
+                source or receiver is made. A `NoOpTracerProvider` switches spans off.
 
         Raises:
             AddressError: An address is malformed.
@@ -179,6 +189,7 @@ class Context:
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
         self.on_event: Callable[[ReceiverGone], None] | None = None
+        self._tracer_provider = tracer_provider
         self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
@@ -241,6 +252,16 @@ class Context:
     async def __aexit__(self, *_: object) -> None:
         """Close the context."""
         await self.close()
+
+    @property
+    def spans(self) -> "MessageSpans | None":
+        """Return what makes the spans of OpenTelemetry; None if the program has set no tracer provider."""
+        # A program that traces has imported this module. Others need not even have the package.
+        if self._tracer_provider is None and "opentelemetry.trace" not in sys.modules:
+            return None
+        from stablecast.client.message_spans import spans_of  # noqa: PLC0415
+
+        return spans_of(self._tracer_provider)
 
     def __repr__(self) -> str:
         """Return the request address, the topics and the state, for debugging."""
@@ -330,7 +351,8 @@ class Context:
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
-        source = await self._start(config, on_event, advertise, transport, [timestamp] if timestamps else [])
+        annotations = [timestamp] if timestamps else []
+        source = await self._start(config, on_event, advertise, transport, annotations, self.spans)
         source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
@@ -363,13 +385,14 @@ class Context:
         advertise: Advertise,
         transport: TransportConfig,
         annotations: Sequence[Annotation] = (),
+        spans: "MessageSpans | None" = None,
     ) -> Source:
         assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = self._new_source(config, on_event, annotations)
+            source = self._new_source(config, on_event, annotations, spans)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -387,7 +410,17 @@ class Context:
             raise
         return source
 
-    def _new_source(self, config: SourceConfig, on_event: OnEvent | None, annotations: Sequence[Annotation]) -> Source:
+    def _new_source(
+        self,
+        config: SourceConfig,
+        on_event: OnEvent | None,
+        annotations: Sequence[Annotation],
+        spans: "MessageSpans | None",
+    ) -> Source:
+        if spans is not None:
+            instrumented = InstrumentedSource(config, self.pool, on_event, self.trace)
+            instrumented.annotations, instrumented.spans = annotations, spans
+            return instrumented
         if not annotations:
             return Source(config, self.pool, on_event, self.trace)
         annotated = AnnotatedSource(config, self.pool, on_event, self.trace)

@@ -47,7 +47,7 @@ class InboxReader:
         patience: float,
         whose: str,
         refusal: str = "",
-        kind: "type[MessageIterator] | None" = None,
+        kind: "Callable[[InboxReader], MessageIterator] | None" = None,
     ) -> None:
         """Read an inbox.
 
@@ -56,7 +56,7 @@ class InboxReader:
             patience: The interval of acknowledgements, in seconds.
             whose: The receiver in errors, for example `receiver 'orders'`.
             refusal: The reason why nobody may read; empty if reading is allowed.
-            kind: The class of its loops; None for `MessageIterator`.
+            kind: Makes its loops; None for `MessageIterator`.
         """
         self.inbox = inbox
         self.payloads: list[bytes] = []
