@@ -84,7 +84,7 @@ def test_windows_come_once_wherever_the_program_ends(
                 run()
 
     asyncio.run(send(address, [0, 0, 1, 2, 30]))
-    # What comes before the topic, or before the folder, is the state after the step before, so two places are enough.
+    # A program that ends before a step leaves the state after the step before, so two places are enough.
     for method in ("save", "parquet"):
         dies(method)
     # Minute 3 is too late now; minute 31 is not.
