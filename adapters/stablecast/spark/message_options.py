@@ -21,7 +21,7 @@ READ_OPTIONS = (
     "topic", "path", "stores", "start", "end", "sources", "missing", "patience", "quorum", "interface",
     "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace", "archive",
 )  # fmt: skip
-WRITE_OPTIONS = ("topic", "path", "stores", "sink", "interface", "patience")
+WRITE_OPTIONS = ("topic", "path", "stores", "sink", "batch", "interface", "patience")
 
 PACES: Final = {"receivers": Pace.RECEIVERS, "source": Pace.SOURCE}
 """The pace of the stores' repositories, by the value of the option."""
@@ -107,13 +107,14 @@ class ReadTerms:
 
 @attrs.frozen
 class WriteTerms:
-    """The options of a query that writes: `sink` names it over restarts."""
+    """The options of a query that writes: `sink` names it over restarts, `batch` numbers the tables of one sink."""
 
     topic: str
     stores: tuple[str, ...]
     sink: str
     interface: str
     patience: float
+    batch: int = 0
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "WriteTerms":
@@ -125,6 +126,7 @@ class WriteTerms:
             options.get("sink", ""),
             options.get("interface", ""),
             _seconds(options),
+            _number("batch", options.get("batch", "0")),
         )
 
 

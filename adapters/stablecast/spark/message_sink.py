@@ -89,7 +89,7 @@ class MessageWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Committed:
         """Write the rows of one partition."""
         task = _task()
-        return written(self.terms, SinkPlace(self.terms.sink, 0, task.partitionId()), iterator)
+        return written(self.terms, SinkPlace(self.terms.sink, self.terms.batch, task.partitionId()), iterator)
 
 
 @attrs.define(slots=False)

@@ -1,8 +1,10 @@
 """`stablecast-messages`: topics as tables and streams, and streams into topics, each message exactly once."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from stablecast.client import Context
 from stablecast.core.errors import StablecastError
 from stablecast.spark.message_ranges import SourceSpan, limited, pieces
 from stablecast.spark.message_source import FORMAT, MessageSource
+from tests.support.processes import until
 from tests.support.program import Program
+from tests.torture.spark_kills import kill, workers
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -45,8 +49,8 @@ def test_a_topic_is_a_table(messages: SparkSession, stores: dict[str, Program], 
     assert sorted(row.number for row in few.load("orders").collect()) == list(range(4990, 4995))
 
 
-def stream(messages: SparkSession, stores: dict[str, Program], target: str, where: Path) -> None:
-    """Copy what is stable of `orders` to a topic, in batches of 300 rows."""
+def stream(messages: SparkSession, stores: dict[str, Program], target: str, where: Path, lose: bool = False) -> None:
+    """Copy what is stable of `orders` to a topic, in batches of 300 rows; kill a worker meanwhile if `lose` is true."""
     found: DataFrame = (
         messages.readStream.format(FORMAT)
         .option("stores", ",".join(stores))
@@ -62,6 +66,8 @@ def stream(messages: SparkSession, stores: dict[str, Program], target: str, wher
         .trigger(availableNow=True)
         .start()
     )
+    if lose:
+        assert until(lambda: kill(workers(os.getpid()), Random(1)) is not None, 60)
     query.awaitTermination()
     assert query.exception() is None
 
@@ -69,7 +75,7 @@ def stream(messages: SparkSession, stores: dict[str, Program], target: str, wher
 def test_a_stream_goes_on_exactly_where_it_ended(
     messages: SparkSession, stores: dict[str, Program], fill: Fill, tmp_path: Path
 ) -> None:
-    """A batch whose commit was lost is written again, and adds nothing."""
+    """A batch whose commit was lost is written again and adds nothing, nor does the task whose worker was lost."""
     fill("orders", 7, 0, 500)
     where = tmp_path / "checkpoint"
     stream(messages, stores, "copies", where)
@@ -78,7 +84,7 @@ def test_a_stream_goes_on_exactly_where_it_ended(
         if commit.name.lstrip(".").startswith("1"):
             commit.unlink()
     fill("orders", 7, 500, 700)
-    stream(messages, stores, "copies", where)
+    stream(messages, stores, "copies", where, lose=True)
     found = sorted(int(payload) for payload in read_back(stores, "copies"))
     assert found == list(range(700))
 
