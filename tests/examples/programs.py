@@ -23,6 +23,7 @@ class Example:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         self.lines: list[str] = []
+        self._error = ""
 
     def until(self, text: str) -> None:
         """Read lines up to one that contains `text`."""
@@ -33,10 +34,18 @@ class Example:
                 return
         raise AssertionError(f"ended before {text!r}: {self.lines} {self.error()}")
 
-    def error(self) -> str:
-        """Return the rest of standard error."""
+    def until_noted(self, text: str) -> None:
+        """Read lines of standard error up to one that contains `text`."""
         assert self.process.stderr is not None
-        return self.process.stderr.read()
+        if not any(text in line for line in self.process.stderr):
+            raise AssertionError(f"ended before it noted {text!r}: {self.lines}")
+
+    def error(self) -> str:
+        """Return standard error, without what was read before; the program must end by itself."""
+        assert self.process.stderr is not None
+        if not self.process.stderr.closed:
+            self._error += self.process.stderr.read()
+        return self._error
 
     def end(self) -> int:
         """Read all lines and return the exit status."""
@@ -79,4 +88,7 @@ def example(name: str, directory: Path, *arguments: str) -> Iterator[Example]:
     """Run an example in `directory`; end it at the end if it still runs."""
     program = (sys.executable, "-X", "dev", "-u", str(EXAMPLES / name))
     with running(*arguments, program=program, directory=directory) as started:
-        yield Example(started.process)
+        run = Example(started.process)
+        yield run
+        started.process.send_signal(signal.SIGINT)
+        assert "Warning" not in run.error(), f"{name} warns: {run.error()}"
