@@ -51,6 +51,7 @@ from stablecast.core.protocol.messages import (
     Deregister,
     Deregistered,
     Incarnation,
+    Refusal,
     Refused,
     Register,
     Registered,
@@ -190,7 +191,9 @@ class ControlFacts:
             book.note("spoke", message.incarnation, told, told, self.name)
 
     def on_answer(self, message: Any, _: Input, book: Book) -> None:
-        """Note an answer of a store."""
+        """Note an answer of a store, unless a daemon without room gave it: its traced machine never got the request."""
+        if isinstance(message, Refused) and message.reason is Refusal.INCOMPATIBLE:
+            return
         self._listen(message, f"#{message.store_index}", book)
 
     def on_request(self, message: Any, _: Input, book: Book) -> None:

@@ -30,6 +30,8 @@ from stablecast.core.protocol.inputs import Arrived, Data, Input, Persisted, Sen
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
     ElectionToken,
+    Refusal,
+    Refused,
     Register,
     Registered,
     Role,
@@ -287,6 +289,13 @@ def test_messages_are_named_by_their_content_and_noted_once() -> None:
         ("context", 77, request.reply_to, endpoint, endpoint),
     ]
     assert digest_of(request) != digest_of(attrs.evolve(request, session_id=request.session_id + 1))
+
+
+def test_a_refusal_for_lack_of_room_is_not_compared() -> None:
+    """The daemon refuses without its traced machine when it has no room."""
+    refusals = [Refused(Role.SOURCE, 2, 1, 6, LIFE, why) for why in (Refusal.INCOMPATIBLE, Refusal.OTHER_TOPIC)]
+    rows = told(source(), *[(Arrived(one), []) for one in refusals], control=True)
+    assert [row[3] for row in rows if row[0] == "listened"] == [digest_of(refusals[1])]
 
 
 def test_endless_messages_are_not_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
