@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 TRANSPORT = re.compile(r"\[TCP:127\.0\.0\.1:\d+\]")
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 SLOW = re.compile(r"Executing <.*> took [\d.]+ seconds$")
-"""What asyncio notes on a busy machine, because `-X dev` switches its debug mode on."""
+"""A note of asyncio on a busy machine, because `-X dev` switches its debug mode on."""
 
 REG_ID = re.compile(r"(?<![\d.])\d{4,}(?!\d)")
 
