@@ -1,18 +1,21 @@
-"""A web service that books orders, and publishes each one once: the outbox pattern, with SQLite.
+"""A web service of FastAPI that books orders, and publishes each one once: the outbox pattern, with SQLite.
 
     curl -d '{"item": "apples"}' http://127.0.0.1:8080/orders
 
 An order and its message are written in one transaction. A task sends the messages, and removes each one when it is
 stable. If the service crashes in between, it sends the message again under the same id.
+
+It needs the packages `fastapi` and `uvicorn`.
 """
 
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from aiohttp import web
+import uvicorn
+from fastapi import FastAPI, Request
 
 from stablecast.client import Context, Source
 
@@ -21,7 +24,6 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS orders (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS outbox (number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 """
-Written = web.AppKey("Written", asyncio.Event)
 
 
 def book(text: str) -> int:
@@ -61,35 +63,32 @@ async def publish(source: Source, written: asyncio.Event) -> None:
             await written.wait()
 
 
-async def publishing(app: web.Application) -> AsyncIterator[None]:
+@asynccontextmanager
+async def publishing(app: FastAPI) -> AsyncIterator[None]:
     """Publish while the service runs."""
+    app.state.written = written = asyncio.Event()
     async with Context(resolver=["127.0.0.1:15380"], session_id=1) as context:
         source = await context.source("orders", stores=["127.0.0.1:14567"])
-        task = asyncio.create_task(publish(source, app[Written]))
+        task = asyncio.create_task(publish(source, written))
         yield
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
 
-async def post_order(request: web.Request) -> web.Response:
+app = FastAPI(lifespan=publishing)
+
+
+@app.post("/orders", status_code=201)
+async def post_order(request: Request) -> dict[str, int]:
     """Book an order."""
-    number = book(await request.text())
-    request.app[Written].set()
-    return web.json_response({"number": number}, status=201)
-
-
-def service() -> web.Application:
-    """Return the web service."""
-    database = sqlite3.connect(DATABASE)
-    database.executescript(TABLES)
-    database.close()
-    app = web.Application()
-    app[Written] = asyncio.Event()
-    app.router.add_post("/orders", post_order)
-    app.cleanup_ctx.append(publishing)
-    return app
+    number = book((await request.body()).decode())
+    app.state.written.set()
+    return {"number": number}
 
 
 if __name__ == "__main__":
-    web.run_app(service(), host="127.0.0.1", port=8080)
+    with sqlite3.connect(DATABASE) as tables:
+        tables.executescript(TABLES)
+    tables.close()
+    uvicorn.run(app, host="127.0.0.1", port=8080)

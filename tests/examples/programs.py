@@ -14,6 +14,9 @@ from tests.support.tree import ROOT
 EXAMPLES = ROOT / "examples"
 TRANSPORT = re.compile(r"\[TCP:127\.0\.0\.1:\d+\]")
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
+SLOW = re.compile(r"Executing <.*> took [\d.]+ seconds$")
+"""A note of asyncio on a busy machine, because `-X dev` switches its debug mode on."""
+
 REG_ID = re.compile(r"(?<![\d.])\d{4,}(?!\d)")
 
 
@@ -23,6 +26,7 @@ class Example:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         self.lines: list[str] = []
+        self._error = ""
 
     def until(self, text: str) -> None:
         """Read lines up to one that contains `text`."""
@@ -33,10 +37,19 @@ class Example:
                 return
         raise AssertionError(f"ended before {text!r}: {self.lines} {self.error()}")
 
-    def error(self) -> str:
-        """Return the rest of standard error."""
+    def until_noted(self, text: str) -> None:
+        """Read lines of standard error up to one that contains `text`."""
         assert self.process.stderr is not None
-        return self.process.stderr.read()
+        if not any(text in line for line in self.process.stderr):
+            raise AssertionError(f"ended before it noted {text!r}: {self.lines}")
+
+    def error(self) -> str:
+        """Return standard error, without what was read before; the program must end by itself."""
+        assert self.process.stderr is not None
+        if not self.process.stderr.closed:
+            lines = self.process.stderr.read().splitlines(keepends=True)
+            self._error += "".join(line for line in lines if not SLOW.match(line))
+        return self._error
 
     def end(self) -> int:
         """Read all lines and return the exit status."""
@@ -79,4 +92,7 @@ def example(name: str, directory: Path, *arguments: str) -> Iterator[Example]:
     """Run an example in `directory`; end it at the end if it still runs."""
     program = (sys.executable, "-X", "dev", "-u", str(EXAMPLES / name))
     with running(*arguments, program=program, directory=directory) as started:
-        yield Example(started.process)
+        run = Example(started.process)
+        yield run
+        started.process.send_signal(signal.SIGINT)
+        assert "Warning" not in run.error(), f"{name} warns: {run.error()}"

@@ -19,7 +19,7 @@ def cluster(tmp_path: Path) -> Iterator[None]:
 def test_an_outbox_feeds_a_worker_which_books_once(cluster: None, tmp_path: Path) -> None:
     """The worker is killed after its first order, and an order that is no JSON goes to the dead letters."""
     with example("outbox.py", tmp_path) as outbox:
-        outbox.until("Running on")
+        outbox.until_noted("Uvicorn running on")
         with example("worker.py", tmp_path) as worker:
             order('{"item": "apples"}')
             worker.until('booked {"item": "apples"}')
