@@ -21,13 +21,13 @@ class JudgedWorld(Protocol):
     sources: SourceStates
 
     def source(self, state: State) -> SourceSummary | None:
-        """Return the running source, if there is one."""
+        """Return what the running source knows, if there is one."""
 
     def store(self, state: State, index: int) -> StoreSummary:
-        """Return the store with an index."""
+        """Return what a store knows, by its index."""
 
     def receiver(self, state: State) -> ReceiverSummary:
-        """Return the receiver."""
+        """Return what the receiver and its application know."""
 
     def loss_of_prove(self, state: State) -> Loss | None:
         """Return what `prove` would report."""

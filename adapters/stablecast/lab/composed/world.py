@@ -91,7 +91,7 @@ class ComposedWorld(ProofWorld):
         )
 
     def receiver(self, state: State | Draft) -> ReceiverSummary:
-        """Return the receiver."""
+        """Return what the receiver and its application know."""
         return self.receivers.views[state.receiver]
 
     # Possible actions.
