@@ -136,8 +136,8 @@ class SourceLife:
             return ()
         granted = registration.granted
         shown = granted if source.state is SourceState.REGISTERING else None
-        grant = () if shown is None else (shown.low, shown.high, shown.lives, shown.lives_term)
-        terms = () if granted is None else (granted.term, index not in status.unproven)
+        grant = () if shown is None else (shown.low, shown.high, shown.lives, shown.lives_term, shown.known)
+        terms = () if granted is None else (granted.term, index not in status.unproven, granted.memory)
         rotating = status.turn is not None
         place = (registration.state, registration.failing) if rotating else (registration.counts, registration.present)
         held = (tuple(status.acked[index]), tuple(status.lost[index]))
