@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
+.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,8 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # Machines have two cores, so two parts of the tests run at a time. To record coverage makes code three times slower and
 # each start of a process twice, and its report decides nothing: `make coverage` records it, for the parts that show most.
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
-    tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
+    tests/adapters/evidence/whatif tests/adapters/lab/composed tests/adapters/lab/model tests/adapters/lab/prove \
+    tests/adapters/lab/sim \
     tests/adapters/lab/whole tests/adapters/lab/world tests/handbook
 OUTSIDE := tests/adapters/testing tests/agreement tests/evidence tests/packaging tests/bench tests/e2e \
     tests/examples tests/release tests/torture $(wildcard tests/test_*.py)
@@ -108,6 +109,9 @@ trace-rows: .venv  ## documented rows that no test shows, groups without a fault
 mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME... or --rows)
 	@$(BIN)/python -m tests.mutants $(ARGS)
 	@$(PYTEST) --no-cov -k fault -m "thorough or not thorough" tests/models
+
+composed: .venv  ## explore one whole system of the core over a million states, as each night (ARGS=--help)
+	@$(BIN)/stablecast model composed $(ARGS)
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench $(ARGS)

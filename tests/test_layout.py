@@ -249,6 +249,7 @@ ROOMS: Mapping[str, str] = {
     "lab.world": "core config runtime runtime.machine resolver cli",
     "lab.whole": "core lab.reduction text runtime client evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
+    "lab.composed": "core text config lab.model lab.prove",
     "lab.prove": "core text config lab.model lab.proof",
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",

@@ -13,17 +13,27 @@ SMALL = ("ResolutionPhases/graph_small", "Stability/graph_rivals")
 
 
 def test_listed_functions_exist_and_have_a_reason() -> None:
-    known = uncovered.reasons(MODELS)
-    assert known.keys() <= set(uncovered.functions().values())
-    assert all(reason.endswith(".") for reason in known.values())
+    known, every = uncovered.reasons(MODELS), set(uncovered.functions().values())
+    assert known.functions.keys() <= every
+    assert known.branches.keys() <= every - known.functions.keys()
+    assert all(reason.endswith(".") for reason in known.functions.values())
+    assert all(most > 0 and reason.endswith(".") for most, reason in known.branches.values())
 
 
 def test_listed_functions_do_not_run_in_small_graphs() -> None:
-    ran = uncovered.called(catalog.configurations(MODELS, SMALL))
+    ran = uncovered.covered(catalog.configurations(MODELS, SMALL))
     every = uncovered.functions()
-    used = {every[place] for place in ran if place in every}
+    used = {every[place] for place in ran.functions}
     assert len(used) > 100
-    assert not used & uncovered.reasons(MODELS).keys()
+    assert not used & uncovered.reasons(MODELS).functions.keys()
+
+
+def test_branches_are_counted_by_function() -> None:
+    ran = uncovered.covered(catalog.configurations(MODELS, SMALL[1:]))
+    counted = {name: ran.branches[place] for place, name in uncovered.functions().items() if place in ran.branches}
+    total, missed = counted["protocol.quorum.Quorums.judge"]
+    assert 0 < missed < total
+    assert counted["receiver.hot_failover.HotFailover.join"][0] == counted["receiver.hot_failover.HotFailover.join"][1]
 
 
 def test_the_command_lists_what_never_ran() -> None:
@@ -33,3 +43,4 @@ def test_the_command_lists_what_never_ran() -> None:
     assert said.exit_code == 1
     assert not told["explained"]
     assert "source.endpoint.SourceEndpoint.create" in told["unused"]
+    assert told["missed"] < told["branches"]

@@ -64,6 +64,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "model": "stablecast model equal Stability",
     "model list": "stablecast model list",
     "model check": "stablecast model check Stability --jar tla2tools.jar",
+    "model composed": "stablecast model composed --states 12000",
     "model prove": "stablecast model prove --json",
     "model tie": "stablecast model tie",
     "model uncovered": "stablecast model uncovered ResolutionPhases",

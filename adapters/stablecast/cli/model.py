@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from stablecast.cli.declarations import CommandGroup, Json, TracePaths
+from stablecast.lab.composed.bounds import SHORT, STATES
 
 app = typer.Typer(
     cls=CommandGroup, no_args_is_help=True, help="Check the TLA+ models of the protocol and compare the core with them."
@@ -60,12 +61,25 @@ def tie_command(names: Names = None, models: Models = None, as_json: Json = Fals
     raise typer.Exit(command.tied(names or [], models, as_json))
 
 
+@app.command("composed")
+def composed_command(
+    names: Annotated[list[str] | None, typer.Argument(help="Variants; default: all.")] = None,
+    states: Annotated[int, typer.Option("--states", help="States to explore, over all variants.", min=1)] = STATES,
+    as_json: Json = False,
+) -> None:
+    """Explore one whole system of the core with all faults, and check the guarantees in every state."""
+    from stablecast.lab.composed import command
+
+    raise typer.Exit(command.run(states, names or [], as_json))
+
+
 @app.command("uncovered")
 def uncovered_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
-    """List the functions of the core that graphs do not run, with reasons; default: some graphs of each model."""
+    """List functions and branches of the core that graphs do not run, with reasons; default: some of each model."""
+    from stablecast.lab.composed.command import explore
     from stablecast.lab.model import command
 
-    raise typer.Exit(command.unused(names or [], models, as_json))
+    raise typer.Exit(command.unused(names or [], models, as_json, lambda: explore(SHORT)))
 
 
 @app.command("trace")

@@ -76,19 +76,25 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
     return 0 if every else 1
 
 
-def unused(names: list[str], models: Path | None, as_json: bool) -> int:
-    """Print the functions of the core that graphs do not run; return 0 if exactly these have a reason."""
+def unused(names: list[str], models: Path | None, as_json: bool, beside: uncovered.Explored = tuple) -> int:
+    """Print what graphs do not run in the core; return 0 if exactly that has a reason.
+
+    Without names, some graphs of each model are explored, and more `beside` them.
+    """
     where = models or catalog.folder()
     chosen = [one for one in catalog.configurations(where, tuple(names) or uncovered.SHORT) if one.has_graph]
-    found = uncovered.uncovered(chosen, where)
+    found = uncovered.uncovered(chosen, where, tuple if names else beside)
     if as_json:
         say({"explained": found.explained, **attrs.asdict(found)})
     else:
         for name, reason in found.unused.items():
             say(f"{name}: {reason or 'NO REASON'}")
+        for name, (missing, reason) in found.partial.items():
+            say(f"{name}: {plural(missing, 'branch')} never taken: {reason or 'NO REASON'}")
         for name in found.stale:
             say(f"{name}: runs, or is gone; remove its reason")
         say(f"{len(found.unused)} of {plural(found.functions, 'function')} never run")
+        say(f"{found.missed} of {plural(found.branches, 'branch')} are never taken")
     return 0 if found.explained else 1
 
 

@@ -49,9 +49,13 @@ class SearchResult:
 
 @attrs.define
 class Search:
-    """Search a world. `came` holds the predecessor of each state, and `sound` the states that can end well."""
+    """Search a world. `came` holds the predecessor of each state, and `sound` the states that can end well.
+
+    Without `stalls`, only losses are searched.
+    """
 
     world: ProofWorld
+    stalls: bool = True
     came: dict[State, tuple[State, Action] | None] = attrs.field(factory=dict)
     seen: set[tuple[object, ...]] = attrs.field(factory=set)
     sound: set[tuple[object, ...]] = attrs.field(factory=set)
@@ -81,7 +85,7 @@ class Search:
         loss = self.world.loss(state)
         if loss is not None:
             return FoundRun(self._way(state), loss)
-        if self.stall is None and not ends_well(self.world, state, self.sound):
+        if self.stalls and self.stall is None and not ends_well(self.world, state, self.sound):
             self.stall = FoundRun(self._way(state))
         return None
 

@@ -58,6 +58,7 @@ class SourceSummary:
     `waits` are the stores that have not answered, with the request; `counting` the registered ones. `settled` means
     that everything sent is stable. `info` is the SRI of an active source, without the stores. `begun` means that the
     source knows where it resumed, and `over` that another life replaced it. `lives` is its history.
+    `oldest` is the first number that it retains, and `acked` the numbers that each store acknowledged.
     """
 
     life: int
@@ -73,6 +74,8 @@ class SourceSummary:
     counting: tuple[int, ...]
     info: SourceInfo | None
     lives: tuple[tuple[Incarnation, int], ...]
+    oldest: int
+    acked: tuple[tuple[int, ...], ...]
 
 
 @attrs.define
@@ -107,6 +110,8 @@ class SourceLife:
             tuple(index for index, registration in sorted(known.items()) if registration.present and not over),
             attrs.evolve(source.info(), version=0, stores=()) if active else None,
             status.lives,
+            source.oldest_number,
+            tuple(tuple(number for first, stop in held for number in range(first, stop)) for held in status.acked),
         )
 
     def common(self) -> tuple[object, ...]:
@@ -131,12 +136,13 @@ class SourceLife:
             return ()
         granted = registration.granted
         shown = granted if source.state is SourceState.REGISTERING else None
-        grant = () if shown is None else (shown.low, shown.high, shown.lives, shown.lives_term)
-        terms = () if granted is None else (granted.term, index not in status.unproven)
+        grant = () if shown is None else (shown.low, shown.high, shown.lives, shown.lives_term, shown.known)
+        terms = () if granted is None else (granted.term, index not in status.unproven, granted.memory)
         rotating = status.turn is not None
         place = (registration.state, registration.failing) if rotating else (registration.counts, registration.present)
         held = (tuple(status.acked[index]), tuple(status.lost[index]))
-        return (place, terms, grant, held)
+        known = source.enrollment.registrations[index]
+        return (place, terms, grant, held, known.refused, known.passed_over, known.replaced)
 
 
 @attrs.frozen
@@ -153,6 +159,7 @@ class SourceStates:
     """Keep every state of a life by number, and the result of each input.
 
     `parts` are the general knowledge of a state and that of each store, by the number in `names`.
+    If `fine`, `twins` are endpoints that came to a known state in another way.
     """
 
     config: SourceConfig
@@ -162,6 +169,8 @@ class SourceStates:
     taken: dict[tuple[int, SourceInput], SourceReaction] = attrs.field(factory=dict)
     parts: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
     names: dict[tuple[object, ...], int] = attrs.field(factory=dict)
+    fine: bool = False
+    twins: dict[int, SourceLife] = attrs.field(factory=dict)
 
     def new(self, life: int, context: int = 0) -> int:
         """Return a new life; `context` is that of another life if one context has both, 0: its own."""
@@ -176,10 +185,11 @@ class SourceStates:
         """Return the result of an input."""
         known = self.taken.get((state, event))
         if known is None:
-            known = self.taken[state, event] = self._hear(clone(self.states[state]), event)
+            known = self.taken[state, event] = self.perform(clone(self.states[state]), event)
         return known
 
-    def _hear(self, life: SourceLife, event: SourceInput) -> SourceReaction:
+    def perform(self, life: SourceLife, event: SourceInput) -> SourceReaction:
+        """Perform an input with a machine, which changes."""
         life.now += INTERVAL_NS if isinstance(event, Tick) else 0
         life.endpoint.receive(event, life.now)
         answers: list[LateJoinInfo | Resend] = []
@@ -204,6 +214,8 @@ class SourceStates:
             self.states.append(life)
             self.views.append(life.look())
             self.parts.append(parts)
+        elif self.fine:
+            self.twins.setdefault(number, life)
         return number
 
     def _name(self, part: tuple[object, ...]) -> int:

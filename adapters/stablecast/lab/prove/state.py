@@ -5,6 +5,7 @@ from operator import attrgetter
 
 import attrs
 
+from stablecast.core.protocol.messages import StableAck
 from stablecast.lab.prove.sources import Told
 
 
@@ -32,6 +33,24 @@ class Deed(IntEnum):
     """Deliver an SRI to a store that does not know where this life resumes."""
     REFILL = 14
     """Let a store get from the others what it lacks."""
+    SYNC_FIRST = 15
+    """Sync the first of several writes of a store."""
+    SYNC_LATE = 16
+    """Sync a store. Its acknowledgements are under way, also after the life has ended."""
+    HEAR = 17
+    """Deliver acknowledgements that are late."""
+    WRITE = 18
+    """Write the messages that a store kept in memory."""
+    ATTEND = 19
+    """Let the receiver begin a session with the present life of the source."""
+    WAIT = 20
+    """Let time pass for the receiver."""
+    CONSUME = 21
+    """Let the application consume the next message."""
+    LEARN = 23
+    """Deliver an SRI to the receiver."""
+    QUIT = 22
+    """End the receiver without a word."""
 
 
 REGISTERING = (
@@ -42,8 +61,8 @@ REGISTERING = (
 Action = tuple[Deed, tuple[int, ...]]
 """An action with the indices of stores.
 
-BEGIN and COME_BACK have the stores that the process reaches, STOP those that lose unsynced records, any other action
-its store.
+BEGIN and COME_BACK have the stores that the process reaches, STOP those that lose unsynced records, SEND those that
+lose the message (-1: the receiver does), any other action its store.
 """
 NOBODY = -1
 """No source runs."""
@@ -55,6 +74,8 @@ class LossKind(StrEnum):
     GONE = "gone"
     REUSED = "reused"
     UNRECOVERABLE = "unrecoverable"
+    BROKEN = "broken"
+    """Another guarantee does not hold."""
 
 
 @attrs.frozen
@@ -71,7 +92,8 @@ class StateParts:
     """Hold the source (-1: none runs), the number of its lives, the stores, and what was reported stable.
 
     `aside` is the other live process (-1: there is none), and `takeovers` how often one took the stores from the other.
-    `doubled` means that both are sources of one context, and neither is partitioned.
+    `doubled` means that both are sources of one context, and neither is partitioned. `receiver` is the receiver, if the
+    world has one, and `late` has the acknowledgements under way from each store.
     """
 
     source: int
@@ -82,6 +104,8 @@ class StateParts:
     aside: int = NOBODY
     takeovers: int = 0
     doubled: bool = False
+    receiver: int = NOBODY
+    late: tuple[tuple[StableAck, ...], ...] = ()
 
 
 _PARTS = attrgetter(*(field.name for field in attrs.fields(StateParts)))

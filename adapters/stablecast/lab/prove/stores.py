@@ -7,6 +7,7 @@ The endpoints do not know their index; the caller adds it to their answers.
 A disk has a synced part, which survives a crash, and a written one, which is the store's while it runs.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 import attrs
@@ -14,19 +15,22 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.inputs import Arrived, Data, Start
+from stablecast.core.protocol.inputs import Arrived, Data, Persisted, Start
 from stablecast.core.protocol.messages import (
+    ConsumptionAck,
     LateJoinInfo,
     LateJoinRequest,
     Message,
     Register,
     RetransmitRequest,
+    Role,
     SourceInfo,
     StoreEntry,
     StoreMemory,
 )
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
+from stablecast.core.store.status import ClientStatus
 from stablecast.lab.model.clone import clone
 from stablecast.lab.model.store_process import (
     SOURCE_ID,
@@ -39,6 +43,8 @@ from stablecast.lab.model.store_process import (
 )
 
 ADDRESS = store_address(0)
+TOKENS = 1_000
+"""Distance of the tokens of two lives: a token names the life and the number of a message."""
 RETRY_NS = 1
 ROUND_NS = 100
 """Longer than all requests of a refill, and shorter than the wait for the next one."""
@@ -56,9 +62,13 @@ class StoreFate(IntEnum):
     """The store ends and loses its unsynced writes."""
     RETURN = 3
     WIPE = 4
+    SYNC_FIRST = 5
+    """The store syncs the first of its writes only."""
+    WRITE = 6
+    """The store writes what it kept in memory so far."""
 
 
-Step = StoreFate | Register | SourceInfo | LateJoinInfo | Data
+Step = StoreFate | Register | SourceInfo | LateJoinInfo | Data | RetransmitRequest | ConsumptionAck
 
 
 @attrs.frozen
@@ -67,7 +77,10 @@ class StoreSummary:
 
     `content` has the life of each message, synced or not. `life` is the one whose receivers the store answers because
     it knows where that resumes (0: none), and `newest` the highest number known to exist. `question` waits for the
-    source to say what it retains. `lacking` are the numbers that other stores may have.
+    source to say what it retains. `lacking` are the numbers that other stores may have. `disk` has the life of each
+    synced message, and `consumed` the newest number that a receiver acknowledged here. `writes` means that messages in
+    memory are still to be written, `rests` how many writes are not synced. `record` is the life
+    that the disk names, and `resume` the first number of `life`.
     """
 
     up: bool
@@ -79,21 +92,63 @@ class StoreSummary:
     question: LateJoinRequest | None = None
     unsynced: frozenset[int] = frozenset()
     lacking: frozenset[int] = frozenset()
+    disk: dict[int, int] = attrs.field(factory=dict)
+    writes: bool = False
+    consumed: int = -1
+    rests: int = 0
+    record: int = 0
+    resume: int = 0
 
 
 @attrs.define
 class ProofStore(WorldStore):
-    """Hold a store's machine (None: it is down), its disk, and its time in ns, which passes in a refill only."""
+    """Hold a store's machine (None: it is down), its disk, and its time in ns. Time passes in refills and delays only.
+
+    `cached` has the life of each message that is only in memory. `fine`: the key has all that a finer world changes.
+    """
 
     now: int = 0
+    fine: bool = False
+    cached: dict[int, int] = attrs.field(factory=dict)
+
+    def perform(self, now: int = 0) -> list[fx.StoreEffect]:
+        """Keep what the store keeps in memory, beside what it writes."""
+        others = super().perform(now)
+        for effect in others:
+            if isinstance(effect, fx.CacheMessages):
+                self.cached.update(dict.fromkeys(range(effect.first, effect.first + effect.count), effect.incarnation))
+        held = self.repository.held if self.cached and self.repository is not None else None
+        if held is not None:
+            kept = numbers_of(held)
+            self.cached = {n: life for n, life in self.cached.items() if n in kept and n not in self.written.messages}
+        return others
+
+    def end(self) -> None:
+        """End the process, and lose its memory."""
+        super().end()
+        self.cached = {}
+
+    def life_of(self, number: int) -> int:
+        """Return the life of a message that the store holds."""
+        return self.cached.get(number) or self.written.messages[number]
+
+    def sync_first(self) -> list[fx.StoreEffect]:
+        """Sync the first write; return the effects that waited for it."""
+        write = self.unsynced.pop(0)
+        self.synced = clone(self.synced)
+        self.synced.write(write)
+        return self.receive(Persisted(write.ticket), self.now)
 
     def look(self) -> "StoreSummary":
         """Return the summary for other parts."""
         up, dirty, repository = self.machine is not None, bool(self.unsynced), self.repository
-        content = dict(self.written.messages if up else self.synced.messages)
+        client = self.synced.source
+        record = 0 if client is None else client.incarnation
+        disk = dict(self.synced.messages)
+        content = {**self.written.messages, **self.cached} if up else dict(disk)
         used = bool(self.synced.clients)
         if repository is None:
-            return StoreSummary(up, dirty, used, content)
+            return StoreSummary(up, dirty, used, content, disk=disk, record=record)
         resumed = repository.resume_point is not None
         newest = max(repository.newest, -1 if repository.high is None else repository.high)
         asked = repository.late_join
@@ -101,7 +156,15 @@ class ProofStore(WorldStore):
         unsynced = frozenset(content) - frozenset(self.synced.messages)
         life = repository.incarnation if resumed else 0
         lacking = numbers_of(repository.lacking_numbers)
-        return StoreSummary(up, dirty, used, content, life, newest, question, unsynced, lacking)
+        consumed = max(
+            [one.client.acknowledged for one in self._receivers() if one.client.has_acknowledged], default=-1
+        )
+        facts = (disk, bool(self.cached), consumed, len(self.unsynced), record, repository.resume_point or 0)
+        return StoreSummary(up, dirty, used, content, life, newest, question, unsynced, lacking, *facts)
+
+    def _receivers(self) -> list[ClientStatus]:
+        clients = self.running.status.clients.values()
+        return [one for one in clients if one.client.role is Role.RECEIVER]
 
     def start(self) -> None:
         """Restart with the contents of the disk."""
@@ -118,10 +181,31 @@ class ProofStore(WorldStore):
         if repository is not None:
             client = self.running.status.clients[SOURCE_ID].client
             shown = (*repository.abstract(), client.term, tuple(repository.lacking_numbers))
-        return (self.machine is not None, bool(self.unsynced), shown, _disk_key(self.written), _disk_key(self.synced))
+        if self.fine:
+            shown = (*shown, *self._fine_key())
+        disks = [_disk_key(journal, fine=self.fine) for journal in (self.written, self.synced)]
+        return (self.machine is not None, bool(self.unsynced), shown, *disks)
+
+    def _fine_key(self) -> tuple[object, ...]:
+        """Return what matters beside the source: receivers, the order of writes, and what waits for them."""
+        if self.machine is None:
+            return ()
+        receivers = tuple(
+            (one.active, one.client.incarnation, one.client.acknowledged, one.client.has_acknowledged)
+            for one in self._receivers()
+        )
+        requests = tuple(one.incarnation for one in self.machine.registry.early)
+        early = (requests, tuple((ack.incarnation, ack.number) for ack in self.machine.early_acks.values()))
+        writes = tuple(repr(attrs.evolve(write, ticket=0)) for write in self.unsynced)
+        waiting = tuple(
+            repr(attrs.evolve(due, ticket=0, generation=min(due.generation, 0))) for due in self.running.status.waiting
+        )
+        repository = self.repository
+        delayed = () if repository is None else (tuple(repository.delayed), tuple(repository.owed))
+        return (receivers, early, writes, waiting, delayed, tuple(sorted(self.cached.items())))
 
 
-def _disk_key(journal: WorldJournal) -> tuple[object, ...]:
+def _disk_key(journal: WorldJournal, *, fine: bool = False) -> tuple[object, ...]:
     """Return a key that distinguishes disks."""
     client = journal.source
     record = client and (
@@ -133,42 +217,61 @@ def _disk_key(journal: WorldJournal) -> tuple[object, ...]:
         client.memory,
         client.known,
     )
-    return (record, tuple(sorted(journal.messages.items())), journal.memory)
+    receivers: tuple[object, ...] = ()
+    if fine:
+        others = [one for _, one in sorted(journal.clients.items()) if one.role is Role.RECEIVER]
+        receivers = tuple((one.incarnation, one.acknowledged, one.has_acknowledged) for one in others)
+    return (record, tuple(sorted(journal.messages.items())), journal.memory, *receivers)
 
 
 @attrs.define
 class StoreStates:
-    """Keep every state of a store by number, and the result of each step."""
+    """Keep every state of a store by number, and the result of each step.
+
+    `fine`: the states are those of a finer world. `twins` are endpoints that came to a known state in another way.
+    """
 
     config: StoreConfig
+    fine: bool = False
     states: list[ProofStore] = attrs.field(factory=list)
     views: list[StoreSummary] = attrs.field(factory=list)
     numbers: dict[tuple[object, ...], int] = attrs.field(factory=dict)
-    taken: dict[tuple[int, Step], tuple[int, tuple[Message, ...]]] = attrs.field(factory=dict)
-    refilled: dict[tuple[int, SourceInfo, tuple[int, ...]], tuple[int, tuple[Message, ...]]] = attrs.field(factory=dict)
+    taken: dict[tuple[int, Step], tuple[int, tuple[Message | Data, ...]]] = attrs.field(factory=dict)
+    twins: dict[int, ProofStore] = attrs.field(factory=dict)
+    refilled: dict[tuple[int, SourceInfo, tuple[int, ...]], tuple[int, tuple[Message | Data, ...]]] = attrs.field(
+        factory=dict
+    )
 
     @classmethod
-    def create(cls, repairs: Repair, *, refill: bool = False) -> "StoreStates":
-        """Return stores that keep everything on disk, and with `refill` get from each other what they lack."""
+    def create(cls, repairs: Repair, *, refill: bool = False, fine: bool = False, delay_ns: int = 0) -> "StoreStates":
+        """Return stores that keep everything on disk, and with `refill` get from each other what they lack.
+
+        Messages are written `delay_ns` after they came.
+        """
         config = disk_only(ADDRESS, repairs)
+        assert config.repository is not None
+        config = attrs.evolve(config, repository=attrs.evolve(config.repository, write_delay_ns=delay_ns))
         if refill:
             config = attrs.evolve(config, refill=True, refill_rate=0, refill_byte_rate=0, retry_ns=RETRY_NS)
-        return cls(config)
+        return cls(config, fine)
 
     def new(self) -> int:
         """Return a store that was never used and does not run yet."""
-        return self._number(ProofStore(self.config))
+        return self._number(ProofStore(self.config, fine=self.fine))
 
-    def take(self, state: int, step: Step) -> tuple[int, tuple[Message, ...]]:
+    def take(self, state: int, step: Step) -> tuple[int, tuple[Message | Data, ...]]:
         """Return the state after a step, and the messages of the store."""
         known = self.taken.get((state, step))
         if known is None:
-            process = clone(self.states[state])
-            sent = tuple(self._step(process, step))
-            known = self.taken[state, step] = (self._number(process), sent)
+            known = self.taken[state, step] = self.perform(clone(self.states[state]), step)
         return known
 
-    def refill(self, state: int, info: SourceInfo, peers: tuple[int, ...]) -> tuple[int, tuple[Message, ...]]:
+    def perform(self, process: ProofStore, step: Step) -> tuple[int, tuple[Message | Data, ...]]:
+        """Perform a step with a machine, which changes."""
+        sent = tuple(map(_uncounted, self._step(process, step)))
+        return (self._number(process), sent)
+
+    def refill(self, state: int, info: SourceInfo, peers: tuple[int, ...]) -> tuple[int, tuple[Message | Data, ...]]:
         """Return the state after a store asked its peers for all that it lacks, and its messages to the source.
 
         `info` announces the life of the source; `peers` are the states of other stores at which that life is current.
@@ -189,12 +292,26 @@ class StoreStates:
         if number == len(self.states):
             self.states.append(process)
             self.views.append(process.look())
+        elif self.fine:
+            self.twins.setdefault(number, process)
         return number
 
-    def _step(self, process: ProofStore, step: Step) -> list[Message]:
+    @property
+    def delay_ns(self) -> int:
+        """The delay of writes, in ns."""
+        return 0 if self.config.repository is None else self.config.repository.write_delay_ns
+
+    def _step(self, process: ProofStore, step: Step) -> Sequence[Message | Data]:
         match step:
             case StoreFate.SYNC:
                 return messages(process.sync(process.now))
+            case StoreFate.SYNC_FIRST:
+                return messages(process.sync_first())
+            case StoreFate.WRITE:
+                process.now += self.delay_ns
+                return messages(process.perform(process.now))
+            case RetransmitRequest():
+                return _served(process, step)
             case StoreFate.LEAVE:
                 if process.machine is not None:
                     process.sync(process.now)
@@ -212,6 +329,11 @@ class StoreStates:
             case _:
                 return messages(process.receive(Arrived(step), process.now))
         return []
+
+
+def _uncounted(message: Message | Data) -> Message | Data:
+    """Return a request without its number, which matters to its sender only."""
+    return attrs.evolve(message, request=0) if isinstance(message, RetransmitRequest) else message
 
 
 def _ask(process: ProofStore, info: SourceInfo, peers: dict[str, ProofStore]) -> list[Message]:
@@ -234,10 +356,14 @@ def _ask(process: ProofStore, info: SourceInfo, peers: dict[str, ProofStore]) ->
     return sent
 
 
+def _token(peer: ProofStore, number: int) -> int:
+    return TOKENS * peer.life_of(number) + number
+
+
 def _served(peer: ProofStore, request: RetransmitRequest) -> list[Data]:
     """Return the messages with which a store answers another one."""
     return [
-        Data(stored.session, peer.written.messages[number], serial.wire(number), 1, 0, recovered=True, token=0)
+        Data(stored.session, peer.life_of(number), serial.wire(number), 1, 0, True, _token(peer, number))
         for stored in peer.receive(Arrived(request), peer.now)
         if isinstance(stored, fx.SendStored)
         for number in range(stored.first, stored.last + 1)

@@ -101,8 +101,9 @@ def _action(world: ProofWorld, state: State, action: Action) -> str:
         case Deed.SEND:
             source = world.source(state)
             assert source is not None
-            return f"the source sends {message(source.life, source.next - 1)}"
-    return f"{names} {_FATES[deed]}"
+            lost = ", ".join("the receiver" if index < 0 else label(index) for index in indices)
+            return f"the source sends {message(source.life, source.next - 1)}" + (f", lost for {lost}" if lost else "")
+    return f"{names or 'the receiver'} {_FATES[deed]}"
 
 
 def _reaches(world: ProofWorld, indices: tuple[int, ...]) -> str:
@@ -119,6 +120,15 @@ _FATES = {
     Deed.LEAVE: "is partitioned, its messages are synced",
     Deed.WIPE: "loses its disk",
     Deed.REFILL: "gets from the other stores what it lacks",
+    Deed.SYNC_FIRST: "syncs its first write only, and acknowledges",
+    Deed.SYNC_LATE: "syncs; its acknowledgements are late",
+    Deed.HEAR: "has its late acknowledgements delivered",
+    Deed.WRITE: "writes what it kept in memory",
+    Deed.ATTEND: "begins a session with the present life",
+    Deed.WAIT: "waits, and asks the stores for what it misses",
+    Deed.CONSUME: "consumes the next message, and acknowledges it",
+    Deed.QUIT: "dies",
+    Deed.LEARN: "learns what the source sent",
     Deed.INFORM: "learns where the source resumed",
 }
 

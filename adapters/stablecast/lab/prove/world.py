@@ -76,8 +76,15 @@ class ProofWorld:
             return (state.source, state.aside, state.stores, rest)
         common, each = self._parts(state.source)
         other, beside = self._parts(state.aside)
-        places = sorted((self.groups[index], state.stores[index], each[index], beside[index]) for index in self.indices)
+        places = sorted(
+            (self.groups[index], state.stores[index], each[index], beside[index], *self.place(state, index))
+            for index in self.indices
+        )
         return (common, other, tuple(places), rest)
+
+    def place(self, state: State, index: int) -> tuple[object, ...]:
+        """Return what else distinguishes a store."""
+        return ()
 
     def _parts(self, source: int) -> tuple[int, tuple[int, ...]]:
         """Return what a process knows in general, and of each store."""
@@ -102,7 +109,7 @@ class ProofWorld:
             yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.may_wipe(state, index))
             yield from self._takeovers(state)
             return
-        if state.lives <= self.bounds.restarts or state.aside != NOBODY:
+        if self.may_stop(state):
             dirty = [index for index in self.indices if self.store(state, index).dirty]
             yield from ((Deed.STOP, lost) for lost in self._choices(state, dirty))
         if source.may_send and source.next < self.bounds.messages:
@@ -110,6 +117,10 @@ class ProofWorld:
         for index in self._different(state):
             yield from ((deed, (index,)) for deed in self._deeds(state, index))
         yield from self._takeovers(state)
+
+    def may_stop(self, state: State) -> bool:
+        """Return whether the source may crash: another process follows."""
+        return state.lives <= self.bounds.restarts or state.aside != NOBODY
 
     def _takeovers(self, state: State) -> Iterator[Action]:
         """Yield what two live processes may do to each other. A process that has not begun is no rival."""
@@ -132,7 +143,8 @@ class ProofWorld:
         classes: dict[tuple[object, ...], list[int]] = {}
         for index in indices:
             place = self.groups[index] if self.symmetric else index
-            classes.setdefault((place, state.stores[index], each[index], beside[index]), []).append(index)
+            key = (place, state.stores[index], each[index], beside[index], *self.place(state, index))
+            classes.setdefault(key, []).append(index)
         return list(classes.values())
 
     def _different(self, state: State) -> list[int]:
@@ -238,7 +250,7 @@ class ProofWorld:
             case Deed.INFORM:
                 self._tell(draft, *indices)
             case Deed.SEND:
-                self._send(draft)
+                self._send(draft, indices)
             case Deed.FILL:
                 self._fill(draft, *indices)
             case Deed.REFILL:
@@ -327,7 +339,7 @@ class ProofWorld:
         """Perform a step of a store; the source gets its messages and answers."""
         self._put(draft, index, *self.stores.take(draft.stores[index], step))
 
-    def _put(self, draft: Draft, index: int, store: int, sent: Iterable[Message]) -> None:
+    def _put(self, draft: Draft, index: int, store: int, sent: Iterable[Message | Data]) -> None:
         """Replace a store; the source gets its messages and answers."""
         draft.put(index, store)
         for message in sent:
@@ -342,12 +354,14 @@ class ProofWorld:
                         assert isinstance(answer, Data)
                         self._take(draft, index, answer)
 
-    def _send(self, draft: Draft) -> None:
+    def _send(self, draft: Draft, missing: tuple[int, ...] = ()) -> None:
+        """Send a message to every registered store; in finer worlds some lose it."""
         source = self.source(draft)
         assert source is not None
         self._hear(draft, Sent(source.next, 1, 0))
         for index in source.counting:
-            self._take(draft, index, data(source.life, source.next, False))
+            if index not in missing:
+                self._take(draft, index, data(source.life, source.next, False))
 
     def _fill(self, draft: Draft, index: int) -> None:
         """Let a store ask the source what it retains, and request it."""

@@ -1,0 +1,198 @@
+"""Judge each state of the composed world by the guarantees, under their letters of `spec/guarantees.md`."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import attrs
+
+from stablecast.core.protocol.history import owner
+from stablecast.core.protocol.quorum import Quorums
+from stablecast.lab.composed.receivers import ReceiverSummary
+from stablecast.lab.prove.sources import SourceStates, SourceSummary
+from stablecast.lab.prove.state import NOBODY, Loss, LossKind, State
+from stablecast.lab.prove.stores import StoreSummary
+
+
+class JudgedWorld(Protocol):
+    """Offer what guarantees are judged by: the endpoints of a state."""
+
+    indices: list[int]
+    quorums: Quorums
+    sources: SourceStates
+
+    def source(self, state: State) -> SourceSummary | None:
+        """Return what the running source knows, if there is one."""
+
+    def store(self, state: State, index: int) -> StoreSummary:
+        """Return what a store knows, by its index."""
+
+    def receiver(self, state: State) -> ReceiverSummary:
+        """Return what the receiver and its application know."""
+
+    def loss_of_prove(self, state: State) -> Loss | None:
+        """Return what `prove` would report."""
+
+
+@attrs.frozen
+class BrokenRule(Loss):
+    """Name the guarantee that a state breaks, by its letter, with the message and the reason."""
+
+    rule: str = ""
+    why: str = ""
+
+
+Rule = Callable[[JudgedWorld, State], Loss | None]
+
+
+def _broken(rule: str, life: int, number: int, why: str) -> BrokenRule:
+    return BrokenRule(LossKind.BROKEN, life, number, rule, why)
+
+
+def on_a_quorum(world: JudgedWorld, state: State) -> Loss | None:
+    """S1, S3: every message that was reported stable is on the disks of a quorum."""
+    for life, number in state.safe:
+        held = sum(1 << index for index in world.indices if world.store(state, index).disk.get(number) == life)
+        if not world.quorums.stable(held, held):
+            source = world.source(state)
+            rule = "S1" if source is not None and source.life == life else "S3"
+            return _broken(rule, life, number, "a stable message is not on the disks of a quorum")
+    return None
+
+
+def on_a_disk(world: JudgedWorld, state: State) -> Loss | None:
+    """S3, while disks are lost: every message that was reported stable is on a disk."""
+    for life, number in state.safe:
+        if not any(world.store(state, index).disk.get(number) == life for index in world.indices):
+            return _broken("S3", life, number, "a stable message is on no disk")
+    return None
+
+
+def used_once(world: JudgedWorld, state: State) -> Loss | None:
+    """S2: no number was stable for two lives, and no life that sends uses a stable number again."""
+    numbers = [number for _, number in state.safe]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            return _broken("S2", max(life for life, one in state.safe if one == number), number, "stable in two lives")
+    source = world.source(state)
+    for life, number in state.safe if source is not None and source.active else ():
+        if owner(source.lives if source else (), number) not in (None, life):
+            return _broken("S2", life, number, "the present life uses the number of a stable message")
+    return None
+
+
+def no_dead_message(world: JudgedWorld, state: State) -> Loss | None:
+    """S3: a store that knows where this life began serves no dead message of older lives in place of a stable one."""
+    source = world.source(state)
+    for index in world.indices if source is not None and state.safe else ():
+        store = world.store(state, index)
+        if source is None or not store.up or store.life != source.life:
+            continue
+        for life, number in state.safe:
+            if number < store.resume and store.content.get(number, life) != life:
+                return _broken("S3", life, number, "a store has a dead message in place of a stable one")
+    return None
+
+
+def synced_first(world: JudgedWorld, state: State) -> Loss | None:
+    """P1: a message that a store acknowledged is on its disk, unless the store learned of another life since."""
+    source = world.source(state)
+    if source is None:
+        return None
+    for index in world.indices:
+        store = world.store(state, index)
+        for number in source.acked[index] if store.record == source.life else ():
+            if store.disk.get(number) != source.life:
+                return _broken("P1", source.life, number, "a store acknowledged a message that is not on its disk")
+    return None
+
+
+def retained(world: JudgedWorld, state: State) -> Loss | None:
+    """C1: the source has a copy of every message that is not stable."""
+    source = world.source(state)
+    if source is None or not source.begun:
+        return None
+    for number in range(source.resume_point, min(source.oldest, source.next)):
+        if (source.life, number) not in state.safe:
+            return _broken("C1", source.life, number, "the source released a message that is not stable")
+    return None
+
+
+def in_order(world: JudgedWorld, state: State) -> Loss | None:
+    """D1: each number is delivered once in a session, in its turn."""
+    receiver = world.receiver(state)
+    return _broken("D1", receiver.life, -1, receiver.wrong) if receiver.wrong else None
+
+
+def without_a_gap(world: JudgedWorld, state: State) -> Loss | None:
+    """D1: stable messages that a session begins behind were consumed before, or were reported lost."""
+    receiver = world.receiver(state)
+    if not receiver.active:
+        return None
+    return _unread(world, state, "D1", receiver.start, "a session begins behind a message that nobody consumed")
+
+
+def nothing_unread(world: JudgedWorld, state: State) -> Loss | None:
+    """A1: stable numbers that a store counts as acknowledged were consumed, or were reported lost."""
+    known = max([store.consumed for store in (world.store(state, index) for index in world.indices)], default=-1)
+    return _unread(world, state, "A1", known + 1, "a store counts a message as consumed that nobody consumed")
+
+
+def _unread(world: JudgedWorld, state: State, rule: str, stop: int, why: str) -> Loss | None:
+    receiver = world.receiver(state)
+    for life, number in state.safe:
+        if number < stop and (life, number) not in receiver.read and (life, number) not in receiver.lost:
+            return _broken(rule, life, number, why)
+    return None
+
+
+def sought(world: JudgedWorld, state: State) -> Loss | None:
+    """D2: no stable message is given up that every store holds at which the receiver is registered."""
+    receiver = world.receiver(state)
+    for life, number in state.safe if receiver.lost_now and receiver.counting else ():
+        held = [world.store(state, index).content.get(number) == life for index in receiver.counting]
+        if number in receiver.lost_now and all(held):
+            return _broken("D2", life, number, "a receiver gives up a message that each of its stores holds")
+    return None
+
+
+def delivered_as_sent(world: JudgedWorld, state: State) -> Loss | None:
+    """D1: a number that was stable is delivered as the message of its life."""
+    receiver = world.receiver(state)
+    for life, number in state.safe:
+        others = [one for one, of in receiver.read if of == number and one > life]
+        if others:
+            return _broken("D1", life, number, "a receiver consumed another message under a stable number")
+    return None
+
+
+def one_process(world: JudgedWorld, state: State) -> Loss | None:
+    """R6: of two sources of one context, the earlier one never sends once the later one did."""
+    source, other = world.source(state), None if state.aside == NOBODY else world.sources.views[state.aside]
+    if source is None or other is None or not state.doubled:
+        return None
+    if source.life < other.life and source.active and other.begun:
+        return _broken("R6", source.life, -1, "an earlier source of a context has the registrations again")
+    return None
+
+
+def of_prove(world: JudgedWorld, state: State) -> Loss | None:
+    """S3: what `stablecast prove` judges. The stores that a receiver can ask have every stable message."""
+    return world.loss_of_prove(state)
+
+
+ALWAYS: Final[tuple[Rule, ...]] = (synced_first, retained, in_order)
+RECEIVED: Final[tuple[Rule, ...]] = (without_a_gap, nothing_unread, sought, delivered_as_sent)
+QUORUM: Final[tuple[Rule, ...]] = (on_a_quorum, used_once, no_dead_message, of_prove, one_process, *ALWAYS, *RECEIVED)
+WIPED: Final[tuple[Rule, ...]] = (on_a_disk, used_once, no_dead_message, retained, in_order, delivered_as_sent)
+ROUND_ROBIN: Final[tuple[Rule, ...]] = ALWAYS
+
+
+def letters(rules: Iterable[Rule]) -> list[str]:
+    """Return the letters of rules, each once.
+
+    >>> letters(ROUND_ROBIN)
+    ['C1', 'D1', 'P1']
+    """
+    return sorted(
+        {letter for rule in rules for letter in (rule.__doc__ or "").partition(":")[0].split(", ") if len(letter) == 2}
+    )

@@ -1,0 +1,91 @@
+"""Define the variants of the composed system, each with its faults, its rules and its share of the explored states."""
+
+from typing import Final
+
+import attrs
+
+from stablecast.config.profiles import profile
+from stablecast.core.protocol.settings import SourceConfig, StoreBehavior, StoreSpec
+from stablecast.lab.composed import guarantees
+from stablecast.lab.composed.world import ComposedWorld
+from stablecast.lab.model.store_process import store_address
+from stablecast.lab.prove.bounds import TAKEOVERS, ProofFault
+from stablecast.lab.prove.instance import Instance, ProofBounds
+from stablecast.lab.prove.state import Action, Deed
+
+STORES: Final = 3
+DELAY_NS: Final = 1
+
+
+@attrs.frozen
+class Variant:
+    """Describe one composed system; `share` is its percentage of the states."""
+
+    name: str
+    purpose: str
+    rules: tuple[guarantees.Rule, ...]
+    share: int
+    messages: int = 1
+    faults: tuple[ProofFault, ...] = ()
+    restarts: int = 1
+    delay_ns: int = 0
+    behavior: StoreBehavior = StoreBehavior.QC
+    opening: tuple[Action, ...] = ()
+
+    def world(self, states: int) -> ComposedWorld:
+        """Return the world, to be explored up to a number of states."""
+        bounds = ProofBounds(self.messages, self.restarts, states=states, faults=self.faults).passes(STORES)[0]
+        defaults = profile("safe")
+        stores = tuple(StoreSpec(store_address(index), 1) for index in range(STORES))
+        groups = attrs.evolve(defaults.source.groups, sizes=() if self.behavior is StoreBehavior.RR else (STORES,))
+        source: SourceConfig = attrs.evolve(
+            defaults.source, topic="topic", stores=stores, groups=groups, behavior=self.behavior
+        )
+        repairs = (defaults.store.repairs, defaults.receiver.repairs)
+        instance = Instance(source, *repairs, bounds, refill=True)
+        return ComposedWorld.compose(instance, self.rules, self.delay_ns, self.opening)
+
+
+BEGUN: Final[tuple[Action, ...]] = (
+    (Deed.BEGIN, tuple(range(STORES))),
+    *((Deed.INFORM, (index,)) for index in range(STORES)),
+)
+"""The source runs, and all stores know it."""
+
+VARIANTS: Final = (
+    Variant("takeovers", "two processes of one owner, one message", guarantees.QUORUM, 30, faults=TAKEOVERS),
+    Variant("messages", "two messages, whose syncs and losses are parts", guarantees.QUORUM, 15, messages=2),
+    Variant(
+        "memory",
+        "stores that keep messages in memory before the disk",
+        guarantees.QUORUM,
+        20,
+        faults=TAKEOVERS,
+        delay_ns=DELAY_NS,
+    ),
+    Variant(
+        "receiver",
+        "a receiver that dies and returns, while stores come and go",
+        guarantees.QUORUM,
+        15,
+        messages=2,
+        restarts=0,
+        opening=BEGUN,
+    ),
+    Variant(
+        "wipes",
+        "disks that are lost, with refill between",
+        guarantees.WIPED,
+        10,
+        faults=(ProofFault.WIPE,),
+        opening=BEGUN,
+    ),
+    Variant(
+        "round robin",
+        "one store at a time",
+        guarantees.ROUND_ROBIN,
+        10,
+        messages=2,
+        behavior=StoreBehavior.RR,
+    ),
+)
