@@ -11,9 +11,8 @@ from tests.core.drivers import SourceDriver
 from tests.core.source.test_votes import asking, errors, interval
 
 COPY, LATER, OTHER = (5 << MARK_BITS | 7, 6 << MARK_BITS | 1, 5 << MARK_BITS | 8)
-GENERATIONS = st.integers(0, 2**64 - 1) | st.builds(
-    lambda count, mark: count << MARK_BITS | mark, *[st.integers(0, 3)] * 2
-)
+COUNTS = st.integers(1, 3) | st.just(MAX_COUNT)
+GENERATIONS = st.builds(lambda count, mark: count << MARK_BITS | mark, COUNTS, st.integers(0, 3))
 
 
 def asked(driver: SourceDriver, index: int) -> list[int]:

@@ -40,7 +40,8 @@ def again(**changes: Any) -> Register:
 
 
 def standing(driver: StoreDriver) -> StoreMemory:
-    return driver.machine.status.clients[50].client.memory
+    memory: StoreMemory = driver.machine.status.clients[50].client.memory
+    return memory
 
 
 @pytest.mark.parametrize("by", ["registration", "receiver", "announcement"])

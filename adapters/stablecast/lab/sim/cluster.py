@@ -116,6 +116,12 @@ class Cluster:
             if not process.alive and not (self.deserted and name == SOURCE):
                 self.spawn(name, variant=False)
 
+    def scrub(self) -> None:
+        """Let every store read its disk, as the scrubber of a daemon does."""
+        for process in self.processes.values():
+            if isinstance(process, StoreProcess) and process.alive:
+                process.scrub()
+
     def adopt(self) -> None:
         """Restart the source that stayed away."""
         self.deserted = False

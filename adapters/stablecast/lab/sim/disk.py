@@ -118,6 +118,11 @@ class VirtualDisk:
         shown = {id(record): record for numbers in self.durable.values() for record in numbers.values()}
         return [record for record in shown.values() if not record.bad]
 
+    def bad(self) -> list[tuple[int, int]]:
+        """Return stream and number of every message in a bad record."""
+        streams = self.contents.items()
+        return [(stream, number) for stream, numbers in streams for number in numbers if numbers[number].bad]
+
     def drop(self, stream: int, first: int, stop: int) -> None:
         """Remove the bad records of [first, stop) after they were read."""
         for contents in (self.contents, self.durable):

@@ -23,6 +23,22 @@ def trouble(cluster: Cluster) -> Trouble | None:
     return (None if cluster.deserted else _source(cluster)) or _receivers(cluster) or _proxies(cluster)
 
 
+def lacking(cluster: Cluster) -> Trouble | None:
+    """Return which store does not hold a stable message long after the last fault; None: all stores are healed.
+
+    Every store with which the source is registered holds every stable message, unless a rule released it anywhere.
+    """
+    facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
+    if facts.farewell or source is None or setup.turns or not setup.rules.sizes:
+        return None
+    there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
+    for number, life in facts.stable.items():
+        missing = [store for store in there if not facts.holds(store, life, number)]
+        if missing and not cluster.checkers.stores.released(number):
+            return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
+    return None
+
+
 def _source(cluster: Cluster) -> Trouble | None:
     source = cluster.source
     if source is not None and (source.idle or _never_confirmed(cluster, source)):

@@ -85,6 +85,11 @@ class StoreProcess(VirtualProcess):
         memory = self.disk.remembers
         self.machine.recover(clients.values(), extents, trails, self.now(), memory=memory, standing=memory_of(states))
 
+    def scrub(self) -> None:
+        """Read all messages on the disk, so that the store learns of damage."""
+        for stream, number in self.disk.bad():
+            self._syncer.read(stream, number)
+
     @property
     def proxies(self) -> int:
         """The number of running proxies."""

@@ -118,6 +118,11 @@ class StoreCheckers:
         passed = [store for store, trails in self.trails.items() if any(trail > number for trail in trails.values())]
         return passed + [store for store, dropped in self.facts.dropped.items() if number in dropped]
 
+    def released(self, number: int) -> bool:
+        """Return whether some store let this number go by a rule, or had no room for it."""
+        gone = (numbers for lives in self.facts.gone.values() for numbers in lives.values())
+        return bool(self.passed(number)) or any(number in numbers for numbers in gone)
+
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
         """Check and record that a store deletes a stream's messages below `stop`."""
         facts, trails = self.facts, self.trails.setdefault(store, {})
