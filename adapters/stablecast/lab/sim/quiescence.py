@@ -2,7 +2,7 @@
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.facts import without
@@ -137,6 +137,8 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
 
 def _proxies(cluster: Cluster) -> Trouble | None:
     wanted = int(_proxy_is_due(cluster))
+    if cluster.deserted and not wanted and cluster.setup.proxies and _may_be_stood_in_for(cluster, remembering=False):
+        return None  # It depends on stores that lost their memory.
     # Stores never give up (C-40): without a quorum their proxies keep trying, and none may register.
     trying = cluster.deserted and not wanted
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
@@ -160,16 +162,17 @@ def _runs_proxy(process: object, trying: bool) -> bool:
     return (process.registered_proxies if trying else process.proxies) > 0
 
 
-def _may_be_stood_in_for(cluster: Cluster) -> bool:
+def _may_be_stood_in_for(cluster: Cluster, *, remembering: bool = True) -> bool:
     """Return whether a proxy can register: some store knows the others, and if need be quorums of them have the state.
 
     A store that granted late was not named itself, and a proxy does not register with it. A proxy does not know the
-    source's rule between the groups, so it needs a quorum of every group.
+    source's rule between the groups, so it needs a quorum of every group. It is certain to register if these stores are
+    `remembering`: they have a vote about the source.
     """
     known = [
         [one.stores for one in clients_of(cluster.disks[name].states()).values() if _named(one)] for name in STORES
     ]
-    keepers = _keepers(cluster)
+    keepers = _keepers(cluster, remembering=remembering)
     groups = cluster.setup.groups
     for stores in (stores for at_one in known for stores in at_one):
         there = [groups[entry.index] for entry in stores if entry.index in keepers]
@@ -183,7 +186,9 @@ def _named(client: Client) -> bool:
     return any(entry.index == client.store_index for entry in client.stores)
 
 
-def _keepers(cluster: Cluster) -> set[int]:
-    """Return the stores that have state of the source."""
+def _keepers(cluster: Cluster, *, remembering: bool) -> set[int]:
+    """Return the stores that have state of the source, and if they are to be `remembering`, a vote."""
     disks = [clients_of(cluster.disks[name].states()).values() for name in STORES]
-    return {index for index, clients in enumerate(disks) if any(one.role is Role.SOURCE for one in clients)}
+    sources = [[one for one in clients if one.role is Role.SOURCE] for clients in disks]
+    voting = [[one for one in at_one if not remembering or one.memory is StoreMemory.KEPT] for at_one in sources]
+    return {index for index, found in enumerate(voting) if found}

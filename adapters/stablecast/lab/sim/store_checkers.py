@@ -7,6 +7,7 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo
+from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.facts import NOBODY, Facts, without
 from stablecast.lab.sim.receiver_checkers import ReceiverLedger
 from stablecast.lab.sim.setup import RECEIVERS, STORES
@@ -48,10 +49,10 @@ class StoreCheckers:
         for client in clients:
             self.on_client(store, client)
 
-    def on_wiped(self, store: str) -> None:
-        """Record that a store loses its disk, with the record of what it deleted."""
-        self.facts.on_lost(store, disk=True)
-        self.trails.pop(store, None)
+    def on_wiped(self, store: str, *, silent: bool = True, copy: VirtualDisk | None = None) -> None:
+        """Record that a store loses its disk, with the record of what it deleted; see `Facts.on_lost`."""
+        self.facts.on_lost(store, disk=True, silent=silent, copy=copy)
+        self.trails[store] = {} if copy is None else copy.trails()
 
     def on_client(self, store: str, client: Client) -> None:
         """Record the stored state of a client."""

@@ -117,8 +117,9 @@ class RegistrationSet:
 
     @property
     def settled(self) -> int:
-        """The stores with a vote whose count of lives is high enough."""
-        return self.informed & self.voters
+        """The stores whose count of lives is high enough, and which have a vote or a group that needs none of them."""
+        informed = self.informed
+        return self.quorums.seconded(informed & self.voters, informed)
 
     @property
     def enough(self) -> bool:
