@@ -195,6 +195,10 @@ class VirtualDisk:
         found = {stream: self.trail(stream) for stream in {record.stream for record in self.log}}
         return {stream: trail for stream, trail in found.items() if trail is not None}
 
+    def note(self, record: DiskRecord) -> None:
+        """Write a state at a start: it reaches the disk before anything that a client learns."""
+        self.log.append(record)
+
     def append(self, record: DiskRecord) -> None:
         """Append a record; it can be read at once."""
         apply(self.contents, record)

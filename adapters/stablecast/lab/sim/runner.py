@@ -114,13 +114,15 @@ def _live(cluster: Cluster) -> None:
         cluster.checkers.at_the_end()
 
 
-def _settle(cluster: Cluster, span: int = SETTLE_NS, unsettled: Callable[[Cluster], Trouble | None] = trouble) -> None:
+def _settle(
+    cluster: Cluster, span: int = SETTLE_NS, unsettled: Callable[[Cluster], Trouble | None] | None = None
+) -> None:
     """Run until nothing is left to do; report a violation if that takes too long."""
     world, facts = cluster.world, cluster.checkers.facts
     deadline = world.now + span
     if span and cluster.setup.habit is not Habit.PROMPT:
         deadline += BACKLOG_NS
-    while not facts.violations and (found := unsettled(cluster)) is not None:
+    while not facts.violations and (found := (unsettled or trouble)(cluster)) is not None:
         if world.now >= deadline:
             facts.report(*found)
             return

@@ -84,7 +84,7 @@ class StoreProcess(VirtualProcess):
         self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self._address, serve(self._on_items))
         self._driver.feed(inputs.Start())
-        self._note_memory(0, self.machine.status.memory)
+        self.disk.note(self._memory_record(0, self.machine.status.memory))
         for stream, number in self._damaged:
             self._driver.feed(inputs.Damaged(stream, number, number))
 
@@ -100,7 +100,8 @@ class StoreProcess(VirtualProcess):
         extents = sorted([*extents, *((stream, number, 1, PAYLOAD_BYTES) for stream, number in self._damaged)])
         generation, declared = generation_of(states)
         self.disk.starts += 1
-        self._generation = following(generation, self.disk.starts)
+        counted = not self._checkers.facts.setup.unhealed
+        self._generation = following(generation, self.disk.starts) if counted else NONE
         self.machine.recover(
             clients.values(),
             extents,
@@ -248,7 +249,7 @@ class StoreProcess(VirtualProcess):
     def _remember(self, effect: fx.PersistClient | fx.PersistMemory) -> None:
         if isinstance(effect, fx.PersistMemory):
             self._generation = effect.generation
-            self._note_memory(effect.ticket, effect.memory)
+            self._syncer.append(self._memory_record(effect.ticket, effect.memory))
             return
         client = effect.client
         self._checkers.stores.on_client(self.name, client)
@@ -257,9 +258,8 @@ class StoreProcess(VirtualProcess):
             DiskRecord(effect.ticket, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation)
         )
 
-    def _note_memory(self, ticket: int, memory: StoreMemory) -> None:
-        state = partial(memory_record, memory, self._generation)
-        self._syncer.append(DiskRecord(ticket, DiskRecordKind.STATE, state, NO_STREAM))
+    def _memory_record(self, ticket: int, memory: StoreMemory) -> DiskRecord:
+        return DiskRecord(ticket, DiskRecordKind.STATE, partial(memory_record, memory, self._generation), NO_STREAM)
 
     def _forget(self, effect: fx.Forget) -> None:
         self._syncer.append(
