@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tests.handbook import assembly, playground
+from tests.handbook import assembly, playground, snapshot
 from tests.handbook.play import rewrite
 from tests.support.tree import name
 
@@ -13,9 +13,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.handbook", description=__doc__)
     parser.add_argument("--outputs", action="store_true", help="write the outputs of the pages anew, and build nothing")
     parser.add_argument("--pages", action="store_true", help="build without the page that runs the core")
+    parser.add_argument("--first-click", type=int, metavar="TIMES", help="measure how soon the built page answers")
     arguments = parser.parse_args()
     if arguments.outputs:
         rewrite()
+        return 0
+    if arguments.first_click:
+        for _ in range(arguments.first_click):
+            seconds = snapshot.first_click(assembly.OUTPUT / "play") / 1000
+            print(f"The page answers a click {seconds:.1f} s after it is opened.")
         return 0
     assembly.assemble()
     status = assembly.render()

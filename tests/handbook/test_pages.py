@@ -29,6 +29,9 @@ PLAYED: Final = [path for path in PAGES if any(block.is_console for block in fen
 MOST_WORDS: Final = 900
 """Words of a page of a tutorial or a how-to, without its programs and outputs."""
 
+EXAMPLES: Final = 20
+"""Pages by example."""
+
 LEAST_EASE: Final = 55.0
 """Reading ease of a tutorial after Flesch; 60 is plain English."""
 
@@ -121,6 +124,15 @@ def test_a_page_of_a_task_is_short(page: Path) -> None:
 def test_a_tutorial_reads_easily(page: Path) -> None:
     ease = reading_ease(page.read_text(encoding="utf-8"))
     assert ease >= LEAST_EASE, f"reading ease {ease:.0f}: shorter words and sentences"
+
+
+def test_every_example_has_a_program_a_command_and_a_picture() -> None:
+    examples = [path for path in PAGES if path.parent.name == "examples" and path.stem != "index"]
+    assert len(examples) >= EXAMPLES
+    for path in examples:
+        kinds = [block.language for block in fences(path.read_text(encoding="utf-8"))]
+        assert [kind for kind in kinds if kind != "console"] == ["python", "mermaid"], name(path)
+        assert "console" in kinds, name(path)
 
 
 def test_every_page_is_in_the_contents_of_its_folder() -> None:

@@ -164,6 +164,7 @@ class WildcardReceiver:
             redelivery=settings.redelivery,
             refusal=why_unsettled(settings.receiver),
             explicit=settings.receiver.ack_mode is AckMode.EXPLICIT,
+            spans=context.spans,
         )
 
     async def __aenter__(self) -> Self:

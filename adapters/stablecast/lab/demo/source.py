@@ -46,7 +46,8 @@ async def _main(settings: dict[str, Any]) -> int:
 
 async def _report(source: Source) -> None:
     while True:
-        say({"sent": source.next_number, "stable": source.stable_through + 1})
+        registered = source.registered_names()
+        say({"sent": source.next_number, "stable": source.stable_through + 1, "registered": registered})
         await asyncio.sleep(REPORT_SECONDS)
 
 

@@ -29,7 +29,7 @@ def lacking(cluster: Cluster) -> Trouble | None:
     Every store with which the source is registered holds every stable message, unless a rule released it anywhere.
     """
     facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
-    if facts.farewell or source is None or setup.turns or setup.unhealed or not setup.rules.sizes:
+    if facts.farewell or source is None or setup.turns or not setup.refill or not setup.rules.sizes:
         return None
     there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
     for number, life in facts.stable.items():

@@ -100,7 +100,7 @@ class StoreProcess(VirtualProcess):
         extents = sorted([*extents, *((stream, number, 1, PAYLOAD_BYTES) for stream, number in self._damaged)])
         generation, declared = generation_of(states)
         self.disk.starts += 1
-        counted = not self._checkers.facts.setup.unhealed
+        counted = self._checkers.facts.setup.refill
         self._generation = following(generation, self.disk.starts) if counted else NONE
         self.machine.recover(
             clients.values(),

@@ -413,5 +413,5 @@ def test_what_was_mended_is_found_without_it(
     for what, fault in planted.items():
         monkeypatch.setattr(f"stablecast.{what}", fault)
     # Today a refill brings back what some of these worlds lost.
-    found = attrs.evolve(FOUND[name], setup=attrs.evolve(FOUND[name].setup, unhealed=True))
+    found = attrs.evolve(FOUND[name], setup=attrs.evolve(FOUND[name].setup, refill=False))
     assert {violation.rule for violation in run(found).violations} == {rule}
