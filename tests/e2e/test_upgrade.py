@@ -1,4 +1,4 @@
-"""What release 0.1.0 left: a journal, traces and a capture of one run, kept as it wrote them.
+"""Go on with what release 0.1.0 left: a journal, traces and a capture of one run, kept as it wrote them.
 
 A source of `orders` with session 7 sent 30 messages in its first life and 15 in the second. A receiver with session 9
 consumed the first 30. A source of `bills` sent 12.

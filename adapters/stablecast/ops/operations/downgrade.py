@@ -1,4 +1,4 @@
-"""Which releases read the journal of a directory, for `stablecast store downgrade-check`.
+"""Name the releases that read the journal of a directory, for `stablecast store downgrade-check`.
 
 Each segment names the version of its format. A release refuses a journal with a segment of a newer version.
 """
