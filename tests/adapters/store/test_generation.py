@@ -17,7 +17,7 @@ from stablecast.store import directory_identity
 from stablecast.store.generation import StoreGeneration
 from stablecast.store.store import Store
 from tests.adapters.store.test_refill import held
-from tests.adapters.store.test_store import LOCAL, TOPIC, started, until
+from tests.adapters.store.test_store import TOPIC, started, until
 from tests.support.network import Events
 
 BRIEF = RepositoryConfig(source_activity_ns=SECOND, receiver_activity_ns=SECOND)
@@ -137,7 +137,7 @@ async def test_a_copy_of_both_directories_is_noticed_by_what_another_store_knows
     caches, states = ([tmp_path / f"{kind}{index}" for index in range(3)] for kind in ("cache", "state"))
     made(*caches, *states)
 
-    async def serve(index: int, where: str = f"{LOCAL}:0", new: bool = False) -> Store:
+    async def serve(index: int, where: str = "127.0.0.1:0", new: bool = False) -> Store:
         config = StoreConfig(where, 1, repository=BRIEF)
         return await started(
             caches[index], where, config=config, new=new, name=str(index), state_directory=states[index]

@@ -41,6 +41,7 @@ class Facts:
         granted: Stores that know a life's registration.
         doubtful: Lives that no quorum knows, because disks were lost.
         forked: Lives that do not follow each other for that reason.
+        copied: Stores that got an older copy of their disk.
     """
 
     now: Callable[[], int]
@@ -64,6 +65,7 @@ class Facts:
     granted: dict[int, set[str]] = attrs.field(factory=dict)
     doubtful: set[int] = attrs.field(factory=set)
     forked: set[int] = attrs.field(factory=set)
+    copied: set[str] = attrs.field(factory=set)
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
@@ -107,6 +109,8 @@ class Facts:
         With its disk a store forgets what it deleted and which lives registered, and may be asked for both again. A
         `silent` store knows that it lost its disk, and has no vote. A `copy` of the disk stays.
         """
+        if copy is not None:
+            self.copied.add(store)
         for number, life in list(self.stable.items()):
             if copy is None or not shows(copy.durable, life, number):
                 self._on_held_no_more(store, life, number, silent=silent)
