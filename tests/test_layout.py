@@ -232,7 +232,8 @@ ROOMS: Mapping[str, str] = {
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",
     "faststream": "core resolver client store testing",
-    "spark": "core text runtime runtime.machine config client",
+    "archive": "core text runtime runtime.machine config client",
+    "spark": "core text runtime runtime.machine config client sync archive",
     "sync": "core transports runtime.machine client",
     "store.journal": "core text runtime.machine",
     "store": "core transports text runtime runtime.machine config resolver evidence.trace client store.journal",
@@ -252,7 +253,7 @@ ROOMS: Mapping[str, str] = {
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
     "testing": "core evidence.trace store.journal lab",
-    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing",
+    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing archive",
 }
 # fmt: on
 """The rooms that each room may import, itself aside. A package without a line belongs to the room above it.

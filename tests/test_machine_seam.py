@@ -25,6 +25,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "adapters/stablecast/evidence/whatif/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/trace/tools/": "commands for people who read recorded traces",
     "adapters/stablecast/evidence/trace/reports.py": "writes a table for people, by a library that opens the file",
+    "adapters/stablecast/archive/": "writes tables for people, by a library that opens the files",
     "adapters/stablecast/lab/": "builds worlds, and runs programs of the real machine",
     "adapters/stablecast/faststream/tested_broker.py": "runs stores for a test, in directories of the real machine",
     "adapters/stablecast/testing/": "runs worlds from outside, in processes of the real machine",

@@ -101,7 +101,7 @@ PARTS: Final = (
     Part(
         "agreement",
         "simulated worlds and real processes end alike",
-        ("-m", "tests.agreement", "--schedules", "6"),
+        ("-m", "tests.agreement", "--schedules", "6", "--at-once", "1"),
         ("-m", "tests.agreement"),
         _lacks_root,
     ),

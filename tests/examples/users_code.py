@@ -14,6 +14,7 @@ from stablecast.client import (
     Batch,
     Context,
     Event,
+    GroupReceiver,
     Message,
     NotStable,
     PropertyValue,
@@ -82,6 +83,7 @@ async def receives(context: Context, stores: list[str], aside: Source) -> None:
         assert_type(batch, Batch)
         assert_type(batch.payloads(), list[bytes])
     assert_type(context.receiver(pattern="^orders[.]"), WildcardReceiver)
+    assert_type(context.receiver("orders", group="billing"), GroupReceiver)
     reader = context.reader("orders", stores=stores, since=datetime.now().astimezone())
     assert_type(reader, RangeReader)
 

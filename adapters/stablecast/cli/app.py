@@ -14,7 +14,7 @@ from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
-    *("demo", "up", "send", "receive", "read", "topics", "replay"),
+    *("demo", "up", "send", "receive", "read", "topics", "replay", "archive"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
     *("incident", "verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
@@ -51,6 +51,7 @@ app.command("fleet")(store.fleet_command)
 app.command("read")(stored_topics.read_command)
 app.command("topics")(stored_topics.topics_command)
 app.command("replay")(stored_topics.replay_command)
+app.command("archive")(stored_topics.archive_command)
 app.command("prove")(prove.prove_command)
 
 

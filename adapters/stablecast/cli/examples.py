@@ -22,6 +22,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "receive": "stablecast receive orders --resolver 127.0.0.1:15380 --session-id 2",
     "read": "stablecast read orders --store 127.0.0.1:14567 --since 'last 10'",
     "replay": "stablecast replay orders --store 127.0.0.1:14567 --into orders-again --speed 10",
+    "archive": "stablecast archive orders --output archive/orders --store 127.0.0.1:14567",
     "topics": "stablecast topics --store 127.0.0.1:14567",
     "store": "stablecast store data --new",
     "store run": "stablecast store run stores.toml --new",

@@ -351,7 +351,8 @@ class Context:
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
-        source = await self._start(config, on_event, advertise, transport, [timestamp] if timestamps else [])
+        annotations = [timestamp] if timestamps else []
+        source = await self._start(config, on_event, advertise, transport, annotations, self.spans)
         source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
@@ -384,13 +385,14 @@ class Context:
         advertise: Advertise,
         transport: TransportConfig,
         annotations: Sequence[Annotation] = (),
+        spans: "MessageSpans | None" = None,
     ) -> Source:
         assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = self._new_source(config, on_event, annotations)
+            source = self._new_source(config, on_event, annotations, spans)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -408,8 +410,14 @@ class Context:
             raise
         return source
 
-    def _new_source(self, config: SourceConfig, on_event: OnEvent | None, annotations: Sequence[Annotation]) -> Source:
-        if (spans := self.spans) is not None:
+    def _new_source(
+        self,
+        config: SourceConfig,
+        on_event: OnEvent | None,
+        annotations: Sequence[Annotation],
+        spans: "MessageSpans | None",
+    ) -> Source:
+        if spans is not None:
             instrumented = InstrumentedSource(config, self.pool, on_event, self.trace)
             instrumented.annotations, instrumented.spans = annotations, spans
             return instrumented
@@ -465,6 +473,8 @@ class Context:
         session_id: int | None = None,
         on_event: OnTopicEvent | None = None,
         reg_id: RegIdOfTopic | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
         start_at: StartOfTopic | None = None,
         on_message: Callable[[Message], object] | None = None,
         on_create: OnCreate | None = None,
@@ -496,9 +506,9 @@ class Context:
             reg_id: Returns the RegID for each store when there is no session id; 0 lets the store choose (P-249). If it
                 raises, the receiver does not register with that store, and iterating raises RegistrationFailed.
             stores: The stores of the topic. If no source announces itself within a second, the receiver gets from them
-                what they hold, and acknowledges to them. Not for patterns.
+                what they hold, and acknowledges to them. A pattern gets all matching topics of the stores.
             start: Where a receiver begins that no store knows: a number, a `datetime`, `last(100)`, "earliest" or
-                "latest". It is remembered under the session id. Not with `start_at`, and not for patterns.
+                "latest". It is remembered under the session id. Not with `start_at`.
             start_at: Returns the first extended number to deliver (P-421); return `low` for the default. If it raises,
                 nothing is delivered, and iterating raises RegistrationFailed.
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
@@ -541,6 +551,8 @@ class Context:
             raise MisuseError("a pattern finds topics and sources: give neither topic nor source with it")
         given = arguments.get("options") or {}
         arguments["options"] = configured_options.of_pattern(self.configuration, pattern, given)
+        arguments |= _whence(arguments)
+        arguments["stores"] = self._places(arguments["stores"])
         return self._wildcards.make(pattern, **arguments)
 
     def _receiver(  # noqa: PLR0913 - each is a choice of its own
@@ -561,9 +573,7 @@ class Context:
         deduplicate: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
-        bounds = ReadBounds.of(start, None)
-        if start is not None and start_at is not None:
-            raise MisuseError("start and start_at both say where the receiver begins: give one of them")
+        bounds = _whence({"stores": stores, "start": start, "start_at": start_at})["start"]
         plan = self._plan(topic, source, stores, session_id, options)
         receiver = Receiver(
             self,
@@ -578,7 +588,7 @@ class Context:
             deduplicate=deduplicate,
         )
         receiver.transport = plan.transport
-        receiver.start = None if start is None else ReceiverStart(bounds, self.reads)
+        receiver.start = None if bounds is None else ReceiverStart(bounds, self.reads)
         self.prepare_thread()
         self._receivers[topic] = receiver
         if plan.where is not None:
@@ -876,3 +886,13 @@ class Context:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
         check_loop(self._loop, "the context")
+
+
+def _whence(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stores of a receiver, and its start as bounds, None if it has none. Raises MisuseError."""
+    stores, start = given.get("stores") or (), given.get("start")
+    check_list("stores", stores)
+    bounds = ReadBounds.of(start, None)
+    if start is not None and given.get("start_at") is not None:
+        raise MisuseError("start and start_at both say where the receiver begins: give one of them")
+    return {"stores": stores, "start": None if start is None else bounds}

@@ -166,6 +166,7 @@ class GroupReceiver:
             redelivery=redelivery,
             refusal=why_unsettled(config),
             deduplicate=deduplicate,
+            spans=context.spans,
         )
         self._delivery.reader.on_turn = self._check_leases
         self._looked_at = self._loop.time()

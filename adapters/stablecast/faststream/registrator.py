@@ -85,7 +85,7 @@ class StablecastRegistrator(Registrator[Message, StablecastBrokerConfig]):
             description: The description in AsyncAPI; None takes the docstring of the handler.
             include_in_schema: Show the subscriber in AsyncAPI.
             persistent: Keep the subscriber alive as long as the broker.
-            arguments: More arguments of `Context.receiver`, for example `start="latest"` or `session_id=7`.
+            arguments: More arguments of `Context.receiver`, for example `start="latest"` or `group="billing"`.
 
         Raises:
             SetupError: Two choices exclude each other.

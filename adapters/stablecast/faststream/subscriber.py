@@ -17,7 +17,7 @@ from faststream.specification.asyncapi.utils import resolve_payloads
 from faststream.specification.schema import Message as MessageSpec
 from faststream.specification.schema import Operation, SubscriberSpec
 
-from stablecast.client import Message, Receiver, Redelivery, StablecastError, WildcardReceiver
+from stablecast.client import GroupReceiver, Message, Receiver, Redelivery, StablecastError, WildcardReceiver
 from stablecast.faststream.connection import StablecastBrokerConfig
 from stablecast.faststream.message import StablecastBatchParser, StablecastMessage, StablecastParser
 from stablecast.faststream.publisher import ReplyPublisher
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from faststream._internal.endpoint.publisher import PublisherProto
     from faststream._internal.endpoint.subscriber.call_item import CallsCollection
     from faststream.message import StreamMessage
+
+AnyReceiver = Receiver | GroupReceiver | WildcardReceiver
 
 
 @dataclass(kw_only=True)
@@ -112,7 +114,7 @@ class BrokerSubscriber(TasksMixin, SubscriberUsecase[Any]):
         """Make a subscriber that has not started."""
         super().__init__(config, specification, calls)
         self._config = config
-        self._receiver: Receiver | WildcardReceiver | None = None
+        self._receiver: AnyReceiver | None = None
 
     @property
     def topic(self) -> str:
@@ -162,7 +164,7 @@ class BrokerSubscriber(TasksMixin, SubscriberUsecase[Any]):
         """Call the handlers with a message, and wait until they return."""
         await self.consume(message)
 
-    def reader(self) -> Receiver | WildcardReceiver:
+    def reader(self) -> AnyReceiver:
         """Return the receiver. It must have started."""
         assert self._receiver is not None, "start the subscriber first"
         return self._receiver

@@ -310,3 +310,12 @@ async def test_choices_that_exclude_each_other_are_refused() -> None:
     with pytest.raises(MisuseError, match="has a receiver of 'same0'"):
         async with TestStablecastBroker(broker):
             pass
+
+
+async def test_the_subscribers_of_a_group_share_a_topic() -> None:
+    brokers, calls = [StablecastBroker(), StablecastBroker()], Calls()
+    for broker in brokers:
+        broker.subscriber("orders", group="billing")(calls.note)
+    async with TestStablecastBroker(*brokers) as tested:
+        await tested[0].publish_batch(*range(20), topic="orders")
+        assert sorted(await calls.reach(20)) == list(range(20))
