@@ -220,8 +220,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-always-remembers",
         "adapters/store/store",
-        "memory=memory, standing",
-        "memory=True, standing",
+        "            memory=memory,\n",
+        "            memory=True,\n",
         Test("adapters/store/test_store.py::test_only_a_new_store_remembers_without_a_journal"),
     ),
     Mutant(

@@ -49,6 +49,7 @@ REGISTERS = st.builds(
     wishes=WISHES,
     wants_proxy=st.booleans(),
     election=st.none() | st.builds(m.ElectionToken, value=U32, store_index=st.integers(0, 255)),
+    known_generation=st.just(0) | U64,
 )
 LIVES = st.lists(st.tuples(INCARNATIONS, U32), max_size=64).map(tuple)
 STORES = st.builds(
@@ -58,6 +59,7 @@ STORES = st.builds(
     address=addresses(),
     source_reg_id=U32,
     version=U32,
+    generation=st.just(0) | U64,
 )
 REQUESTS = st.builds(
     m.RetransmitRequest,
@@ -117,6 +119,8 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         pace=st.sampled_from(m.Pace),
         memory=st.sampled_from(m.StoreMemory),
         known=st.none() | U32,
+        store_generation=st.just(0) | U64,
+        peers=st.lists(st.tuples(st.integers(0, 65_535), addresses(), U64), max_size=3).map(tuple),
     ),
     st.builds(
         m.Refused,

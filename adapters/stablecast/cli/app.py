@@ -349,7 +349,7 @@ def sim_command(
     first: Annotated[int, typer.Option(help="First seed.", min=0)] = 0,
     jobs: Annotated[int, typer.Option(help="Number of processes; 0: one per core.", min=0)] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Run the shipped programs, not the bare endpoints.")] = False,
-    wipe: Annotated[bool, typer.Option("--wipe", help="Let stores also lose their disks.")] = False,
+    wipe: Annotated[bool, typer.Option("--wipe", help="Lose and damage disks of stores in every world.")] = False,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
     digests: Annotated[

@@ -23,7 +23,7 @@ async def declare(directory: Path) -> int:
     journal = Journal.open(directory)
     journal.on_failed = lambda _: None  # `close` raises it; raised on the loop, too, it would be a traceback.
     try:
-        clients = {reg_id: _marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
+        clients = {reg_id: marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
         generation, _ = generation_of(journal.recovered_states)
         declaration = memory_record(StoreMemory.LOST, generation, declared=True)
         journal.set_checkpoint(lambda: [declaration, *map(client_record, clients.values())])
@@ -38,5 +38,6 @@ async def declare(directory: Path) -> int:
     return sum(client.role is Role.SOURCE for client in clients.values())
 
 
-def _marked(client: Client) -> Client:
+def marked(client: Client) -> Client:
+    """Return the record of a client at a store without memory."""
     return attrs.evolve(client, memory=StoreMemory.LOST) if client.role is Role.SOURCE else client

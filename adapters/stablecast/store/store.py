@@ -16,7 +16,7 @@ import attrs
 from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, LackCause
+from stablecast.core.protocol.events import Event, LackCause, OlderCopy
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Lacking, Persisted, Reset, Start, StoreInput
 from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
@@ -380,9 +380,17 @@ class Store:
         # A journal with states is not new, whatever the operator declares.
         memory = (journal.whole or (new and not states)) and not (restored or declared)
         endpoint.recover(
-            clients.values(), extents, trails, now, memory=memory, standing=standing, unnamed=journal.unnamed
+            clients.values(),
+            extents,
+            trails,
+            now,
+            memory=memory,
+            standing=standing,
+            unnamed=journal.unnamed,
+            generation=self.generation.current,
         )
         if restored:
+            self.events[OlderCopy.__name__] += 1
             self.reports.append(f"{self.settings.directory} is an older copy: the state directory knows a later one")
         elif self.waiting_ns:
             advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
@@ -432,6 +440,7 @@ class Store:
             case fx.PersistClient():
                 self._journal.append_state(client_record(effect.client), effect.ticket)
             case fx.PersistMemory():
+                self.generation.adopt(effect.generation)
                 self._journal.append_state(memory_record(effect.memory, self.generation.current), effect.ticket)
             case fx.Forget():
                 self._forget(effect)

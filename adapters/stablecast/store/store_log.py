@@ -137,6 +137,10 @@ class StoreLog:
                 self.write(Severity.INFO, "refilled", f"{text}, {plural(event.messages, 'message')} came back")
             case events.NotRefilled():
                 self._not_refilled(event)
+            case events.OlderCopy():
+                text = f"this directory is an older copy: it counts {plural(event.generation, 'start')} and stops, and "
+                text += f"others know {event.known}; the store has no vote at first, and asks other stores for the rest"
+                self.write(Severity.ERROR, "older-copy", f"{text}. Next time run stablecast store restore first")
             case events.HistoryForgotten():
                 text = f"source {event.source_reg_id}: this store missed more lives of the source than are remembered"
                 text += f" and removed {event.first}..{event.last}; other stores still hold what was stable"

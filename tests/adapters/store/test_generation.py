@@ -6,13 +6,22 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Context
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.core.protocol.generations import NONE, following, outdated
 from stablecast.core.protocol.messages import StoreMemory
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.ops.operations import declarations
 from stablecast.ops.operations.target import OperationError
 from stablecast.store import directory_identity
-from stablecast.store.generation import NONE, StoreGeneration, following, outdated
+from stablecast.store.generation import StoreGeneration
 from stablecast.store.store import Store
+from tests.adapters.store.test_refill import held
 from tests.adapters.store.test_store import TOPIC, started, until
+from tests.support.network import Events
+
+BRIEF = RepositoryConfig(source_activity_ns=SECOND, receiver_activity_ns=SECOND)
+"""Timeouts for which a store waits that may have forgotten its grants."""
 
 
 async def served(cache: Path, state: Path | None = None) -> Store:
@@ -110,10 +119,10 @@ async def test_a_replaced_disk_is_declared_once_and_only_when_it_is_empty(tmp_pa
 
 
 def test_a_generation_is_outdated_if_another_one_is_as_new() -> None:
-    first = following(NONE)
-    second = following(first)
+    first = following(NONE, 1)
+    second = following(first, 1)
     assert (outdated(first, second), outdated(second, first), outdated(first, NONE)) == (True, False, False)
-    assert following(first) != following(first)
+    assert outdated(second, following(first, 2))
 
 
 def test_a_state_directory_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
@@ -121,3 +130,59 @@ def test_a_state_directory_that_cannot_be_written_is_done_without(tmp_path: Path
     assert not here.begin(NONE)
     here.note()
     assert directory_identity.generation(tmp_path / "none") == 0
+
+
+async def test_a_copy_of_both_directories_is_noticed_by_what_another_store_knows(tmp_path: Path) -> None:
+    """The first store holds messages 0..4 and is late. The copy and the store that was away decide nothing alone."""
+    caches, states = ([tmp_path / f"{kind}{index}" for index in range(3)] for kind in ("cache", "state"))
+    made(*caches, *states)
+
+    async def serve(index: int, where: str = "127.0.0.1:0", new: bool = False) -> Store:
+        config = StoreConfig(where, 1, repository=BRIEF)
+        return await started(
+            caches[index], where, config=config, new=new, name=str(index), state_directory=states[index]
+        )
+
+    stores = [await serve(index, new=True) for index in range(3)]
+    where = [store.address for store in stores]
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=where)
+        await source.send(b"0")
+        await source.wait_stable_through(0)
+        await until(lambda: all(store.machine.status.memory is StoreMemory.KEPT for store in stores))
+    await stores[1].stop()
+    for directory in (caches[1], states[1]):
+        shutil.copytree(directory, tmp_path / "backup" / directory.name)
+    stores[1] = await serve(1, where[1])
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=where)
+        await until(lambda: known(stores[2], 1) == stores[1].generation.current)
+        await stores[2].stop()
+        for number in range(1, 5):
+            await source.send(b"%d" % number)
+        await source.wait_stable_through(4)
+    for index in (0, 1):
+        await stores[index].stop()
+    for directory in (caches[1], states[1]):
+        shutil.rmtree(directory)
+        shutil.copytree(tmp_path / "backup" / directory.name, directory)
+    stores[1:] = [await serve(1, where[1]), await serve(2, where[2])]
+    assert (stores[1].reports, stores[1].machine.status.memory) == ([], StoreMemory.KEPT)
+    async with Context(session_id=1) as context:
+        events = Events()
+        await context.source(TOPIC, stores=where, on_event=events, wait=False)
+        await until(lambda: stores[1].events["OlderCopy"])
+        assert stores[1].machine.status.memory is StoreMemory.LOST
+        assert stores[1].waiting_ns > 0
+        stores[0] = await serve(0, where[0])
+        await until(lambda: events.of(RegistrationComplete))
+        assert events.of(RegistrationComplete)[0].number == 5
+        await until(lambda: all(held(store) == [(0, 5)] for store in stores))
+    for store in stores:
+        await store.stop()
+
+
+def known(store: Store, index: int) -> int:
+    """Return the generation of another store that a store knows."""
+    (record,) = store.machine.status.clients.values()
+    return next(entry.generation for entry in record.client.stores if entry.index == index)

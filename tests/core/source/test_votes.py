@@ -15,7 +15,7 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.core.protocol.inputs import Gone, Sent, Start, Tick
 from stablecast.core.protocol.messages import Register, SourceInfo, StableAck, StoreMemory
-from stablecast.core.protocol.quorum import Consensus, GroupRules
+from stablecast.core.protocol.quorum import Consensus, GroupRules, Intragroup
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreBehavior, StoreSpec
 from tests.core.drivers import INTERVAL_NS, SourceDriver
@@ -69,6 +69,13 @@ def test_when_every_store_has_answered_nobody_knows_better() -> None:
     driver.grant(1, 2, memory=LOST)
     assert driver.grant(0, high=4)[-1] == RegistrationComplete(5, RegistrationFlag.NONE)
     assert not driver.infos()[-1].founding
+
+
+@pytest.mark.parametrize("rule", [Intragroup.ALL, Intragroup.ALL_ACTIVE])
+def test_where_all_stores_are_needed_an_empty_one_counts_without_a_vote(rule: Intragroup) -> None:
+    driver = asking(groups=GroupRules((3,), rule), consensus=Consensus.LOWEST)
+    driver.grant(0, 1, high=4)
+    assert driver.grant(2, memory=LOST)[-1] == RegistrationComplete(5, RegistrationFlag.NONE)
 
 
 def test_new_stores_vote_where_all_that_answer_are_new() -> None:

@@ -116,6 +116,12 @@ class Cluster:
             if not process.alive and not (self.deserted and name == SOURCE):
                 self.spawn(name, variant=False)
 
+    def scrub(self) -> None:
+        """Let every store read its disk, as the scrubber of a daemon does."""
+        for process in self.processes.values():
+            if isinstance(process, StoreProcess) and process.alive:
+                process.scrub()
+
     def adopt(self) -> None:
         """Restart the source that stayed away."""
         self.deserted = False
@@ -292,6 +298,8 @@ class Cluster:
                 process.falter = partial(self._freeze, process, fault)
             case Act.DAMAGE:
                 self._damage(fault)
+            case Act.RESTORE:
+                self._restore(process, fault)
             case _:
                 assert_never(fault.act)
 
@@ -358,6 +366,21 @@ class Cluster:
         for record in records if fault.variant else records and [self.world.rng.choice(records)]:
             self.checkers.facts.on_damaged(fault.who, record)
             record.bad = True
+
+    def _restore(self, process: VirtualProcess, fault: Fault) -> None:
+        """Copy a store's disk, and put the copy back after the span."""
+        disk = self.disks[fault.who]
+        backup = disk.backup()
+
+        def put_back() -> None:
+            self._kill(self.processes[fault.who], flush=True)
+            copy = VirtualDisk()
+            copy.restore(backup, declared=False)
+            self.checkers.stores.on_wiped(fault.who, silent=not fault.variant, copy=copy)
+            disk.restore(backup, declared=not fault.variant)
+            self._revive(fault)
+
+        self._end(fault, put_back)
 
     def _cut(self, fault: Fault) -> None:
         self.network.cut(self._host(fault.who), self._host(fault.other), self._everybody)

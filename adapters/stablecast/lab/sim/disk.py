@@ -6,7 +6,7 @@ records are all synced.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import partial
 
@@ -14,7 +14,10 @@ import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.messages import StoreMemory
 from stablecast.lab.sim.virtual_time import VirtualWorld
+from stablecast.store.client_records import client_record, clients_of, generation_of, memory_record
+from stablecast.store.declaration import marked
 from stablecast.store.journal.record_format import Block
 
 FASTEST_SYNC_NS = MILLISECOND // 5
@@ -77,6 +80,7 @@ class VirtualDisk:
         contents: Readable records.
         durable: Synced part of `contents`.
         clients: Life of the newest synced state by client.
+        starts: Starts of the store, which a copy of the disk does not forget.
         memory: Messages in the process's memory, which a crash loses.
     """
 
@@ -89,6 +93,7 @@ class VirtualDisk:
         self.clients: dict[int, int] = {}
         self.slow = False
         self.full = False
+        self.starts = 0
         self._wiped = False
         self._unsynced: deque[DiskRecord] = deque()
 
@@ -100,23 +105,50 @@ class VirtualDisk:
         self.memory = {}
         self.verify()
 
-    def verify(self) -> None:
-        """Read all records at a start, and drop bad ones."""
+    def verify(self) -> list[tuple[int, int]]:
+        """Read all records at a start, and drop bad ones; return stream and number of each message in them."""
+        self._read()
+        lost = self.bad()
         self.log = [record for record in self.log if not record.bad]
-        self.contents, self.durable = {}, {}
+        self._read()
+        return lost
+
+    def _read(self) -> None:
+        self.contents, self.durable, self.clients = {}, {}, {}
         for record in self.log:
             apply(self.contents, record)
-            apply(self.durable, record)
+            self._apply_synced(record)
 
     def wipe(self) -> None:
         """Replace the disk by an empty one."""
         self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
         self._wiped = True
 
+    def backup(self) -> list[DiskRecord]:
+        """Return a copy of the synced records, without damage that comes later."""
+        return [attrs.evolve(record) for record in self.log if not record.bad]
+
+    def restore(self, backup: Sequence[DiskRecord], *, declared: bool) -> None:
+        """Put back a copy. An operator may declare it, and then the store has no memory."""
+        self.log = [attrs.evolve(record) for record in backup]
+        if declared:
+            for client in map(marked, clients_of(self.states()).values()):
+                state = partial(client_record, client)
+                self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation))
+            generation, _ = generation_of(self.states())
+            state = partial(memory_record, StoreMemory.LOST, generation, declared=True)
+            self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, NO_STREAM))
+        self._read()
+
     def whole(self) -> list[DiskRecord]:
         """Return the synced message records that are not bad."""
         shown = {id(record): record for numbers in self.durable.values() for record in numbers.values()}
         return [record for record in shown.values() if not record.bad]
+
+    def bad(self) -> list[tuple[int, int]]:
+        """Return stream and number of every message in a bad record."""
+        streams = self.contents.items()
+        return [(stream, number) for stream, numbers in streams for number in numbers if numbers[number].bad]
 
     def drop(self, stream: int, first: int, stop: int) -> None:
         """Remove the bad records of [first, stop) after they were read."""
@@ -158,6 +190,15 @@ class VirtualDisk:
                 trail = min(trail, record.first)
         return trail
 
+    def trails(self) -> dict[int, int]:
+        """Return the trail of each stream that was trimmed."""
+        found = {stream: self.trail(stream) for stream in {record.stream for record in self.log}}
+        return {stream: trail for stream, trail in found.items() if trail is not None}
+
+    def note(self, record: DiskRecord) -> None:
+        """Write a state at a start: it reaches the disk before anything that a client learns."""
+        self.log.append(record)
+
     def append(self, record: DiskRecord) -> None:
         """Append a record; it can be read at once."""
         apply(self.contents, record)
@@ -171,6 +212,9 @@ class VirtualDisk:
 
     def _commit(self, record: DiskRecord) -> None:
         self.log.append(record)
+        self._apply_synced(record)
+
+    def _apply_synced(self, record: DiskRecord) -> None:
         apply(self.durable, record)
         if record.kind is DiskRecordKind.STATE and record.stream != NO_STREAM:
             self.clients[record.stream] = record.tag

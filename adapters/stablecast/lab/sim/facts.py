@@ -41,6 +41,7 @@ class Facts:
         granted: Stores that know a life's registration.
         doubtful: Lives that no quorum knows, because disks were lost.
         forked: Lives that do not follow each other for that reason.
+        copied: Stores that got an older copy of their disk.
     """
 
     now: Callable[[], int]
@@ -64,6 +65,7 @@ class Facts:
     granted: dict[int, set[str]] = attrs.field(factory=dict)
     doubtful: set[int] = attrs.field(factory=set)
     forked: set[int] = attrs.field(factory=set)
+    copied: set[str] = attrs.field(factory=set)
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
@@ -76,11 +78,13 @@ class Facts:
 
     def holds(self, store: str, life: int, number: int) -> bool:
         """Return whether a store is one of the holders."""
-        disk = self.disks[store]
-        if shows(disk.durable, life, number) or (self.setup.volatile and shows(disk.memory, life, number)):
-            return True
         gone = self.gone.get(store, {})
-        return any(number in gone[sender] for sender in (life, NOBODY) if sender in gone)
+        return self.has(store, life, number) or any(number in gone[one] for one in (life, NOBODY) if one in gone)
+
+    def has(self, store: str, life: int, number: int) -> bool:
+        """Return whether a store has a message."""
+        disk = self.disks[store]
+        return shows(disk.durable, life, number) or (self.setup.volatile and shows(disk.memory, life, number))
 
     def had(self, life: int, number: int) -> bool:
         """Return whether a message was on a disk or in a memory that is lost."""
@@ -99,23 +103,29 @@ class Facts:
         self.stable_lives[life].remove(number, number + 1)
         self.excused.setdefault(life, RangeSet()).add(number, number + 1)
 
-    def on_lost(self, store: str, *, disk: bool) -> None:
-        """Handle the loss of a memory, with `disk` also of a disk: what no quorum retains is no longer promised.
+    def on_lost(self, store: str, *, disk: bool, silent: bool = False, copy: VirtualDisk | None = None) -> None:
+        """Handle the loss of a memory, with `disk` also of a disk: some messages are no longer promised.
 
-        With its disk a store forgets what it deleted and which lives registered, and may be asked for both again.
+        With its disk a store forgets what it deleted and which lives registered, and may be asked for both again. A
+        `silent` store knows that it lost its disk, and has no vote. A `copy` of the disk stays.
         """
+        if copy is not None:
+            self.copied.add(store)
         for number, life in list(self.stable.items()):
-            self._on_held_no_more(store, life, number)
+            if copy is None or not shows(copy.durable, life, number):
+                self._on_held_no_more(store, life, number, silent=silent)
         contents = self.disks[store].durable if disk else self.disks[store].memory
         for numbers in contents.values():
             for number, record in numbers.items():
                 self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
         for life, gone in self.gone.pop(store, {}).items() if disk else ():
             self.wiped.setdefault(life, RangeSet()).update(gone)
+            if copy is not None:
+                self.gone.setdefault(store, {})[life] = RangeSet(gone.within(0, max(copy.trails().values(), default=0)))
         for life, stores in self.granted.items() if disk else ():
             if store in stores:
                 stores.discard(store)
-                if life in self.terms and not self.judge.registered(stores):
+                if life in self.terms and not (stores if silent else self.judge.registered(stores)):
                     self.doubtful.add(life)
 
     def on_told(self, life: int, term: int) -> None:
@@ -139,7 +149,7 @@ class Facts:
         self.counts["damaged"] += 1
         for number, shown in self.disks[store].durable[record.stream].items():
             if shown is record:
-                self._on_held_no_more(store, record.tag, number)
+                self._on_held_no_more(store, record.tag, number, silent=True)
                 self.spoilt.add((store, record.tag, number))
                 self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
 
@@ -152,9 +162,13 @@ class Facts:
         """Record that a store verified its disk."""
         self.spoilt = {bad for bad in self.spoilt if bad[0] != store}
 
-    def _on_held_no_more(self, store: str, life: int, number: int) -> None:
+    def _on_held_no_more(self, store: str, life: int, number: int, *, silent: bool) -> None:
+        """Release a message that a store loses, if too few others hold it; a `silent` store has no vote about it."""
         holders = self.holders(life, number) if self.stable.get(number) == life else []
-        if store in holders and not self.judge.recoverable(other for other in holders if other != store):
+        others = [other for other in holders if other != store]
+        # A store that knows of its loss has no vote, and gets its messages back from any other that has them.
+        saved = silent and any(self.has(other, life, number) for other in others)
+        if store in holders and not saved and not self.judge.recoverable(others):
             self._forget(life, number)
 
     def on_turn(self, store: str) -> None:

@@ -2,7 +2,7 @@
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.facts import without
@@ -21,6 +21,22 @@ def trouble(cluster: Cluster) -> Trouble | None:
     if cluster.checkers.facts.farewell:
         return _farewell(cluster)
     return (None if cluster.deserted else _source(cluster)) or _receivers(cluster) or _proxies(cluster)
+
+
+def lacking(cluster: Cluster) -> Trouble | None:
+    """Return which store does not hold a stable message long after the last fault; None: all stores are healed.
+
+    Every store with which the source is registered holds every stable message, unless a rule released it anywhere.
+    """
+    facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
+    if facts.farewell or source is None or setup.turns or not setup.refill or not setup.rules.sizes:
+        return None
+    there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
+    for number, life in facts.stable.items():
+        missing = [store for store in there if not facts.holds(store, life, number)]
+        if missing and not cluster.checkers.stores.released(number):
+            return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
+    return None
 
 
 def _source(cluster: Cluster) -> Trouble | None:
@@ -77,6 +93,9 @@ def _farewell(cluster: Cluster) -> Trouble | None:
     for index, reg_id in source.known_at.items():
         clients = clients_of(cluster.disks[STORES[index]].states()).values()
         life = source.config.incarnation
+        if STORES[index] in cluster.checkers.facts.copied:
+            # The copy may know an earlier life, whose state the lifetime ends.
+            clients = [one for one in clients if life == one.incarnation]
         if any(one.incarnation == life or reg_id in (one.reg_id, one.source_reg_id) for one in clients):
             return "L1", f"the source deregistered, {STORES[index]} has not forgotten it"
     return None
@@ -121,6 +140,8 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
 
 def _proxies(cluster: Cluster) -> Trouble | None:
     wanted = int(_proxy_is_due(cluster))
+    if cluster.deserted and not wanted and cluster.setup.proxies and _may_be_stood_in_for(cluster, remembering=False):
+        return None  # It depends on stores that lost their memory.
     # Stores never give up (C-40): without a quorum their proxies keep trying, and none may register.
     trying = cluster.deserted and not wanted
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
@@ -144,16 +165,17 @@ def _runs_proxy(process: object, trying: bool) -> bool:
     return (process.registered_proxies if trying else process.proxies) > 0
 
 
-def _may_be_stood_in_for(cluster: Cluster) -> bool:
+def _may_be_stood_in_for(cluster: Cluster, *, remembering: bool = True) -> bool:
     """Return whether a proxy can register: some store knows the others, and if need be quorums of them have the state.
 
     A store that granted late was not named itself, and a proxy does not register with it. A proxy does not know the
-    source's rule between the groups, so it needs a quorum of every group.
+    source's rule between the groups, so it needs a quorum of every group. It is certain to register if these stores are
+    `remembering`: they have a vote about the source.
     """
     known = [
         [one.stores for one in clients_of(cluster.disks[name].states()).values() if _named(one)] for name in STORES
     ]
-    keepers = _keepers(cluster)
+    keepers = _keepers(cluster, remembering=remembering)
     groups = cluster.setup.groups
     for stores in (stores for at_one in known for stores in at_one):
         there = [groups[entry.index] for entry in stores if entry.index in keepers]
@@ -167,7 +189,9 @@ def _named(client: Client) -> bool:
     return any(entry.index == client.store_index for entry in client.stores)
 
 
-def _keepers(cluster: Cluster) -> set[int]:
-    """Return the stores that have state of the source."""
+def _keepers(cluster: Cluster, *, remembering: bool) -> set[int]:
+    """Return the stores that have state of the source, and if they are to be `remembering`, a vote."""
     disks = [clients_of(cluster.disks[name].states()).values() for name in STORES]
-    return {index for index, clients in enumerate(disks) if any(one.role is Role.SOURCE for one in clients)}
+    sources = [[one for one in clients if one.role is Role.SOURCE] for clients in disks]
+    voting = [[one for one in at_one if not remembering or one.memory is StoreMemory.KEPT] for at_one in sources]
+    return {index for index, found in enumerate(voting) if found}

@@ -13,9 +13,10 @@ from typing import TypeVar
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.store.refill import AGAIN_NS
 from stablecast.lab.reduction import reduced
 from stablecast.lab.sim.cluster import Cluster, seeded
-from stablecast.lab.sim.quiescence import trouble
+from stablecast.lab.sim.quiescence import Trouble, lacking, trouble
 from stablecast.lab.sim.rules import Violation
 from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Habit, Leaving, plainer
@@ -29,6 +30,9 @@ STEP_NS = 50 * MILLISECOND
 
 BACKLOG_NS = 15 * SECOND
 """Additional time for slow applications, whose backlog may wait until a loss is given up."""
+
+HEAL_NS = AGAIN_NS + 10 * SECOND
+"""Time in which stores get back what they lack. A round of refill that faults made vain is followed by another one."""
 
 LASTING_NS = 1 * SECOND
 """Time that the only remaining proxy must keep running."""
@@ -104,17 +108,21 @@ def _live(cluster: Cluster) -> None:
         cluster.leave(RECEIVERS[-1])
         cluster.want(LAST_MESSAGES)
         _settle(cluster)
+    cluster.scrub()
+    _settle(cluster, HEAL_NS, lacking)
     if not facts.violations:
         cluster.checkers.at_the_end()
 
 
-def _settle(cluster: Cluster, span: int = SETTLE_NS) -> None:
+def _settle(
+    cluster: Cluster, span: int = SETTLE_NS, unsettled: Callable[[Cluster], Trouble | None] | None = None
+) -> None:
     """Run until nothing is left to do; report a violation if that takes too long."""
     world, facts = cluster.world, cluster.checkers.facts
     deadline = world.now + span
     if span and cluster.setup.habit is not Habit.PROMPT:
         deadline += BACKLOG_NS
-    while not facts.violations and (found := trouble(cluster)) is not None:
+    while not facts.violations and (found := (unsettled or trouble)(cluster)) is not None:
         if world.now >= deadline:
             facts.report(*found)
             return

@@ -47,6 +47,10 @@ DAMAGE_SHARE: Final = 0.25
 """Share of worlds in which disks are damaged."""
 
 
+LOSS_SHARE: Final = 0.25
+"""Share of worlds in which stores lose their disks, or get older copies of them."""
+
+
 BRIEF_LEASE_MS: Final = 1000
 """Time in ms after which a store grants a silent client's RegID again, in worlds with brief leases."""
 
@@ -74,7 +78,7 @@ class Act(IntEnum):
     TAKEOVER = 8
     """Freeze a client and start a second process in its place; the first continues after the span."""
     WIPE = 9
-    """Kill a store and restart it with an empty disk. Only on demand, because its quorum may not survive."""
+    """Kill a store and restart it with an empty disk."""
     LEAVE = 10
     """Deregister a receiver and end its process after the span. Only in worlds where receivers leave."""
     FALTER = 11
@@ -87,9 +91,16 @@ class Act(IntEnum):
     Later faults of this client affect the second process. It is killed after the span, 0: never. Variant: its written
     bytes are lost.
     """
+    RESTORE = 14
+    """Copy a store's disk. After the span, kill the store and put the copy back, which its operator declares.
+
+    Variant: nobody declares it.
+    """
 
 
-USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL))
+USUAL: Final = tuple(
+    act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL, Act.RESTORE)
+)
 
 
 @attrs.frozen
@@ -142,7 +153,10 @@ class Schedule:
 
 
 def draw(seed: int, *, wipe: bool = False) -> Schedule:
-    """Return the schedule of a seed. Each world draws its own mixture of faults."""
+    """Return the schedule of a seed. Each world draws its own mixture of faults.
+
+    With `wipe` disks are lost and damaged in every world.
+    """
     rng = Random(f"schedule {seed}")  # noqa: S311  # not a secret
     possible = (*USUAL, Act.WIPE) if wipe else USUAL
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
@@ -162,8 +176,11 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
     faults += _special(rng, setup)
     # A separate generator keeps worlds without damage as they were before damage existed.
     apart = Random(f"damage {seed}")  # noqa: S311
-    if apart.random() < DAMAGE_SHARE and not setup.turns:
+    if (apart.random() < DAMAGE_SHARE or wipe) and not setup.turns:
         faults += _bad_disk(apart)
+    apart = Random(f"losses {seed}")  # noqa: S311  # not a secret
+    if (apart.random() < LOSS_SHARE or wipe) and not setup.turns:
+        faults += _lost_disks(apart)
     if setup.brief:
         apart = Random(f"rivals {seed}")  # noqa: S311  # not a secret
         if apart.random() < AMBUSH_SHARE:
@@ -250,6 +267,16 @@ def _bad_disk(rng: Random) -> list[Fault]:
     return faults
 
 
+def _lost_disks(rng: Random) -> list[Fault]:
+    """Let stores lose their disks, or get older copies of them, one after the other."""
+    faults: list[Fault] = []
+    for _ in range(rng.randint(1, 3)):
+        at, span = rng.randrange(100, HORIZON_MS - 300), rng.randint(1, rng.choice((50, 300, 2000)))
+        act = rng.choice((Act.WIPE, Act.RESTORE))
+        faults.append(Fault(at, act, rng.choice(STORES), "", min(span, HORIZON_MS - at), rng.random() < 0.5))
+    return faults
+
+
 def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
     """Let one store receive what is sent at `at`; the source dies, and the store is away while new lives begin."""
     alone = rng.choice(STORES)
@@ -316,7 +343,7 @@ def _victims(act: Act) -> tuple[str, ...]:
     match act:
         case Act.LEAP | Act.TAKEOVER | Act.RIVAL:
             return CLIENTS
-        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER | Act.DAMAGE:
+        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER | Act.DAMAGE | Act.RESTORE:
             return STORES
         case Act.LEAVE:
             return RECEIVERS

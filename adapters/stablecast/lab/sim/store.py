@@ -8,7 +8,8 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol.events import MessagesDropped
-from stablecast.core.protocol.messages import Message, Registered, Role, SourceInfo, StableAck
+from stablecast.core.protocol.generations import NONE, following
+from stablecast.core.protocol.messages import Message, Registered, Role, SourceInfo, StableAck, StoreMemory
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
@@ -17,11 +18,18 @@ from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
 from stablecast.lab.sim.proxy import Advertise, Proxy
-from stablecast.lab.sim.source_checkers import Checkers
+from stablecast.lab.sim.source_checkers import PAYLOAD_BYTES, Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driver import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
-from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
+from stablecast.store.client_records import (
+    client_record,
+    clients_of,
+    forget_record,
+    generation_of,
+    memory_of,
+    memory_record,
+)
 from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
@@ -57,6 +65,8 @@ class StoreProcess(VirtualProcess):
         self._lossy = lossy
         self._tokens = Tokens()
         self._streams = Continuity()
+        self._generation = NONE
+        self._damaged: list[tuple[int, int]] = []
         self._proxies: dict[int, Proxy] = {}
         self._joiners: dict[int, VirtualJoiner] = {}
         self._syncer = Syncer(
@@ -74,16 +84,38 @@ class StoreProcess(VirtualProcess):
         self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self._address, serve(self._on_items))
         self._driver.feed(inputs.Start())
+        self.disk.note(self._memory_record(0, self.machine.status.memory))
+        for stream, number in self._damaged:
+            self._driver.feed(inputs.Damaged(stream, number, number))
 
     def recover(self) -> None:
         """Recover from the disk, as the daemon does before it listens."""
-        self.disk.verify()
+        lost = self.disk.verify()
         states = self.disk.states()
         clients = clients_of(states)
         self._checkers.stores.on_start(self.name, clients.values())
         extents, trails = recovered(self.disk, clients)
-        memory = self.disk.remembers
-        self.machine.recover(clients.values(), extents, trails, self.now(), memory=memory, standing=memory_of(states))
+        # The machine gets lost messages too. Then it learns that they cannot be read, as from any other read.
+        self._damaged = [(stream, number) for stream, number in lost if stream in clients]
+        extents = sorted([*extents, *((stream, number, 1, PAYLOAD_BYTES) for stream, number in self._damaged)])
+        generation, declared = generation_of(states)
+        self.disk.starts += 1
+        counted = self._checkers.facts.setup.refill
+        self._generation = following(generation, self.disk.starts) if counted else NONE
+        self.machine.recover(
+            clients.values(),
+            extents,
+            trails,
+            self.now(),
+            memory=self.disk.remembers and not declared,
+            standing=memory_of(states),
+            generation=self._generation,
+        )
+
+    def scrub(self) -> None:
+        """Read all messages on the disk, so that the store learns of damage."""
+        for stream, number in self.disk.bad():
+            self._syncer.read(stream, number)
 
     @property
     def proxies(self) -> int:
@@ -216,8 +248,8 @@ class StoreProcess(VirtualProcess):
 
     def _remember(self, effect: fx.PersistClient | fx.PersistMemory) -> None:
         if isinstance(effect, fx.PersistMemory):
-            record = DiskRecord(effect.ticket, DiskRecordKind.STATE, partial(memory_record, effect.memory), NO_STREAM)
-            self._syncer.append(record)
+            self._generation = effect.generation
+            self._syncer.append(self._memory_record(effect.ticket, effect.memory))
             return
         client = effect.client
         self._checkers.stores.on_client(self.name, client)
@@ -225,6 +257,9 @@ class StoreProcess(VirtualProcess):
         self._syncer.append(
             DiskRecord(effect.ticket, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation)
         )
+
+    def _memory_record(self, ticket: int, memory: StoreMemory) -> DiskRecord:
+        return DiskRecord(ticket, DiskRecordKind.STATE, partial(memory_record, memory, self._generation), NO_STREAM)
 
     def _forget(self, effect: fx.Forget) -> None:
         self._syncer.append(

@@ -7,6 +7,7 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo
+from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.facts import NOBODY, Facts, without
 from stablecast.lab.sim.receiver_checkers import ReceiverLedger
 from stablecast.lab.sim.setup import RECEIVERS, STORES
@@ -48,10 +49,10 @@ class StoreCheckers:
         for client in clients:
             self.on_client(store, client)
 
-    def on_wiped(self, store: str) -> None:
-        """Record that a store loses its disk, with the record of what it deleted."""
-        self.facts.on_lost(store, disk=True)
-        self.trails.pop(store, None)
+    def on_wiped(self, store: str, *, silent: bool = True, copy: VirtualDisk | None = None) -> None:
+        """Record that a store loses its disk, with the record of what it deleted; see `Facts.on_lost`."""
+        self.facts.on_lost(store, disk=True, silent=silent, copy=copy)
+        self.trails[store] = {} if copy is None else copy.trails()
 
     def on_client(self, store: str, client: Client) -> None:
         """Record the stored state of a client."""
@@ -117,6 +118,11 @@ class StoreCheckers:
         """Return the stores at which a limit deleted this number, or kept it out."""
         passed = [store for store, trails in self.trails.items() if any(trail > number for trail in trails.values())]
         return passed + [store for store, dropped in self.facts.dropped.items() if number in dropped]
+
+    def released(self, number: int) -> bool:
+        """Return whether some store let this number go by a rule, or had no room for it."""
+        gone = (numbers for lives in self.facts.gone.values() for numbers in lives.values())
+        return bool(self.passed(number)) or any(number in numbers for numbers in gone)
 
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
         """Check and record that a store deletes a stream's messages below `stop`."""

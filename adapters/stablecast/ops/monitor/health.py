@@ -11,6 +11,7 @@ from functools import partial
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import OlderCopy
 from stablecast.ops.monitor.figures import short
 from stablecast.store.observatory import ReceiverView, SourceView, StoreView
 from stablecast.text import plural
@@ -113,6 +114,9 @@ def of_store(store: StoreView) -> Iterator[HealthFinding]:
     if damaged:
         text = f"{damaged:,} runs of messages could not be read: check the disk, the log names the files"
         yield _critical("damaged", text)
+    if store.events.get(OlderCopy.__name__):
+        text = "the directory was an older copy: the store has no vote about older messages of a source at first"
+        yield _warning("older-copy", f"{text}. Before the next such start, run stablecast store restore DIRECTORY")
     if store.muted_for_ns:
         seconds = -(-store.muted_for_ns // SECOND)
         text = f"registrations are refused for another {seconds} s: an earlier journal may have been lost"

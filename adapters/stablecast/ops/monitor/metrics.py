@@ -15,6 +15,7 @@ import attrs
 
 from stablecast.core.machine.durations import BOUNDS_NS, DurationView
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import OlderCopy
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.monitor.board import Reader, Snapshot
 from stablecast.runtime import machine
@@ -91,6 +92,11 @@ STORE_METRICS = _metrics(
         "bad_records_total",
         "Records with messages that failed their checksum.",
         lambda s: s.view.oddities.get("damaged", 0),
+    ),
+    (
+        "older_copies_total",
+        "Starts since the process began on a directory that turned out to be an older copy.",
+        lambda s: s.view.events.get(OlderCopy.__name__, 0),
     ),
     ("draining", "1 while new clients are refused.", lambda s: int(s.view.draining)),
     ("failed", "1 when the disk failed and the store stopped serving.", lambda s: int(bool(s.view.failure))),

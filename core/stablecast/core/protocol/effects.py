@@ -148,10 +148,11 @@ class PersistClient:
 
 @attrs.frozen
 class PersistMemory:
-    """Store: write what the store knows of the time before its records began."""
+    """Store: write what the store knows of the time before its records began, and its generation (0: not counted)."""
 
     ticket: int
     memory: msg.StoreMemory
+    generation: int = 0
 
 
 @record

@@ -372,6 +372,18 @@ class NotRefilled:
 
 
 @attrs.frozen
+class OlderCopy:
+    """A store learned that it runs on an older copy of its directory: somebody knows a later generation of it.
+
+    From now on it has no vote about older messages of a source until the source announces itself. `generation` and
+    `known` are the counts of its starts and stops, in the copy and elsewhere.
+    """
+
+    generation: int
+    known: int
+
+
+@attrs.frozen
 class RequestsDropped:
     """A store dropped retransmission requests for `count` messages: its queue is full (P-407, P-408)."""
 
@@ -424,7 +436,7 @@ ReceiverEvent = (
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped
-    | RefillStarted | Refilled | NotRefilled | ProxyStarted | ProxyEnded | Oddity
+    | RefillStarted | Refilled | NotRefilled | OlderCopy | ProxyStarted | ProxyEnded | Oddity
 )
 Event = SourceEvent | ReceiverEvent | StoreEvent
 # fmt: on

@@ -156,6 +156,7 @@ class Register(_OfRegistration):
         election: The token of a proxy (P-554).
         term: The store must count at least this many lives of a source (`history`).
         lives_term: If the store knows this life, it knows it under at least this term (`source.lineage`).
+        known_generation: The newest generation of the store that the client knows; 0: none (`generations`).
     """
 
     source_reg_id: int
@@ -172,6 +173,7 @@ class Register(_OfRegistration):
     election: ElectionToken | None = None
     term: int = 0
     lives_term: int = 0
+    known_generation: int = 0
 
     @property
     def wishes_proxy(self) -> bool:
@@ -194,6 +196,8 @@ class Registered(_OfRegistration):
         pace: The pace of the repository, or for a receiver its own (P-571).
         memory: The store's knowledge of the source's older lives.
         known: The last number that the store knows to be used although it does not hold it; None: not above `high`.
+        store_generation: The generation of the store; 0: it reports none (`generations`).
+        peers: For a source: the newest generations that the store knows of the source's other stores.
     """
 
     old: bool
@@ -208,6 +212,8 @@ class Registered(_OfRegistration):
     pace: Pace = Pace.SOURCE
     memory: StoreMemory = StoreMemory.KEPT
     known: int | None = None
+    store_generation: int = 0
+    peers: tuple[tuple[int, Address, int], ...] = ()
 
 
 @attrs.frozen
@@ -321,13 +327,17 @@ class Keepalive:
 
 @attrs.frozen
 class StoreEntry:
-    """One store of a source in its SRI (P-220). `version` rises with each registration there."""
+    """One store of a source in its SRI (P-220). `version` rises with each registration there.
+
+    `generation` is the newest one of the store that the source knows (`generations`).
+    """
 
     index: int
     group: int
     address: Address
     source_reg_id: int
     version: int
+    generation: int = 0
 
 
 @attrs.frozen

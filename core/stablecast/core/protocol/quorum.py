@@ -128,6 +128,17 @@ class Quorums:
                 found |= here
         return found
 
+    def seconded(self, voters: int, answered: int) -> int:
+        """Return the stores in mask `voters`, and those in `answered` of groups in which the voters are a quorum.
+
+        A quorum knows all that was stable in its group, so the other stores need no vote to count. Where the rule asks
+        for all stores of a group, a store with an empty disk would block the source for ever.
+        """
+        for group, members in enumerate(self.members):
+            if self._quorum(group, voters):
+                voters |= answered & members
+        return voters
+
     def may_give_up(self, asked: int, repairs: Repair) -> bool:
         """Return whether a receiver may give up what none of the stores in mask `asked` has (formal design, 7.2).
 

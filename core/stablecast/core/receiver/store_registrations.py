@@ -67,6 +67,8 @@ class StoreRegistrations:
         changed = []
         for entry in info.stores:
             registration = self.enrollment.registrations.get(entry.index)
+            if registration is not None and registration.address == entry.address:
+                registration.know(entry.generation)
             # Under another RegID of the source a known store counts as a new one.
             if registration is None or registration.request.source_reg_id != entry.source_reg_id:
                 self._add(entry, now, out)
@@ -169,6 +171,7 @@ class StoreRegistrations:
         )
         leased = Repair.LEASE in self.config.repairs
         registration = Registration(request, entry.address, self.config.times, leased=leased)
+        registration.know(entry.generation)
         self.enrollment.registrations[entry.index] = registration
         if self.config.session_id:
             registration.start(0, now, out)

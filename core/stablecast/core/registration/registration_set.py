@@ -16,6 +16,8 @@
   counts for the messages of this life, but not towards the first completion, nor where a life that lost its quorum must
   learn of later ones. It votes when nobody in its group knows better (`Quorums.voters`). Without `Repair.VOTE`, and in
   round robin, where one store decides alone, every store votes (`everyone_votes`).
+* **An older copy has no memory.** If another store, or this client itself, knows a later generation of a store than its
+  grant shows, the store counts as one that lost its memory, and is asked again with that generation (`generations`).
 * Round robin asks one store at a time (`rotation`); then that store is everyone.
 * Leaving is over when every store has forgotten the client, or never knew it (P-586).
 
@@ -119,8 +121,9 @@ class RegistrationSet:
 
     @property
     def settled(self) -> int:
-        """The stores with a vote whose count of lives is high enough."""
-        return self.informed & self.voters
+        """The stores whose count of lives is high enough, and which have a vote or a group that needs none of them."""
+        informed = self.informed
+        return self.quorums.seconded(informed & self.voters, informed)
 
     @property
     def enough(self) -> bool:
@@ -190,7 +193,10 @@ class RegistrationSet:
         if registration is None:
             return None
         if isinstance(answer, Registered):
-            return registration if registration.on_answer(answer, now, out) else None
+            if not registration.on_answer(answer, now, out):
+                return None
+            self._learn_generations(answer, now, out)
+            return registration
         if isinstance(answer, Refused):
             registration.on_refused(answer, now, out)
         elif registration.on_deregistered(answer, near, now, out):
@@ -216,7 +222,7 @@ class RegistrationSet:
     def recount(self, now: int, out: list[Effect]) -> None:
         """Ask the stores again that had no memory at their newest grant: this life has announced itself to them."""
         for _, registration in sorted(self.registrations.items()):
-            if registration.granted is not None and registration.granted.memory is not StoreMemory.KEPT:
+            if registration.granted is not None and _memory(registration) is not StoreMemory.KEPT:
                 # Until the store answers, its old grant must not pass for that of a group in which all are new.
                 registration.granted = attrs.evolve(registration.granted, memory=StoreMemory.LOST)
                 registration.renew(now, out)
@@ -276,6 +282,18 @@ class RegistrationSet:
                     due = deadline
         return due
 
+    def _learn_generations(self, answer: Registered, now: int, out: list[Effect]) -> None:
+        """Learn the newest generation of each store from a grant; ask a store that is an older copy again."""
+        granting = self.registrations[answer.store_index]
+        own = (answer.store_index, granting.address, answer.store_generation)
+        for index, address, generation in (*answer.peers, own):
+            registration = self.registrations.get(index)
+            # Another store may have had this index, or this address.
+            if registration is not None and registration.address == address:
+                registration.know(generation)
+        for registration in (granting, *(one for one in self.registrations.values() if one is not granting)):
+            registration.report_copy(now, out)
+
     def _remembering(self, memory: StoreMemory) -> int:
         known = self.registrations.items()
         return sum(1 << index for index, registration in known if _memory(registration) is memory)
@@ -295,4 +313,6 @@ def _count(registration: Registration) -> int:
 
 def _memory(registration: Registration) -> StoreMemory:
     """Return what the store knew of older lives at its newest grant."""
-    return StoreMemory.KEPT if registration.granted is None else registration.granted.memory
+    if registration.granted is None:
+        return StoreMemory.KEPT
+    return StoreMemory.LOST if registration.outdated else registration.granted.memory

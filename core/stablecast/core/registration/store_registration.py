@@ -33,6 +33,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import DeregistrationSuccess, RegistrationError, StoreUnresponsive
+from stablecast.core.protocol.generations import NONE, newest, outdated
 from stablecast.core.protocol.refusals import sentence
 from stablecast.core.protocol.settings import RegistrationTimes
 
@@ -132,6 +133,7 @@ class Registration:
         refused: The store's newest answer is a refusal.
         passed_over: An interval ended without a grant.
         replaced: Another source holds the RegID that this client was granted.
+        reported: The generation that the store was last asked again with.
     """
 
     request: msg.Register
@@ -149,6 +151,7 @@ class Registration:
     refused: bool = False
     passed_over: bool = False
     replaced: bool = False
+    reported: int = NONE
 
     @property
     def counts(self) -> bool:
@@ -159,6 +162,12 @@ class Registration:
         """Return whether the RegID is this client's at `now` (ns), whether the store answers or not."""
         ends_at = self.timers.deadline(RegistrationTimer.LEASE)
         return self.counts if ends_at is None else now < ends_at and not self.refused
+
+    @property
+    def outdated(self) -> bool:
+        """True if a later generation of the store is known than its newest grant has: it runs on an older copy."""
+        granted = NONE if self.granted is None else self.granted.store_generation
+        return granted != NONE and outdated(granted, self.request.known_generation)
 
     @property
     def present(self) -> bool:
@@ -179,6 +188,19 @@ class Registration:
     def left(self) -> bool:
         """True if the store knows the client no more."""
         return self.state is RegistrationState.WITHDRAWN
+
+    def know(self, generation: int) -> None:
+        """Record a generation of the store that somebody knows."""
+        known = newest(generation, self.request.known_generation)
+        if known != self.request.known_generation:
+            self.request = attrs.evolve(self.request, known_generation=known)
+
+    def report_copy(self, now: int, out: list[Effect]) -> None:
+        """Ask a store that runs on an older copy again, once, so that it learns of the later generation."""
+        known = self.request.known_generation
+        if self.reported != known and self.outdated:
+            self.reported = known
+            self.renew(now, out)
 
     def start(self, reg_id: int, now: int, out: list[Effect]) -> None:
         """Begin to register, asking for `reg_id` (0: the store chooses)."""

@@ -62,7 +62,14 @@ class Announcements:
         """Return the SRI as of now; `newest` is the newest number sent."""
         config = self.config
         stores = tuple(
-            StoreEntry(index, config.stores[index].group, r.address, r.granted.reg_id, r.renewals)
+            StoreEntry(
+                index,
+                config.stores[index].group,
+                r.address,
+                r.granted.reg_id,
+                r.renewals,
+                r.request.known_generation,
+            )
             for index, r in enrollment.registrations.items()
             if r.granted is not None and (r.counts or enrollment.rotation is None)
         )

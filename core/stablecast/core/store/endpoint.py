@@ -26,6 +26,7 @@ from stablecast.core.protocol import inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
 from stablecast.core.protocol.events import Farewell, LackCause, Oddity
+from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.inputs import Arrived, Data, Persisted
 from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.settings import StoreConfig
@@ -72,6 +73,7 @@ class StoreEndpoint:
         memory: bool = True,
         standing: StoreMemory = StoreMemory.KEPT,
         unnamed: bool = False,
+        generation: int = NONE,
     ) -> None:
         """Restore what the journal kept; all of it is synced. Timers start anew at `now`.
 
@@ -84,7 +86,9 @@ class StoreEndpoint:
             standing: What the store knows of the time before its journal, as the journal has it or as an operator
                 declared for a new one. A store without `memory` knows nothing.
             unnamed: Messages may be missing, and nobody here knows which.
+            generation: Of the store, from this start on; 0: not counted (`generations`).
         """
+        self.registry.generation, self.registry.unaware = generation, memory
         standing = standing if memory else StoreMemory.LOST
         if standing is not StoreMemory.KEPT or unnamed:
             # The write also brings the marks below to the disk: with damage, the journal begins with a checkpoint.

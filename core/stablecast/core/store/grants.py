@@ -7,6 +7,8 @@ that the store allows for a new one (`retention_terms`).
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import milliseconds
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.generations import NONE, Known
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import Refusal, Register, Registered, Role
 from stablecast.core.protocol.settings import ROLLBACK_ALL, StoreConfig, repository_for
@@ -52,7 +54,9 @@ def first_number(request: Register, source: Repository, config: StoreConfig) -> 
     return max(source.trail, source.newest + 1 - rollback)
 
 
-def grant(record: ClientRecord, source: Repository, generation: int, old: bool) -> Registered:
+def grant(
+    record: ClientRecord, source: Repository, generation: int, old: bool, store_generation: int = NONE
+) -> Registered:
     """Return the grant for the source of a repository, or for one of its receivers."""
     client = record.client
     own = client.role is Role.SOURCE
@@ -77,4 +81,12 @@ def grant(record: ClientRecord, source: Repository, generation: int, old: bool) 
         pace=source.terms.pace if own else client.pace,
         memory=client.memory,
         known=known,
+        store_generation=store_generation,
+        peers=_peers(client),
     )
+
+
+def _peers(client: Client) -> tuple[Known, ...]:
+    """Return the generations of the other stores, as the source and its earlier lives announced them."""
+    others = (one for one in client.stores if one.index != client.store_index)
+    return tuple((one.index, one.address, one.generation) for one in others if one.generation)

@@ -7,6 +7,8 @@
 * **No memory, no vote.** A store without memory marks the records of its sources. A source counts it in no decision
   about older lives before the source's current life announced itself here: that life found a quorum of other stores
   (formal design, 7.11).
+* **An older copy has no memory.** A store learns from registrations and SRIs that it was started later than its journal
+  shows (`generations`). Then it does as after a loss of its memory, and asks its peers for what it lacks.
 * A receiver that registers before the SRI of its source waits for it (T22).
 * When a source goes, by timeout or by deregistration, its messages and receivers go with it (P-584, P-587). A
   deregistration of an unknown client is confirmed as well, and logged (P-586). A source is also known by its life, so
@@ -28,7 +30,8 @@ from stablecast.core.protocol.effects import (
     PersistMemory,
     Send,
 )
-from stablecast.core.protocol.events import ClientForgotten, Farewell, LackCause, Oddity, ReleasedUnread
+from stablecast.core.protocol.events import ClientForgotten, Farewell, LackCause, Oddity, OlderCopy, ReleasedUnread
+from stablecast.core.protocol.generations import MARK_BITS, NONE, following, newest, outdated
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
@@ -53,7 +56,8 @@ class Registry:
     """The clients of a store and their repositories, by RegID; `streams` has the RegID of each life.
 
     `agenda` has the deadline of each repository. Until `mute_until` (ns) nothing is granted. `memory`: what the store
-    knows of sources that never registered here since its records began.
+    knows of sources that never registered here since its records began. `generation`: of the store. `unaware`: it
+    began this run in the belief that it kept its memory.
     """
 
     config: StoreConfig
@@ -66,6 +70,8 @@ class Registry:
     early: list[msg.Register] = attrs.field(factory=list)
     mute_until: int | None = None
     memory: StoreMemory = StoreMemory.KEPT
+    generation: int = NONE
+    unaware: bool = True
     refilling: RefillService = attrs.field(factory=lambda: RefillService(RefillBudget(0, 0)))
 
     def of_stream(self, incarnation: msg.Incarnation) -> Repository | None:
@@ -92,6 +98,7 @@ class Registry:
 
     def register(self, request: msg.Register, now: int, out: list[Effect]) -> None:
         """Process a registration."""
+        self.learn_generation(request.known_generation, now, out)
         if self.mute_until is not None and now < self.mute_until:
             return
         if request.role is Role.SOURCE and not request.reg_id and not request.session_id:
@@ -124,7 +131,7 @@ class Registry:
         client = record.client
         own = client.role is Role.SOURCE
         repository = self.repositories[client.reg_id if own else client.source_reg_id]
-        out.append(Send(client.reply_to, grant(record, repository, due.generation, due.old)))
+        out.append(Send(client.reply_to, grant(record, repository, due.generation, due.old, self.generation)))
         if own:
             repository.acknowledge_all(now, out)
 
@@ -135,6 +142,9 @@ class Registry:
             return
         record = self.clients.records[repository.reg_id]
         self.clients.on_heard(record, now)
+        for entry in info.stores:
+            if entry.index == record.client.store_index:
+                self.learn_generation(entry.generation, now, out)
         learned = self._learn_stores(record, info)
         cut = repository.on_info(info, self.tickets, now, out)
         if learned and cut is None:  # Otherwise the record is written below.
@@ -171,7 +181,30 @@ class Registry:
     def forget(self, memory: StoreMemory, out: list[Effect]) -> None:
         """Have no memory of sources that register from now on, durably."""
         self.memory = memory
-        out.append(PersistMemory(self.tickets.draw(), memory))
+        out.append(PersistMemory(self.tickets.draw(), memory, self.generation))
+
+    def learn_generation(self, known: int, now: int, out: list[Effect]) -> None:
+        """Learn that somebody knows this generation of the store.
+
+        If it is a later one, the journal is an older copy: the store may have acknowledged messages and granted RegIDs
+        that it does not know. So it grants nothing for a while, has no vote, and asks for what it lacks.
+        """
+        before = self.generation
+        if before == NONE or not outdated(before, known) or Repair.VOTE not in self.config.repairs:
+            return
+        # The next generation is later than both, so that nobody reports this copy again.
+        self.generation = following(known, self.clients.seeded.below(1 << MARK_BITS))
+        if not self.unaware:
+            out.append(PersistMemory(self.tickets.draw(), self.memory, self.generation))
+            return
+        self.unaware = False
+        out.append(Notify(OlderCopy(before >> MARK_BITS, known >> MARK_BITS)))
+        self.forget(StoreMemory.LOST, out)
+        for record in self.clients.sources():
+            record.client = self.mark(record.client, StoreMemory.LOST)
+            self.persist(record, out)
+            self.refill_recovered(self.repositories[record.client.reg_id], LackCause.AWAY, now, out)
+        self.mute(now)
 
     def mark(self, client: Client, memory: StoreMemory) -> Client:
         """Return the record of a source that registers, or registered, at a store with this memory."""
@@ -190,7 +223,7 @@ class Registry:
         if info.founding and self.memory is StoreMemory.NEW:
             # No store knew of an older life, as an operator declared here. From now on this store is a witness.
             self.memory = StoreMemory.KEPT
-            out.append(PersistMemory(self.tickets.draw(), self.memory))
+            out.append(PersistMemory(self.tickets.draw(), self.memory, self.generation))
 
     def note_known(self, reg_id: int, number: int, out: list[Effect]) -> None:
         """Record durably that a source used `number`, which the store had and holds no more."""
@@ -402,7 +435,8 @@ class Registry:
         if not (client.wants_proxy or self.config.refill) or client.election is not None:
             return False
         same = client.group_sizes == info.group_sizes
-        known = {entry.index: entry for entry in (*(client.stores if same else ()), *info.stores)}
+        known = {entry.index: entry for entry in (client.stores if same else ())}
+        known |= {entry.index: _newer(entry, known.get(entry.index)) for entry in info.stores}
         stores = tuple(entry for _, entry in sorted(known.items()))
         if (client.stores, client.group_sizes) == (stores, info.group_sizes):
             return False
@@ -413,3 +447,10 @@ class Registry:
         """Return the terms that follow from the store's configuration and the wishes of a source."""
         kept = repository_for(self.config, client.topic) or RepositoryConfig()
         return terms_of(kept, client.pace, client.wishes)
+
+
+def _newer(entry: msg.StoreEntry, before: msg.StoreEntry | None) -> msg.StoreEntry:
+    """Return the entry of a store, with the newest generation that either names."""
+    if before is None or before.address != entry.address:
+        return entry
+    return attrs.evolve(entry, generation=newest(entry.generation, before.generation))

@@ -10,7 +10,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.runner import Report, run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
+from stablecast.lab.sim.schedule import Act, Fault, Schedule
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Habit, WorldSetup
 from tests.adapters.lab.sim.setups import lively
 
@@ -58,7 +58,42 @@ def test_a_session_that_inherits_nothing_is_found(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.no_cover
 def test_what_a_life_that_the_receiver_never_heard_of_used_again_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The history of the life after it tells. The planted fault: only what this life itself uses again is dropped."""
-    schedule = draw(9100207, wipe=True)
+    faults = (
+        Fault(430, Act.STALL, SOURCE, "store0", 120, False),
+        Fault(430, Act.STALL, SOURCE, "store2", 120, False),
+        Fault(440, Act.STALL, SOURCE, RECEIVERS[0], 2, True),
+        Fault(521, Act.CRASH, SOURCE, "", 149, True),
+        Fault(528, Act.CRASH, "store1", "", 774, False),
+        Fault(1327, Act.CRASH, SOURCE, "", 119, True),
+        Fault(1342, Act.CRASH, SOURCE, "", 68, True),
+    )
+    sends = (
+        (435, 40),
+        (456, 2),
+        (466, 8),
+        (505, 1),
+        (515, 3),
+        (523, 7),
+        (539, 29),
+        (630, 4),
+        (803, 19),
+        (1202, 1),
+        (1728, 6),
+        (1729, 1),
+        (1742, 5),
+        (1906, 1),
+        (1991, 7),
+        (2078, 6),
+        (2645, 1),
+        (2967, 22),
+        (3165, 1),
+        (3484, 7),
+        (3491, 11),
+        (3920, 1),
+        (3956, 6),
+        (3977, 1),
+    )
+    schedule = Schedule(9100207, sends, faults, WorldSetup(habit=Habit.BLOCKING, refill=False))
     assert run(schedule).violations == ()
 
     def planted(self: Succession, life: int) -> int:
@@ -76,7 +111,9 @@ def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypat
         Fault(2056, Act.CRASH, "store0", "", 196, False),
         Fault(2866, Act.CRASH, SOURCE, "", 1, True),
     )
-    schedule = Schedule(9004446, ((2013, 14),), faults, WorldSetup(turns=True, resolution=40, habit=Habit.BLOCKING))
+    schedule = Schedule(
+        9004446, ((2013, 14),), faults, WorldSetup(turns=True, resolution=40, habit=Habit.BLOCKING, refill=False)
+    )
     assert run(schedule).violations == ()
 
     def planted(self: Consumption, reported: dict[int, Ranges]) -> None:

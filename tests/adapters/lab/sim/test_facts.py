@@ -123,8 +123,7 @@ def spoil(checkers: Checkers, name: str, number: int) -> None:
 
 
 @pytest.mark.rows("P-026")
-def test_one_bad_copy_is_survived_and_two_are_not() -> None:
-    """The others are a quorum still, then no more."""
+def test_bad_copies_are_survived_while_a_good_one_is_left() -> None:
     checkers = world()
     stable(checkers, 0, 1)
     spoil(checkers, STORES[0], 0)
@@ -134,8 +133,13 @@ def test_one_bad_copy_is_survived_and_two_are_not() -> None:
     assert broken(checkers) == ["S2"]
     spoil(checkers, STORES[1], 0)
     checkers.on_life(NEXT, 0)
+    assert broken(checkers) == ["S2", "S2"]
     checkers.at_the_end()
-    assert broken(checkers) == ["S2"]
+    assert broken(checkers) == ["S2", "S2", "S3"]
+    spoil(checkers, STORES[2], 0)
+    checkers.on_life(NEXT, 0)
+    checkers.at_the_end()
+    assert broken(checkers) == ["S2", "S2", "S3"]
     assert list(checkers.facts.excused[LIFE]) == [(0, 1)]
 
 

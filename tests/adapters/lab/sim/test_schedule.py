@@ -17,7 +17,15 @@ def test_schedules_survive_json() -> None:
 def test_everything_is_over_at_the_horizon() -> None:
     faults = [fault for seed in range(200) for fault in draw(seed).faults]
     assert all(0 <= fault.at_ms < HORIZON_MS and 0 <= fault.span_ms <= HORIZON_MS - fault.at_ms for fault in faults)
-    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL}
+    assert {fault.act for fault in faults} == {
+        *USUAL,
+        Act.LEAVE,
+        Act.FALTER,
+        Act.DAMAGE,
+        Act.RIVAL,
+        Act.WIPE,
+        Act.RESTORE,
+    }
     assert str(faults[0])
 
 
@@ -38,8 +46,10 @@ def test_stores_with_a_name_come_back_elsewhere_at_once() -> None:
     assert len([fault for fault in quick if fault.variant]) >= len(drawn) > 0
 
 
-def test_disks_are_wiped_only_on_demand() -> None:
-    assert any(fault.act is Act.WIPE for seed in range(50) for fault in draw(seed, wipe=True).faults)
+def test_disks_are_lost_and_damaged_in_every_world_on_demand() -> None:
+    for schedule in (draw(seed, wipe=True) for seed in range(100)):
+        acts = {fault.act for fault in schedule.faults}
+        assert schedule.setup.turns or (Act.DAMAGE in acts and acts & {Act.WIPE, Act.RESTORE})
 
 
 @pytest.mark.rows("P-502")

@@ -45,7 +45,7 @@ def test_a_store_that_was_killed_comes_back(setup: WorldSetup) -> None:
 @pytest.mark.parametrize(("variant", "damaged"), [(True, 2), (False, 1)])
 def test_what_it_cannot_read_it_holds_no_more(variant: bool, damaged: int) -> None:
     """It answers nobody with it, and says to nobody that it has it; the source, that let go of it, cannot help."""
-    cluster = lively(WorldSetup())
+    cluster = lively(WorldSetup(refill=False))
     cluster.want(5)
     cluster.world.run(cluster.world.now + SECOND)
     for fault in (Fault(0, Act.CRASH, STORES[0], "", 1, False), Fault(0, Act.DAMAGE, STORES[0], "", 0, variant)):

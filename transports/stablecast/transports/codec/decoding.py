@@ -6,9 +6,16 @@ from typing import Any
 import attrs
 
 from stablecast.core.protocol import messages as core
+from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.transports.codec import places, stored_contents
-from stablecast.transports.codec.extended_options import FOUNDING, decode_lives, decode_memory, decode_pace
+from stablecast.transports.codec.extended_options import (
+    FOUNDING,
+    decode_generations,
+    decode_lives,
+    decode_memory,
+    decode_pace,
+)
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
 from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
@@ -54,6 +61,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> core.Message:
     proxy = find(message, h.ProxySource)
     pace, wishes = decode_pace(message, bool(header.flags & h.Preg.RECEIVER_PACED))
     term, _, lives_term = decode_lives(message)
+    known_generation, _ = decode_generations(message)
     return core.Register(
         role=role,
         store_index=index,
@@ -74,6 +82,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> core.Message:
         election=_election(message) if header.flags & h.Preg.PROXY_SOURCE else None,
         term=term,
         lives_term=lives_term,
+        known_generation=known_generation,
     )
 
 
@@ -98,6 +107,7 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> core.Message
     lifetime = need(message, h.ClientLifetime)
     term, lives, lives_term = decode_lives(message)
     memory, known = decode_memory(message)
+    store_generation, peers = decode_generations(message)
     pace, _ = decode_pace(message, bool(header.code & h.PregResp.RECEIVER_PACED))
     return core.Registered(
         role=role,
@@ -117,6 +127,8 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> core.Message
         pace=pace,
         memory=memory,
         known=known,
+        store_generation=store_generation,
+        peers=peers,
     )
 
 
@@ -205,6 +217,11 @@ def _alive(values: tuple[int, ...]) -> core.Message:
 def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
     source = need(message, h.TopicSourceExfunc)
     term, lives, found = decode_lives(message)
+    entries = [entry for entry in message.headers if isinstance(entry, h.StoreExt)]
+    _, known = decode_generations(message)
+    if known and len(known) != len(entries):
+        raise WireError(f"{len(known)} generations for {len(entries)} stores")
+    generations = [generation for _, _, generation in known] or [NONE] * len(entries)
     stores = tuple(
         core.StoreEntry(
             entry.store_idx,
@@ -212,9 +229,9 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
             f"{entry.store_ip_addr}:{entry.store_tcp_port}",
             entry.src_reg_id,
             entry.version,
+            generation,
         )
-        for entry in message.headers
-        if isinstance(entry, h.StoreExt)
+        for entry, generation in zip(entries, generations, strict=True)
     )
     info = core.SourceInfo(
         join(need(message, h.TcpSid).sid, need(message, h.TopicIdx).tidx),

@@ -5,9 +5,16 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from stablecast.core.protocol import messages as core
+from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
 from stablecast.transports.codec import places, stored_contents
-from stablecast.transports.codec.extended_options import FOUNDING, encode_lives, encode_memory, encode_pace
+from stablecast.transports.codec.extended_options import (
+    FOUNDING,
+    encode_generations,
+    encode_lives,
+    encode_memory,
+    encode_pace,
+)
 from stablecast.transports.codec.identity import INSTANCE, control, split
 from stablecast.transports.wire import common_messages
 from stablecast.transports.wire import headers as h
@@ -72,7 +79,12 @@ def _encode_register(m: core.Register) -> tuple[h.Header, ...]:
         found.append(h.ProxySource(flags=h.ProxySource.ENABLE))
     if m.election:
         found += _encode_election(m.election)
-    return (*found, *encode_lives(m.term, m.lives_term, ()), *encode_pace(m.pace, m.wishes))
+    return (
+        *found,
+        *encode_lives(m.term, m.lives_term, ()),
+        *encode_generations(m.known_generation),
+        *encode_pace(m.pace, m.wishes),
+    )
 
 
 def _encode_election(token: core.ElectionToken) -> tuple[h.Header, ...]:
@@ -118,6 +130,7 @@ def _encode_registered(m: core.Registered) -> tuple[h.Header, ...]:
         h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
         *encode_lives(m.term, m.lives_term, m.lives),
         *encode_memory(m.memory, m.known),
+        *encode_generations(m.store_generation, m.peers),
         *encode_pace(m.pace, core.Wishes()),
     )
 
@@ -210,6 +223,7 @@ def _encode_info(m: core.SourceInfo) -> tuple[h.Header, ...]:
         *(h.StoreGroup(grp_idx=index, grp_sz=size) for index, size in enumerate(m.group_sizes)),
         *stores,
         *encode_lives(m.term, FOUNDING if m.founding else 0, m.lives),
+        *encode_generations(NONE, ((one.index, one.address, one.generation) for one in m.stores)),
     )
 
 

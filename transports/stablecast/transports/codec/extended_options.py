@@ -10,6 +10,10 @@ The *memory* of a store that lost its records, or that is new, completes PREG_RE
 knows of the time before its records (8 bits), a byte of flags, and two reserved bytes. The last number that the store
 knows to be used although it does not hold it follows (32 bits). A store that kept its memory sends none.
 
+*Generations* of stores complete PREG, PREG_RESP and SRI. The generation of the store itself, or the newest that the
+client knows of it, comes first (64 bits, 0 in an SRI). Other stores follow: index in the configuration of the source
+(16 bits), port (16), IPv4 address (32), generation (64). A message without generations has no such option.
+
 The *terms* of a repository complete the public flag of PREG and PREG_RESP. Their layouts have no place for sizes, which
 a source may ask for at either pace, and none for the receiver that never blocks. The data begin with a byte of flags,
 three reserved bytes, and the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the
@@ -17,7 +21,10 @@ flight size in messages and in bytes (64 bits each). A message whose flag says e
 """
 
 import struct
+from collections.abc import Iterable
+from ipaddress import IPv4Address
 
+from stablecast.core.protocol.generations import Known
 from stablecast.core.protocol.messages import UNSET, Life, Pace, StoreMemory, Wishes
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
@@ -31,10 +38,15 @@ TERMS = 0x5350
 MEMORY = 0x534D
 """Subtype of the memory of a store."""
 
+GENERATIONS = 0x5347
+"""Subtype of the generations of stores."""
+
 HISTORY_TERMS = struct.Struct(">II")
 LIFE = struct.Struct(">QI")
 PACE = struct.Struct(">B3xI5Q")
 RECORDS = struct.Struct(">BB2xI")
+GENERATION = struct.Struct(">Q")
+KNOWN_GENERATION = struct.Struct(">HH4sQ")
 KNOWS = 0x01
 """The field of the known number is valid."""
 FOUNDING = 0x01
@@ -97,6 +109,31 @@ def decode_memory(message: lbmc.Message) -> tuple[StoreMemory, int | None]:
     # A later release may know more kinds. A store that reports one of them does not claim to have kept its memory.
     kind = StoreMemory(memory) if memory in set(StoreMemory) else StoreMemory.LOST
     return (kind, known if flags & KNOWS else None)
+
+
+def encode_generations(own: int, others: Iterable[Known] = ()) -> tuple[h.Header, ...]:
+    """Return the headers with generations; none if all are 0."""
+    known = tuple(others)
+    if not own and not any(generation for _, _, generation in known):
+        return ()
+    return encode_option(GENERATIONS, GENERATION.pack(own) + b"".join(_known_generation(*one) for one in known))
+
+
+def _known_generation(index: int, address: str, generation: int) -> bytes:
+    host, _, port = address.rpartition(":")
+    return KNOWN_GENERATION.pack(index, int(port), IPv4Address(host).packed, generation)
+
+
+def decode_generations(message: lbmc.Message) -> tuple[int, tuple[Known, ...]]:
+    """Return the store's own generation and those of others; (0, ()) if there are none. Raises WireError."""
+    data = find_option(message, GENERATIONS)
+    if not data:
+        return (0, ())
+    if len(data) < GENERATION.size or (len(data) - GENERATION.size) % KNOWN_GENERATION.size:
+        raise WireError(f"generations cannot have {len(data)} bytes")
+    others = KNOWN_GENERATION.iter_unpack(data[GENERATION.size :])
+    found = tuple((index, f"{IPv4Address(host)}:{port}", generation) for index, port, host, generation in others)
+    return (GENERATION.unpack_from(data)[0], found)
 
 
 def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
