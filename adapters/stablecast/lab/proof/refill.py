@@ -85,7 +85,7 @@ def _actions(text: SystemText) -> None:
 
 def _beginnings(text: SystemText) -> None:
     history = "(l1 != l & own(l1, n1, l2)) | (l1 = l & n1 < n & own(now, n1, l2)) | (l1 = l & n <= n1 & l2 = l)"
-    # What the new history ascribes to the same life as before stays; that is all below the parting of the histories.
+    # A message stays if the new history ascribes it to the same life: all below the parting of the histories.
     follows = "((n2 < n & own(now, n2, l2)) | (n <= n2 & l2 = l))".replace("n2", "n1").replace("l2", "l1")
     begun = {
         "now": "l",
@@ -161,7 +161,7 @@ def _faults(text: SystemText) -> None:
         "kept(s1)": "kept(s1) & s1 != s",
         "used(s1, n1)": "used(s1, n1) & s1 != s",
     }
-    # Of each quorum, a store keeps the disk that it had when it was whole last. The model replaces one disk at a time.
+    # Each quorum has a store that keeps the disk of when it was whole last. The model replaces one disk at a time.
     text.transitions["Replace"] = (
         "s mended(s)",
         (

@@ -13,7 +13,8 @@ from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.evaluation import Evaluator
 from stablecast.lab.proof.mutants import MUTANTS
 from stablecast.lab.proof.stability import text
-from stablecast.lab.proof.tie_stability import StabilityTie, quorums
+from stablecast.lab.proof.stability_quorums import quorums
+from stablecast.lab.proof.tie_stability import StabilityTie
 
 GRAPHS = [one for one in catalog.configurations(catalog.folder(), ("Stability",)) if one.has_graph]
 KEPT = [one for one in GRAPHS if equal.kept_path(one).exists()]
