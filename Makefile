@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-check site-outputs clean
+.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,8 +50,8 @@ demo: .venv  ## the documented failure runs, live, on loopback
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
     tests/adapters/lab/whole tests/adapters/lab/world tests/handbook
-OUTSIDE := tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e \
-    tests/examples tests/torture $(wildcard tests/test_*.py)
+OUTSIDE := tests/adapters/testing tests/agreement tests/evidence tests/packaging tests/bench tests/e2e \
+    tests/examples tests/release tests/torture $(wildcard tests/test_*.py)
 MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
@@ -153,6 +153,18 @@ torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; 
 
 agreement: .venv  ## one figure: simulated worlds against real processes (ARGS=--help: seeds; needs root)
 	@$(BIN)/python -m tests.agreement $(ARGS)
+
+dist: .venv  ## build the wheel and the archive of the sources: dist/
+	@$(BIN)/python -m tests.release
+
+release: .venv  ## build them, and use them with the oldest and the newest Python, without and with extras
+	@$(BIN)/python -m tests.release --check
+
+newcomers: .venv  ## follow the pages for newcomers from an empty environment, and time it
+	@$(BIN)/python -m tests.release --newcomers
+
+evidence: .venv  ## what the guarantees rest on, as a folder: build/evidence (ARGS=--full; --help: parts)
+	@$(BIN)/python -m tests.evidence $(ARGS)
 
 clean:  ## remove what builds and tools wrote; .venv stays
 	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache bench.json

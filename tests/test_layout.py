@@ -202,6 +202,7 @@ ROOMS: Mapping[str, str] = {
     "core.machine": "core.errors",
     "core.protocol": "core.errors core.machine",
     "core.registration": "core.errors core.machine core.protocol",
+    "core.sharing": "core.machine",
     "core.source": "core.errors core.machine core.protocol core.registration",
     "core.receiver": "core.errors core.machine core.protocol core.registration",
     "core.store": "core.errors core.machine core.protocol",
@@ -230,7 +231,9 @@ ROOMS: Mapping[str, str] = {
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",
-    "spark": "core text runtime runtime.machine config client",
+    "faststream": "core resolver client store testing",
+    "archive": "core text runtime runtime.machine config client",
+    "spark": "core text runtime runtime.machine config client sync archive",
     "sync": "core transports runtime.machine client",
     "store.journal": "core text runtime.machine",
     "store": "core transports text runtime runtime.machine config resolver evidence.trace client store.journal",
@@ -250,7 +253,7 @@ ROOMS: Mapping[str, str] = {
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
     "testing": "core evidence.trace store.journal lab",
-    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing",
+    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing archive",
 }
 # fmt: on
 """The rooms that each room may import, itself aside. A package without a line belongs to the room above it.

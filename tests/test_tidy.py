@@ -16,6 +16,7 @@ LONG_FILES: dict[str, str] = {
     "adapters/stablecast/client/receiver.py": "one class: the lives of its sources, their order and their end",
     "adapters/stablecast/client/source.py": "one class: sending, credit and the source's life share one machine",
     "adapters/stablecast/store/store.py": "the inputs and outputs of one machine, and its views",
+    "adapters/stablecast/evidence/trace/facts.py": "the table of all facts, and one class of them for each role",
     "tests/mutants/programs.py": "the catalogue of the faults in programs: data and no logic",
     "transports/stablecast/transports/wire/headers.py": "the catalogue of all LBMC headers: declarations and no logic",
     "transports/stablecast/transports/wire/lbmr.py": "one format: half of the lines declare options and records",

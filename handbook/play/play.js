@@ -12,6 +12,7 @@ const SENDS = Array.from({ length: 35 }, (_, index) => [300 + 100 * index, 1]);
 const SCENES = {
   calm: { faults: [] },
   death: { faults: [["CRASH", "store1", "", 1000, 1500]] },
+  refill: { refill: true, faults: [["CRASH", "store1", "", 1000, 1500]] },
   election: { proxies: true, faults: [["CRASH", "source", "", 1000, 2800]] },
   loss: {
     rules: "5.3",
@@ -19,7 +20,7 @@ const SCENES = {
   },
 };
 const by = (id) => document.getElementById(id);
-const world = { seed: 7, rules: "safe", proxies: false, drawn: false, faults: [] };
+const world = { seed: 7, rules: "safe", proxies: false, refill: false, drawn: false, faults: [] };
 let film = null, now = 0, playing = true, last = 0, asked = 0, begun = 0;
 
 // ------------------------------------------------------------------------------------------------- the world and its link
@@ -29,6 +30,7 @@ function readLink() {
   world.seed = Number(given.get("seed") ?? 7) || 0;
   world.rules = given.get("rules") === "5.3" ? "5.3" : "safe";
   world.proxies = given.get("proxies") === "1";
+  world.refill = given.get("refill") === "1";
   world.drawn = given.get("drawn") === "1";
   world.faults = (given.get("faults") ?? "").split(";").filter(Boolean).map((text) => {
     const [act, who, other, at, span] = text.split(".");
@@ -39,6 +41,7 @@ function readLink() {
 function writeLink() {
   const given = new URLSearchParams({ seed: world.seed, rules: world.rules });
   if (world.proxies) given.set("proxies", "1");
+  if (world.refill) given.set("refill", "1");
   if (world.drawn) given.set("drawn", "1");
   if (world.faults.length) given.set("faults", world.faults.map((fault) => fault.join(".")).join(";"));
   history.replaceState(null, "", "#" + given);
@@ -50,6 +53,7 @@ function schedule() {
   const setup = {};
   if (world.rules === "5.3") setup.documented = true;
   if (world.proxies) setup.proxies = true;
+  if (world.refill) setup.refill = true;
   const faults = [...world.faults].sort((a, b) => a[3] - b[3]).map(([act, who, other, at_ms, span]) =>
     ({ at_ms, act, who, other, span_ms: Math.max(1, Math.min(span, HORIZON - at_ms)), variant: act === "PART" }));
   return { seed: world.seed, setup, sends: SENDS, faults };
@@ -60,10 +64,11 @@ function schedule() {
 const worker = new Worker("worker.js", { type: "module" });
 worker.onmessage = ({ data }) => {
   if (data.failed) return void (by("state").textContent = "The core cannot run here: " + data.failed);
-  if (data.ready) return;
   if (data.number !== asked) return;
   film = JSON.parse(data.film);
   document.body.dataset.answers = String(data.number);
+  document.body.dataset.from = data.from;
+  document.body.dataset.answered ??= String(Math.round(performance.now()));
   by("state").textContent = `The core ran this world in ${Math.round(performance.now() - begun)} ms.`;
   show();
 };
@@ -130,6 +135,11 @@ const chip = (word, good) => element("span", { className: "badge " + (good ? "go
 const struck = (act, who, ms) => film.schedule.faults.some((fault) =>
   fault.act === act && (fault.who === who || (act === "PART" && fault.other === who)) && fault.at_ms <= ms && ms < fault.at_ms + fault.span_ms);
 
+function refills(name, ms) {
+  const last = film.events.filter(([at, who, what]) => at <= ms && who === name && what.includes("Refill")).pop();
+  return last?.[2] === "RefillStarted";
+}
+
 function draw(frame) {
   const ms = frame.ms, source = frame.source;
   paint("source", source, [...(struck("PART", "source", ms) ? [["cut off", "bad"]] : []),
@@ -140,6 +150,7 @@ function draw(frame) {
     const badges = [];
     if (struck("PART", store.name, ms)) badges.push(["cut off", "bad"]);
     if (store.waits) badges.push(["waits", "warn"]);
+    if (refills(store.name, ms)) badges.push(["refills", "warn"]);
     if (store.slow) badges.push(["slow disk", "warn"]);
     if (store.proxies) badges.push(["stands in for the source", "good"]);
     const spans = store.disk.map(([first, stop, life]) => [first, stop, "life" + (life % 4)]);
@@ -164,6 +175,7 @@ function show() {
   by("seed").value = world.seed;
   by("rules").value = film.schedule.setup.documented ? "5.3" : "safe";
   by("proxies").checked = Boolean(film.schedule.setup.proxies);
+  by("refill").checked = Boolean(film.schedule.setup.refill);
   by("faults").replaceChildren(...film.schedule.faults.map((fault, index) => {
     const line = element("li", { textContent: `${(fault.at_ms / 1000).toFixed(2)} s  ${fault.who}${fault.other ? " and " + fault.other : ""}: ${WORDS[fault.act] ?? fault.act.toLowerCase()} for ${(fault.span_ms / 1000).toFixed(1)} s` });
     line.dataset.ms = fault.at_ms;
@@ -223,10 +235,11 @@ by("time").oninput = () => { now = Number(by("time").value); playing = false; st
 by("seed").onchange = () => { world.seed = Math.max(0, Math.trunc(Number(by("seed").value) || 0)); now = 0; ask(); };
 by("rules").onchange = () => { world.rules = by("rules").value; world.drawn = false; ask(); };
 by("proxies").onchange = () => { world.proxies = by("proxies").checked; world.drawn = false; ask(); };
+by("refill").onchange = () => { world.refill = by("refill").checked; world.drawn = false; ask(); };
 for (const button of document.querySelectorAll("[data-scene]")) {
   button.onclick = () => {
     const scene = SCENES[button.dataset.scene] ?? { faults: [] };
-    Object.assign(world, { rules: "safe", proxies: false, drawn: button.dataset.scene === "drawn" }, scene, { faults: scene.faults.map((fault) => [...fault]) });
+    Object.assign(world, { rules: "safe", proxies: false, refill: false, drawn: button.dataset.scene === "drawn" }, scene, { faults: scene.faults.map((fault) => [...fault]) });
     now = 0;
     playing = true;
     ask();

@@ -21,6 +21,7 @@ OUTPUT: Final = BUILD / "html"
 FORGE: Final = "https://github.com/stablecast/stablecast/blob/main/"
 LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
 PLAYGROUND: Final = "play/index.html"
+RUNNING = re.compile(r"^<!-- running: (.*?) -->$", re.MULTILINE | re.DOTALL)
 DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REDIRECT: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>stablecast</title>'
@@ -42,10 +43,8 @@ def assemble(source: Path = SOURCE) -> None:
     reference.write(source / "handbook" / "reference")
     for page in source.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(
-            drawings.drawn(drawn(relinked(text, page.relative_to(source)), recorded=page.parent.name == "examples")),
-            encoding="utf-8",
-        )
+        text = drawn(running(relinked(text, page.relative_to(source))), recorded=page.parent.name == "examples")
+        page.write_text(drawings.drawn(text), encoding="utf-8")
     _add_contents(source / "spec")
 
 
@@ -57,6 +56,17 @@ def drawn(text: str, *, recorded: bool) -> str:
         return f"```{{raw}} html\n{drawings.sequence(found[1]) if recorded else made}\n```"
 
     return DIAGRAM.sub(replace, text)
+
+
+def running(text: str) -> str:
+    """Return the text of a page that shows the commands of other terminals, which a comment of the source names."""
+
+    def replace(found: re.Match[str]) -> str:
+        commands = html.escape("\n".join(f"$ {one.strip()}" for one in found[1].split(";")))
+        summary = "<summary>Run these first, each in a terminal of its own</summary>"
+        return f'```{{raw}} html\n<details class="beside">{summary}<pre>{commands}</pre></details>\n```'
+
+    return RUNNING.sub(replace, text)
 
 
 def relinked(text: str, page: Path) -> str:

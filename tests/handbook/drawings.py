@@ -129,20 +129,18 @@ def _arrow(x1: float, y1: float, x2: float, y2: float, text: str, *, dashed: boo
 LANE: Final = 190
 STEP: Final = 34
 HEAD: Final = 50
-MESSAGE = re.compile(r"^ +(\w+)->>(\w+): (.*)$", re.MULTILINE)
 PERSON = re.compile(r"^ +participant (\w+)$", re.MULTILINE)
-NOTE = re.compile(r"^ +Note over \w+: (.*)$", re.MULTILINE)
+ROW = re.compile(r"^ +(?:(\w+)->>(\w+)|Note over (\w+)): (.*)$", re.MULTILINE)
 
 
 def sequence(text: str) -> str:
-    """Draw a sequence diagram of participants, arrows and a last note, as `tests.handbook.sequences` writes it."""
+    """Draw a sequence diagram of participants, arrows and notes, as `tests.handbook.sequences` writes it."""
     people = {name: 10 + LANE * (place + 0.5) for place, name in enumerate(PERSON.findall(text))}
-    messages, notes = MESSAGE.findall(text), NOTE.findall(text)
-    bottom = HEAD + STEP * (len(messages) + len(notes)) + 20
+    rows = ROW.findall(text)
+    bottom = HEAD + STEP * len(rows) + 20
     parts = [f'<path d="M{x:g} {HEAD - 8}V{bottom}" class="line dash" opacity="0.5"/>' for x in people.values()]
     parts += [_box(x - 60, name, 2).replace('height="50"', 'height="36"') for name, x in people.items()]
-    for row, (sender, receiver, words) in enumerate(messages, 1):
-        y, begin, end = HEAD + STEP * row, people[sender], people[receiver]
-        parts.append(_arrow(begin, y, end, y, words))
-    parts += [_text(LANE, bottom - 4, words) for words in notes]
+    for row, (sender, receiver, here, words) in enumerate(rows, 1):
+        y = HEAD + STEP * row
+        parts.append(_text(people[here], y, words) if here else _arrow(people[sender], y, people[receiver], y, words))
     return f'<div class="drawing">{_svg(20 + LANE * len(people), bottom + 6, "the messages of this run", parts)}</div>'

@@ -14,7 +14,10 @@ import typer
 
 from stablecast.cli.app import app
 from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.messages import Refusal, Refused, Role
+from stablecast.core.protocol.refusals import sentence
 from stablecast.ops.monitor.metrics import exposition
+from stablecast.text.exit_status import FAILED, INTERRUPTED
 
 MODULES: Final = {
     "stablecast.client": "The client for asyncio",
@@ -27,6 +30,15 @@ MODULES: Final = {
 """The public modules with their titles."""
 
 HELP = re.compile(r"^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$", re.MULTILINE)
+RULE = re.compile(r" \((?:[A-Z]-?\d+(?:, )?)+\)")
+STATUSES: Final = {
+    0: "The command did what it was asked.",
+    FAILED: "It failed, or a judge found something. One sentence on standard error names the object and the remedy.",
+    2: "An option or argument is wrong. The text names it; `--help` ends with an example.",
+    INTERRUPTED: "An interrupt ended it early.",
+}
+"""Exit statuses of all commands."""
+
 SPACES = re.compile(r"\s+")
 
 
@@ -126,17 +138,35 @@ def metrics_page() -> str:
 
 
 def exceptions_page() -> str:
-    """Return the page of the exceptions that a program may catch."""
+    """Return the page of errors: exceptions of programs, refusals of stores by code, exit statuses of commands."""
     found = [value for value in public("stablecast.client").values() if _is_error(value)]
     core = [value for value in vars(importlib.import_module("stablecast.core.errors")).values() if _is_error(value)]
     tls = importlib.import_module("stablecast.runtime.tls").TlsError
-    rows = [
-        f"| `{value.__name__}` | `{value.__module__.rpartition('.')[0] or value.__module__}` "
-        f"| {_escaped(value.__doc__ or '')} |"
-        for value in [*found, *core, tls]
+    lines = [
+        "# Errors",
+        "",
+        "## Exceptions",
+        "",
+        "Each is a `StablecastError`. Its text names the object and the remedy.",
     ]
-    head = ["# Exceptions", "", "Each is a `StablecastError`. The text of an exception names the remedy.", ""]
-    return "\n".join([*head, "| exception | module | cause and remedy |", "|---|---|---|", *rows, ""])
+    lines += ["[Ways to hold the client wrong](../../spec/misuse.md) has the texts.", ""]
+    lines += ["| exception | module | cause and remedy |", "|---|---|---|"]
+    for value in dict.fromkeys([*found, *core, tls]):
+        module = value.__module__.rpartition(".")[0] or value.__module__
+        lines.append(f"| `{value.__name__}` | `{module}` | {_escaped(RULE.sub('', value.__doc__ or ''))} |")
+    lines += ["", "## Refusals of a store", "", "The event `RegistrationError` and the log have the text.", ""]
+    lines += ["| code | name | cause and remedy |", "|---|---|---|"]
+    lines += [f"| {int(code)} | `{code.name}` | {_escaped(_refusal(code))} |" for code in Refusal]
+    lines += ["", "## Exit statuses of commands", "", "| status | cause and remedy |", "|---|---|"]
+    lines += [f"| {status} | {text} |" for status, text in STATUSES.items()]
+    return "\n".join([*lines, ""])
+
+
+def _refusal(code: Refusal) -> str:
+    """Return what the client reports for a refusal, without the store and the RegID."""
+    held = 21_000 if code in (Refusal.HELD_BY_RECEIVER, Refusal.HELD_BY_SOURCE) else 0
+    text = sentence("STORE", Refused(Role.SOURCE, 0, 1, 1000, 9, code, held_ms=held))
+    return text.partition(": ")[2]
 
 
 def _is_error(value: Any) -> bool:

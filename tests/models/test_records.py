@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from stablecast.core.protocol import inputs, messages
+from stablecast.core.sharing.member import MemberInput
 from stablecast.lab.model.views import VIEWS
 from stablecast.lab.sim.runner import run as simulate
 from stablecast.lab.sim.schedule import draw
@@ -41,6 +42,8 @@ RESOLUTION = {
 }
 """`Tick` is `handle_timeout`; these machines are in no trace."""
 INPUTS |= RESOLUTION
+INPUTS["member"] = {cls.__name__ for cls in get_args(MemberInput)}
+"""Members of a group are in no trace, either."""
 MESSAGES = {cls.__name__ for cls in get_args(messages.Message)}
 
 RECORD = re.compile(r"`(\w+): (\w+)(?:\((\w+)\))?`")

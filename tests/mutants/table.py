@@ -11,6 +11,7 @@ from tests.mutants.refills import REFILLS
 from tests.mutants.resolution import RESOLUTION
 from tests.mutants.rows import ROWS
 from tests.mutants.shared import SHARED
+from tests.mutants.sharing import SHARING
 from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
 from tests.mutants.terms import TERMS
@@ -26,6 +27,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *STORES,
     *REFILLS,
     *RESOLUTION,
+    *SHARING,
     *JOURNAL,
     *PROGRAMS,
     *ROWS,

@@ -27,28 +27,35 @@ def _ip(*lines: str) -> None:
 
 
 @contextmanager
-def hosts() -> Iterator[dict[str, str]]:
-    """Yield a namespace for each service. All are ports of a bridge that has a namespace of its own."""
+def hosts(addresses: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Yield a namespace for each host. All are ports of a bridge that has a namespace of its own."""
     mark = f"sc{os.getpid()}"
-    names = {service: f"{mark}h{index}" for index, service in enumerate(SERVICES)}
+    names = {host: f"{mark}h{index}" for index, host in enumerate(addresses)}
     with ExitStack() as stack:
         for namespace in (mark, *names.values()):
             _ip(f"netns add {namespace}")
             stack.callback(_ip, f"netns del {namespace}")
         subprocess.run(["ip", "-n", mark, "link", "add", "wire", "type", "bridge"], check=True)
         subprocess.run(["ip", "-n", mark, "link", "set", "wire", "up"], check=True)
-        for index, (service, namespace) in enumerate(names.items()):
-            networks = SERVICES[service]["networks"]
-            fixed = networks["messages"]["ipv4_address"] if isinstance(networks, dict) else f"10.77.0.{100 + index}"
+        for index, (host, namespace) in enumerate(names.items()):
             _ip(f"link add e0 netns {namespace} type veth peer name p{index} netns {mark}")
             for inside, line in (
                 (mark, f"link set p{index} master wire up"),
                 (namespace, "link set lo up"),
-                (namespace, f"addr add {fixed}/24 dev e0"),
+                (namespace, f"addr add {addresses[host]}/24 dev e0"),
                 (namespace, "link set e0 up"),
             ):
                 subprocess.run(["ip", "-n", inside, *line.split()], check=True)
         yield names
+
+
+def composed() -> dict[str, str]:
+    """Return the address of each service: a fixed one, or one that the engine would choose."""
+    networks = {name: SERVICES[name]["networks"] for name in SERVICES}
+    return {
+        name: network["messages"]["ipv4_address"] if isinstance(network, dict) else f"10.77.0.{100 + index}"
+        for index, (name, network) in enumerate(networks.items())
+    }
 
 
 def service(name: str, namespace: str, directory: Path, *more: str) -> AbstractContextManager[Program]:
@@ -61,7 +68,7 @@ def service(name: str, namespace: str, directory: Path, *more: str) -> AbstractC
 
 @pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip() or "namespaces are permitted")
 def test_the_composition_works(tmp_path: Path) -> None:
-    with hosts() as names, ExitStack() as stack:
+    with hosts(composed()) as names, ExitStack() as stack:
 
         def start(name: str, *more: str) -> Program:
             return stack.enter_context(service(name, names[name], tmp_path / name, *more))

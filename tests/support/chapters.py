@@ -40,6 +40,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.receiver import RECEIVER, ReceiverState
 from stablecast.core.receiver.hot_failover import HOT, HotState
 from stablecast.core.registration.store_registration import REGISTRATION, RegistrationState
+from stablecast.core.sharing.share import SHARE, ShareState
 from stablecast.core.source import SOURCE, SourceState
 from stablecast.core.store.client_lifetime import LIFETIME, LifetimeState
 from stablecast.core.store.proxy_election import ELECTION, ElectionState
@@ -61,6 +62,7 @@ CHARTS: Mapping[str, tuple[Any, Any]] = {
     "receiver": (RECEIVER, ReceiverState.WAITING),
     "lifetime": (LIFETIME, LifetimeState.ACTIVE),
     "hot_failover": (HOT, HotState.EMPTY),
+    "share": (SHARE, ShareState.RELEASED),
     "election": (ELECTION, ElectionState.WATCHING),
     "phases": (PHASES, Phase.QUIESCENT),
     "client": (CLIENT, ClientState.ANNOUNCING),

@@ -15,7 +15,17 @@ import attrs
 
 from stablecast.lab.model.catalog import Configuration, RecordedGraph, configurations, load
 
-MODELS = ("ProxyElection", "Recovery", "Refill", "Registration", "ResolutionPhases", "Rpp", "SrsLifetime", "Stability")
+MODELS = (
+    "ProxyElection",
+    "Recovery",
+    "Refill",
+    "Registration",
+    "ResolutionPhases",
+    "Rpp",
+    "SrsLifetime",
+    "Stability",
+    "WorkSharing",
+)
 
 BLOCK = re.compile(r"(<!-- within: ([\w. ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _DEFINED = re.compile(r"^(\w+)(?:\([^)]*\))? ==", re.MULTILINE)

@@ -17,7 +17,7 @@ PYTHON_PATH = os.pathsep.join(
 """PYTHONPATH of a child process that imports `stablecast` and `tests`; the copy with a planted fault comes first."""
 
 _FOLDERS = (*LAYERS, "tests", "examples", "handbook", "spec", "tla", ".ci")
-_BINARY = frozenset({".pyc", ".so", ".png", ".gz", ".zst", ".pcap", ".pcapng", ".jar", ".seg"})
+_BINARY = frozenset({".pyc", ".so", ".png", ".gz", ".zst", ".pcap", ".pcapng", ".jar", ".seg", ".sct", ".webp"})
 
 
 def layer_packages() -> dict[str, str]:

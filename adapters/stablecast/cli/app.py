@@ -14,7 +14,7 @@ from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
-    *("demo", "up", "send", "receive", "read", "topics", "replay"),
+    *("demo", "up", "send", "receive", "read", "topics", "replay", "archive"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
     *("incident", "verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
@@ -51,6 +51,7 @@ app.command("fleet")(store.fleet_command)
 app.command("read")(stored_topics.read_command)
 app.command("topics")(stored_topics.topics_command)
 app.command("replay")(stored_topics.replay_command)
+app.command("archive")(stored_topics.archive_command)
 app.command("prove")(prove.prove_command)
 
 
@@ -310,6 +311,7 @@ def receive_command(
     interface: Interface = "",
     source: Annotated[str | None, typer.Option(help="ip:port of the source; no resolver is needed then.")] = None,
     session_id: Session = 0,
+    group: Annotated[str, typer.Option(help="Share the topic among all receivers that name this group.")] = "",
     count: Annotated[int, typer.Option(help="Exit after this number of messages; 0: never.", min=0)] = 0,
     option: Options = None,
     config: Configs = None,
@@ -326,6 +328,10 @@ def receive_command(
 
     if bool(topic) is bool(pattern) or (pattern and source is not None):
         raise typer.BadParameter("give a topic, or a pattern that finds topics and their sources: --pattern '^orders'")
+    if group and (pattern or session_id):
+        raise typer.BadParameter(
+            "a group shares one topic under session ids of its own: give no pattern, no session id"
+        )
     given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
     participant = Participant(*given, config or [], application, context)
     if source is None and not participant.resolves():
@@ -333,7 +339,8 @@ def receive_command(
             "--resolver ip:port, --resolver-service host:port, --multicast interface, --config FILE or --source ip:port"
         )
         raise typer.BadParameter(f"the receiver has no way to find sources: give {places}")
-    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics, pattern)))
+    job = receive.ReceiveJob(topic, participant, source, count, as_json, statistics, pattern, group)
+    raise typer.Exit(receive.run(job))
 
 
 @app.command("sim")

@@ -7,7 +7,7 @@ import typer
 
 from stablecast.cli.declarations import Json, Profile
 from stablecast.config.option_names import SAFE
-from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
+from stablecast.lab.prove.bounds import MAX_STATES, ProofFault
 
 Configs = Annotated[
     list[Path] | None, typer.Argument(help="Option files, XML or TOML files with options; later files override.")
@@ -24,13 +24,18 @@ Faults = Annotated[
     str,
     typer.Option(
         "--faults",
-        help="Two live processes with one RegID: rival (one is partitioned), twin (two sources of one context), none, "
-        "or several with commas. Default: both, with one message, if there are at most three stores.",
+        help="Two live processes with one RegID: rival (one is partitioned), twin (two sources of one context); wipe "
+        "(one disk after the other is lost); none, or several with commas. Default: rival,twin, with one message, if "
+        "there are at most three stores.",
     ),
 ]
 Application = Annotated[str, typer.Option("--application", help="Application of XML files.")]
 ContextName = Annotated[str, typer.Option("--context", help="Context of that application.")]
 Topic = Annotated[str, typer.Option("--topic", help="Topic whose section of XML or TOML files counts; default: none.")]
+Refill = Annotated[
+    bool | None,
+    typer.Option("--refill/--no-refill", help="Stores refill from each other after a wipe; default: as the profile."),
+]
 Bound = Annotated[int, typer.Option("--bound", help="Maximum number of states to explore.", min=1)]
 
 
@@ -42,6 +47,7 @@ def prove_command(
     restarts: Restarts = 1,
     wipes: Wipes = 0,
     faults: Faults = "",
+    refill: Refill = None,
     bound: Bound = MAX_STATES,
     application: Application = "",
     context: ContextName = "",
@@ -54,15 +60,19 @@ def prove_command(
     from stablecast.text.console import note, say
 
     bounds = ProofBounds(messages, restarts, wipes, bound, _faults(faults))
-    job = command.ProofJob(configs or [], option or [], profile, bounds, as_json, (application, context), topic or None)
+    job = command.ProofJob(
+        configs or [], option or [], profile, bounds, as_json, (application, context), topic or None, refill
+    )
     raise typer.Exit(command.run(job, say, note))
 
 
-def _faults(words: str) -> tuple[TakeoverFault, ...] | None:
+def _faults(words: str) -> tuple[ProofFault, ...] | None:
     if not words:
         return None
     named = [word.strip() for word in words.split(",") if word.strip() != "none"]
-    unknown = sorted(set(named) - set(TakeoverFault))
+    unknown = sorted(set(named) - set(ProofFault))
     if unknown:
-        raise typer.BadParameter(f"there is no fault {unknown[0]}: write rival, twin or none", param_hint="--faults")
-    return tuple(fault for fault in TakeoverFault if fault in named)
+        raise typer.BadParameter(
+            f"there is no fault {unknown[0]}: write rival, twin, wipe or none", param_hint="--faults"
+        )
+    return tuple(fault for fault in ProofFault if fault in named)

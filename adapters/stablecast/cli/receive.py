@@ -6,8 +6,14 @@ from collections.abc import Callable
 import attrs
 
 from stablecast.cli.client_options import Participant
-from stablecast.client import Context, Message, Receiver, WildcardReceiver
-from stablecast.core.protocol.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
+from stablecast.client import Context, GroupReceiver, Message, Receiver, WildcardReceiver
+from stablecast.core.protocol.events import (
+    Event,
+    RegistrationError,
+    SharesChanged,
+    StoreUnresponsive,
+    UnrecoverableLoss,
+)
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import on_ending, run_loop
 from stablecast.text.console import note, say
@@ -18,10 +24,12 @@ HINT_SECONDS = 10.0
 A resolver over UDP cannot report that it is absent.
 """
 
+AnyReceiver = Receiver | WildcardReceiver | GroupReceiver
+
 
 @attrs.frozen
 class ReceiveJob:
-    """Hold the arguments of `stablecast receive`; `topic` is empty if there is a `pattern`."""
+    """Hold the arguments of `stablecast receive`; `topic` is empty if there is a `pattern`, `group` if it is alone."""
 
     topic: str
     participant: Participant
@@ -30,6 +38,7 @@ class ReceiveJob:
     as_json: bool
     statistics: bool = False
     pattern: str = ""
+    group: str = ""
 
 
 def run(job: ReceiveJob) -> int:
@@ -60,8 +69,10 @@ async def _receive(job: ReceiveJob) -> int:
     return 0
 
 
-def _receiver(context: Context, job: ReceiveJob, report: Callable[[Event], None]) -> Receiver | WildcardReceiver:
+def _receiver(context: Context, job: ReceiveJob, report: Callable[[Event], None]) -> AnyReceiver:
     options = job.participant.options()
+    if job.group:
+        return context.receiver(job.topic, group=job.group, source=job.source, on_event=report, options=options)
     if job.pattern:
         return context.receiver(pattern=job.pattern, on_event=lambda _, event: report(event), options=options)
     return context.receiver(job.topic, source=job.source, on_event=report, options=options)
@@ -75,7 +86,7 @@ def _silence_hint(job: ReceiveJob) -> str:
     return f"no source of '{job.topic}' found yet: start one that uses the same resolver, or correct --resolver"
 
 
-async def _print(receiver: Receiver | WildcardReceiver, job: ReceiveJob, hint: asyncio.TimerHandle) -> None:
+async def _print(receiver: AnyReceiver, job: ReceiveJob, hint: asyncio.TimerHandle) -> None:
     left = job.count
     async for message in receiver:
         hint.cancel()
@@ -101,5 +112,7 @@ def _report(event: Event) -> None:
     match event:
         case StoreUnresponsive() | RegistrationError():
             note(event.text)
+        case SharesChanged():
+            note(f"{len(event.shares)} shares of '{event.topic}', {event.members} members of '{event.group}'")
         case UnrecoverableLoss():
             note(f"lost, unrecoverable: {event.first}..{event.last}")

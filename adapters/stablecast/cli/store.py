@@ -142,6 +142,20 @@ def recover_command(where: At, token: Token = None, as_json: Json = False) -> No
     raise typer.Exit(store_operations.recover(where, token, as_json))
 
 
+@app.command("downgrade-check")
+def downgrade_check_command(
+    directory: Annotated[
+        Path, typer.Argument(help="The directory of a store's journal.", exists=True, file_okay=False)
+    ],
+    to: Annotated[str | None, typer.Option(help="Release that is to read the directory, such as 0.1.0.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Report the oldest release that reads a directory; with --to: exit with 1 if that release does not."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.downgrade_check(directory, to, as_json))
+
+
 @app.command("export")
 def export_command(
     where: At,

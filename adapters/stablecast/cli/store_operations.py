@@ -1,4 +1,4 @@
-"""Implement `stablecast store inspect|scrub|recover|restore|replace|export|evict|drain|resume` and `stablecast top`.
+"""Implement the commands of `stablecast store` for a directory or a running store, and `stablecast top`.
 
 Each function prints its result and returns the exit status.
 """
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from rich.live import Live
 
-from stablecast.ops.operations import declarations, directory_changes, inspection, monitor_client
+from stablecast.ops.operations import declarations, directory_changes, downgrade, inspection, monitor_client
 from stablecast.ops.operations import export as exporting
 from stablecast.ops.operations import scrub as scrubbing
 from stablecast.ops.operations.partitioned_export import PartitionedParquet
@@ -75,6 +75,19 @@ def recover(where: str, token: Path | None, as_json: bool) -> int:
     else:
         report = declarations.recovery(at)
         show(report, declarations.sentences(report), as_json)
+    return 0
+
+
+def downgrade_check(directory: Path, to: str | None, as_json: bool) -> int:
+    """Report the oldest release that reads a directory; fail if the wanted one does not."""
+    report = downgrade.releases(directory)
+    if to is not None and not downgrade.reads(report, to):
+        newest = report["newest_format"]
+        raise OperationError(
+            f"release {to} does not read {directory}, which has format {newest}; keep release "
+            f"{report['oldest_release']} or newer here, or go back to a copy from before the upgrade"
+        )
+    show(report, downgrade.sentences(report), as_json)
     return 0
 
 

@@ -13,6 +13,7 @@ from stablecast.client.range_batch import StoredMessage, moment
 from stablecast.client.range_bounds import parse_bound
 from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_reader import MissingRange
+from stablecast.client.range_replay import ReplayPace
 from stablecast.config import client_files
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
@@ -149,6 +150,9 @@ class ReplayJob:
 
 def replay(job: ReplayJob) -> int:
     """Send the messages of a range again; return the exit status."""
+    ReplayPace(job.speed, job.max_pause)
+    if job.into == job.read.topic:
+        raise NothingStored(f"'{job.into}' is the topic that is read: name another one with --into")
     return run_loop(_replay(job))
 
 
@@ -188,8 +192,6 @@ async def _send_again(context: Context, reader: RangeReader, job: ReplayJob) -> 
         async for message in messages:
             _show(message, job.read.as_json)
         return 0
-    if job.into == job.read.topic:
-        raise NothingStored(f"'{job.into}' is the topic that is read: name another one with --into")
     source = await context.source(job.into, stores=job.targets, session_id=job.session_id)
     count = 0
     async for message in messages:

@@ -97,6 +97,31 @@ def replay_command(
     raise typer.Exit(stored_messages.replay(job))
 
 
+def archive_command(
+    topic: Annotated[str, typer.Argument(help="The topic.")],
+    output: Annotated[Path, typer.Option("--output", help="The folder of the archive.")],
+    store: Stores = None,
+    every: Annotated[float, typer.Option(help="Seconds between two runs; 0: run once.", min=0)] = 0.0,
+    session_id: Annotated[
+        int, typer.Option(help="Session ID under which receiver-paced stores keep what is not archived yet.", min=0)
+    ] = 0,
+    pace: Annotated[str, typer.Option(help="Pace of the stores with --session-id: receivers or source.")] = "receivers",
+    patience: Patience = 10.0,
+    quorum: Annotated[
+        int | None, typer.Option(help="Stores that must have a message; default: a majority.", min=1)
+    ] = None,
+    interface: Interface = "",
+    config: Configs = None,
+    as_json: Json = False,
+) -> None:
+    """Append what became stable since the last run to a folder of Parquet files by day; exit with 1 for gaps."""
+    from stablecast.cli import stored_messages, topic_archive
+
+    place = stored_messages.Place(_named(store), interface, config or [], patience, quorum)
+    job = topic_archive.ArchiveJob(topic, output, place, every, session_id, pace, as_json)
+    raise typer.Exit(topic_archive.run(job))
+
+
 def _named(stores: list[str] | None) -> list[str]:
     """Return the stores of a command. Raises BadParameter if there is none."""
     if not stores:

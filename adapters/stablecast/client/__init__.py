@@ -22,6 +22,7 @@ from stablecast.client.errors import (
     RegistrationFailed,
 )
 from stablecast.client.event_details import EventDetails
+from stablecast.client.group_receiver import GroupReceiver
 from stablecast.client.message import Message
 from stablecast.client.outgoing_messages import Payload
 from stablecast.client.range_bounds import last
@@ -58,6 +59,7 @@ __all__ = [
     "EndpointFailed",
     "Event",
     "EventDetails",
+    "GroupReceiver",
     "InterfaceError",
     "Message",
     "MessageTooLarge",

@@ -4,9 +4,13 @@ import inspect
 from collections.abc import Mapping, Sequence
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.sharing.division import MAX_SHARES
 from stablecast.transports.resolution.records import check_topic
 
 MAX_SESSION_ID = (1 << 64) - 1
+
+MAX_GROUP_NAME = 64
+"""Longest name of a group, in characters."""
 
 
 def check_topic_name(topic: object) -> None:
@@ -30,6 +34,16 @@ def check_session_id(session_id: object) -> None:
         raise MisuseError(f"a session id must be an int, not {type(session_id).__name__}: {session_id!r}")
     if not 0 <= session_id <= MAX_SESSION_ID:
         raise MisuseError(f"a session id is from 0 (none) to {MAX_SESSION_ID}, not {session_id}")
+
+
+def check_group(name: object, shares: object, key: object) -> None:
+    """Raise MisuseError unless these name a group, its number of shares, and the key of messages."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_GROUP_NAME:
+        raise MisuseError(f"the name of a group must be text of 1 to {MAX_GROUP_NAME} characters, not {name!r}")
+    if not isinstance(shares, int) or not 0 < shares <= MAX_SHARES:
+        raise MisuseError(f"a topic has 1 to {MAX_SHARES} shares, not {shares!r}")
+    if key is not None and not isinstance(key, str) and not callable(key):
+        raise MisuseError(f"key names a property, or is a function of a message, not {type(key).__name__}")
 
 
 def check_callback(name: str, callback: object) -> None:

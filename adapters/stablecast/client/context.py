@@ -1,24 +1,35 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
 import asyncio
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import attrs
 
 from stablecast.client import configured_options, source_discovery
 from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
-from stablecast.client.argument_checks import check_callback, check_list, check_session_id, check_topic_name
+from stablecast.client.argument_checks import (
+    check_callback,
+    check_group,
+    check_list,
+    check_session_id,
+    check_topic_name,
+)
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
+from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
+from stablecast.client.instrumented_source import InstrumentedSource
 from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
 from stablecast.client.message import Message
+from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores
+from stablecast.client.presence import presence_topic
 from stablecast.client.range_bounds import Bound, ReadBounds
 from stablecast.client.range_inquiry import RangeRoutes, placed
 from stablecast.client.range_reader import (
@@ -62,6 +73,7 @@ from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event, NoSource, ReceiverGone, Reclaimed
 from stablecast.core.protocol.inputs import Gone, Located, Reset
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreSpec
+from stablecast.core.sharing.division import DEFAULT_SHARES
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, machine, ports
@@ -71,14 +83,41 @@ from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.settings import PatternOptions
+from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from stablecast.client.message_spans import MessageSpans
 
 Options = Mapping[str, Value]
 CALLBACKS = ("on_event", "reg_id", "start_at", "on_message", "on_create", "on_delete")
 """Arguments of `Context.receiver` that are called in the event loop."""
 
+NOT_SHARED = frozenset({"session_id", "reg_id", "start_at", "on_message", "hot_failover"})
+"""Arguments of `Context.receiver` that a member of a group does not have."""
+
 REGISTRATION_SECONDS = 30.0
 """Seconds that `Context.source` waits for enough stores by default."""
+
+
+@attrs.frozen
+class ReceiverPlan:
+    """The configuration of a receiver of one topic, and how it finds its sources.
+
+    Attributes:
+        config: The template of its sessions.
+        where: The place of the only source; None asks the resolver.
+        stores: The stores to ask for sources that do not run.
+        query: The options of its queries.
+        transport: The settings of transports.
+    """
+
+    config: ReceiverConfig
+    where: str | None
+    stores: tuple[str, ...]
+    query: QueryOptions
+    transport: TransportConfig
 
 
 class Context:
@@ -110,6 +149,7 @@ class Context:
         profile: str = SAFE,
         trace: Path | None = None,
         configuration: ClientConfiguration = NO_FILES,
+        tracer_provider: "TracerProvider | None" = None,
     ) -> None:
         """Configure a context; `async with` opens it.
 
@@ -125,6 +165,8 @@ class Context:
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
             configuration: The options of files, which all arguments override; see `from_config`.
+            tracer_provider: Makes the spans of OpenTelemetry. None: that which the program has set, if any, when a
+                source or receiver is made. A `NoOpTracerProvider` switches spans off.
 
         Raises:
             AddressError: An address is malformed.
@@ -147,6 +189,7 @@ class Context:
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
         self.on_event: Callable[[ReceiverGone], None] | None = None
+        self._tracer_provider = tracer_provider
         self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
@@ -209,6 +252,16 @@ class Context:
     async def __aexit__(self, *_: object) -> None:
         """Close the context."""
         await self.close()
+
+    @property
+    def spans(self) -> "MessageSpans | None":
+        """Return what makes the spans of OpenTelemetry; None if the program has set no tracer provider."""
+        # A program that traces has imported this module. Others need not even have the package.
+        if self._tracer_provider is None and "opentelemetry.trace" not in sys.modules:
+            return None
+        from stablecast.client.message_spans import spans_of  # noqa: PLC0415
+
+        return spans_of(self._tracer_provider)
 
     def __repr__(self) -> str:
         """Return the request address, the topics and the state, for debugging."""
@@ -298,7 +351,8 @@ class Context:
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
-        source = await self._start(config, on_event, advertise, transport, [timestamp] if timestamps else [])
+        annotations = [timestamp] if timestamps else []
+        source = await self._start(config, on_event, advertise, transport, annotations, self.spans)
         source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
@@ -331,13 +385,14 @@ class Context:
         advertise: Advertise,
         transport: TransportConfig,
         annotations: Sequence[Annotation] = (),
+        spans: "MessageSpans | None" = None,
     ) -> Source:
         assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = self._new_source(config, on_event, annotations)
+            source = self._new_source(config, on_event, annotations, spans)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -355,7 +410,17 @@ class Context:
             raise
         return source
 
-    def _new_source(self, config: SourceConfig, on_event: OnEvent | None, annotations: Sequence[Annotation]) -> Source:
+    def _new_source(
+        self,
+        config: SourceConfig,
+        on_event: OnEvent | None,
+        annotations: Sequence[Annotation],
+        spans: "MessageSpans | None",
+    ) -> Source:
+        if spans is not None:
+            instrumented = InstrumentedSource(config, self.pool, on_event, self.trace)
+            instrumented.annotations, instrumented.spans = annotations, spans
+            return instrumented
         if not annotations:
             return Source(config, self.pool, on_event, self.trace)
         annotated = AnnotatedSource(config, self.pool, on_event, self.trace)
@@ -385,11 +450,31 @@ class Context:
     @overload
     def receiver(
         self,
+        topic: str,
+        *,
+        group: str,
+        shares: int = DEFAULT_SHARES,
+        key: MessageKey = None,
+        source: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
+        deduplicate: bool = False,
+        options: Options | None = None,
+    ) -> GroupReceiver: ...
+
+    @overload
+    def receiver(
+        self,
         *,
         pattern: str,
         session_id: int | None = None,
         on_event: OnTopicEvent | None = None,
         reg_id: RegIdOfTopic | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
         start_at: StartOfTopic | None = None,
         on_message: Callable[[Message], object] | None = None,
         on_create: OnCreate | None = None,
@@ -400,23 +485,30 @@ class Context:
     ) -> WildcardReceiver: ...
 
     def receiver(  # noqa: D417  # the overloads name the other arguments
-        self, topic: str = "", *, pattern: str | None = None, **arguments: Any
-    ) -> Receiver | WildcardReceiver:
+        self, topic: str = "", *, pattern: str | None = None, group: str | None = None, **arguments: Any
+    ) -> Receiver | WildcardReceiver | GroupReceiver:
         """Make a receiver of a topic, or of all topics that match a pattern. It joins every source that it finds.
 
         Args:
             topic: The topic.
             pattern: A pattern of PCRE instead, which may match anywhere in a topic. Then `on_event`, `reg_id` and
                 `start_at` get the topic before their other argument.
+            group: The name of a group whose members divide the messages of the topic among themselves. Each message
+                goes to one member, and to another one if that member dies before it acknowledged. Not with
+                `session_id`, `reg_id`, `start_at`, `on_message` and `hot_failover`.
+            shares: The number of parts of the topic that the members divide, the same for all of them; further
+                members wait.
+            key: The name of a property, or a function of a message that returns bytes, a str or an int. Messages of
+                one key go to one member, in order. None divides by number.
             source: The place of the only source to join, `ip:port` or a source string. None asks the resolver.
             session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
             on_event: Called in the event loop with every event of the receiver.
             reg_id: Returns the RegID for each store when there is no session id; 0 lets the store choose (P-249). If it
                 raises, the receiver does not register with that store, and iterating raises RegistrationFailed.
             stores: The stores of the topic. If no source announces itself within a second, the receiver gets from them
-                what they hold, and acknowledges to them. Not for patterns.
+                what they hold, and acknowledges to them. A pattern gets all matching topics of the stores.
             start: Where a receiver begins that no store knows: a number, a `datetime`, `last(100)`, "earliest" or
-                "latest". It is remembered under the session id. Not with `start_at`, and not for patterns.
+                "latest". It is remembered under the session id. Not with `start_at`.
             start_at: Returns the first extended number to deliver (P-421); return `low` for the default. If it raises,
                 nothing is delivered, and iterating raises RegistrationFailed.
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
@@ -446,12 +538,21 @@ class Context:
         check_session_id(arguments.get("session_id"))
         for name in CALLBACKS:
             check_callback(name, arguments.get(name))
+        if group is not None:
+            if pattern is not None:
+                raise MisuseError("a group shares one topic: give no pattern with it")
+            return self._member(topic, group, **arguments)
+        for name in ("shares", "key"):
+            if name in arguments:
+                raise MisuseError(f"{name} divides a topic among the members of a group: name the group")
         if pattern is None:
             return self._receiver(topic, **arguments)
         if topic or "source" in arguments:
             raise MisuseError("a pattern finds topics and sources: give neither topic nor source with it")
         given = arguments.get("options") or {}
         arguments["options"] = configured_options.of_pattern(self.configuration, pattern, given)
+        arguments |= _whence(arguments)
+        arguments["stores"] = self._places(arguments["stores"])
         return self._wildcards.make(pattern, **arguments)
 
     def _receiver(  # noqa: PLR0913 - each is a choice of its own
@@ -472,11 +573,69 @@ class Context:
         deduplicate: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
+        bounds = _whence({"stores": stores, "start": start, "start_at": start_at})["start"]
+        plan = self._plan(topic, source, stores, session_id, options)
+        receiver = Receiver(
+            self,
+            plan.config,
+            on_event,
+            reg_id,
+            start_at,
+            on_message,
+            hot_failover=hot_failover,
+            auto_ack=auto_ack,
+            redelivery=redelivery,
+            deduplicate=deduplicate,
+        )
+        receiver.transport = plan.transport
+        receiver.start = None if bounds is None else ReceiverStart(bounds, self.reads)
+        self.prepare_thread()
+        self._receivers[topic] = receiver
+        if plan.where is not None:
+            receiver.join(plan.where)
+        elif self._resolver is not None:
+            self._resolver.add_receiver(topic, plan.query)
+        if plan.stores:
+            receiver.stored = StoredSources(self.reads, topic, plan.stores, receiver.on_stored)
+        return receiver
+
+    def _member(
+        self,
+        topic: str,
+        group: str,
+        *,
+        shares: int = DEFAULT_SHARES,
+        key: MessageKey = None,
+        source: str | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
+        options: Options | None = None,
+        **arguments: Any,
+    ) -> GroupReceiver:
+        """Make a member of a group. Raises like `receiver`."""
+        if alone := sorted(NOT_SHARED & arguments.keys()):
+            raise MisuseError(f"a group has session ids of its own and is read in a loop: leave out {', '.join(alone)}")
+        check_group(group, shares, key)
+        check_topic_name(topic)
+        check_topic_name(presence_topic(group, topic))
+        settings = GroupSettings(group, shares, key)
+        plan = self._plan(topic, source, stores, 0, options)
+        bounds = None if start is None else ReadBounds.of(start, None)
+        sources = Sources(plan.where, plan.stores, bounds, plan.transport)
+        member = GroupReceiver(self, plan.config, settings, sources, **arguments)
+        self.prepare_thread()
+        # The context uses what both kinds have: sources found and gone, broken connections, and closing.
+        self._receivers[topic] = cast("Receiver", member)
+        if plan.where is None and self._resolver is not None:
+            self._resolver.add_receiver(topic, plan.query)
+        return member
+
+    def _plan(
+        self, topic: str, source: str | None, stores: Sequence[str], session_id: int | None, options: Options | None
+    ) -> "ReceiverPlan":
+        """Return the configuration of a receiver of one topic. Raises like `receiver`."""
         check_topic_name(topic)
         check_list("stores", stores)
-        bounds = ReadBounds.of(start, None)
-        if start is not None and start_at is not None:
-            raise MisuseError("start and start_at both say where the receiver begins: give one of them")
         self._check_single(topic)
         places = self._places(stores)
         if source is None and self._resolver is None and not places:
@@ -490,29 +649,17 @@ class Context:
         query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
         config = advised("receiver", template, options, given)
-        receiver = Receiver(
-            self,
-            config,
-            on_event,
-            reg_id,
-            start_at,
-            on_message,
-            hot_failover=hot_failover,
-            auto_ack=auto_ack,
-            redelivery=redelivery,
-            deduplicate=deduplicate,
-        )
-        receiver.transport = transport
-        receiver.start = None if start is None else ReceiverStart(bounds, self.reads)
-        self.prepare_thread()
-        self._receivers[topic] = receiver
-        if where is not None:
-            receiver.join(where)
-        elif self._resolver is not None:
-            self._resolver.add_receiver(topic, query)
-        if places:
-            receiver.stored = StoredSources(self.reads, topic, places, receiver.on_stored)
-        return receiver
+        return ReceiverPlan(config, where, places, query, transport)
+
+    @property
+    def resolves(self) -> bool:
+        """Return whether sources and receivers are found by a resolver."""
+        return self._resolver is not None
+
+    @property
+    def request_ports(self) -> tuple[int, int]:
+        """Return the range of request ports."""
+        return self.config.ports
 
     def reader(  # noqa: PLR0913 - each is a choice of its own
         self,
@@ -739,3 +886,13 @@ class Context:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
         check_loop(self._loop, "the context")
+
+
+def _whence(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stores of a receiver, and its start as bounds, None if it has none. Raises MisuseError."""
+    stores, start = given.get("stores") or (), given.get("start")
+    check_list("stores", stores)
+    bounds = ReadBounds.of(start, None)
+    if start is not None and given.get("start_at") is not None:
+        raise MisuseError("start and start_at both say where the receiver begins: give one of them")
+    return {"stores": stores, "start": None if start is None else bounds}

@@ -5,7 +5,8 @@ reads all topics at one place.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
@@ -18,6 +19,9 @@ from stablecast.client.redelivery import Redeliverer, Redelivery
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import HotNumbersMissed
+
+if TYPE_CHECKING:
+    from stablecast.client.message_spans import MessageSpans
 
 
 class Paused(Protocol):
@@ -52,6 +56,7 @@ class Delivery:
         deduplicate: bool = False,
         explicit: bool = False,
         missed: Callable[[HotNumbersMissed], None] | None = None,
+        spans: "MessageSpans | None" = None,
     ) -> None:
         """Deliver to `on_message`, or to the task that iterates.
 
@@ -66,6 +71,7 @@ class Delivery:
             deduplicate: Whether later copies of a message with an id are consumed without the application.
             explicit: Whether the receivers acknowledge as the application asks.
             missed: Called with hot numbers that no source brought; None: there are no hot numbers.
+            spans: Makes the spans of the messages; None: they have none.
         """
         if missed is not None and deduplicate:
             raise MisuseError(f"{whose} gets each hot number once: leave out deduplicate")
@@ -75,6 +81,8 @@ class Delivery:
             self.inbox = self.hot
         direct = self.hot is None and not deduplicate
         self.deliver, unread = self.inbox.put, ""
+        if on_message is not None and spans is not None:
+            on_message = _processing(spans, on_message)
         if on_message is not None:
             call = on_message if auto_ack and redelivery is None else self._settling(on_message, auto_ack=auto_ack)
             calls = CallbackDelivery(call, whose, self.inbox, patience)
@@ -82,7 +90,7 @@ class Delivery:
             unread = f"{whose} gives its messages to on_message: it cannot be iterated, too"
         if self.hot is not None:
             refusal = f"{whose} gets each hot number once: it cannot deliver a message again"
-        iterator = MessageIterator if auto_ack else SettledIterator
+        iterator = _iterator_of(spans, auto_ack=auto_ack)
         self.reader = InboxReader(self.inbox, patience, whose, unread, iterator)
         self.alone = iterator(self.reader)
         self._auto_ack, self._whose, self._calls = auto_ack, whose, on_message is not None
@@ -150,3 +158,18 @@ class Delivery:
     def _resume(self) -> None:
         for receiver in tuple(self._receivers):
             receiver.resume()
+
+
+def _iterator_of(spans: "MessageSpans | None", *, auto_ack: bool) -> Callable[[InboxReader], MessageIterator]:
+    """Return what makes the loops of a delivery."""
+    if spans is None:
+        return MessageIterator if auto_ack else SettledIterator
+    from stablecast.client.instrumented_message import InstrumentedIterator  # noqa: PLC0415 - it needs OpenTelemetry
+
+    return partial(InstrumentedIterator, spans, not auto_ack)
+
+
+def _processing(spans: "MessageSpans", on_message: Callable[[Message], object]) -> Callable[[Message], object]:
+    from stablecast.client.instrumented_message import processing  # noqa: PLC0415 - it needs OpenTelemetry
+
+    return processing(spans, on_message)

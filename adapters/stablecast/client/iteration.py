@@ -9,6 +9,7 @@ interval, they are acknowledged before the next message is handed over.
 
 import asyncio
 import weakref
+from collections.abc import Callable
 
 from stablecast.client.batch import Batch
 from stablecast.client.inbox import Inbox
@@ -37,6 +38,7 @@ class InboxReader:
         left: Messages that may be handed over before the loop makes a turn. If positive, there is a batch in hand.
         until: The time of that turn, in seconds of the monotonic clock.
         now: The monotonic clock in seconds. It is kept here because it is read for each message.
+        on_turn: Called before messages are handed over after a turn of the loop; it may drop messages of the inbox.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class InboxReader:
         patience: float,
         whose: str,
         refusal: str = "",
-        kind: "type[MessageIterator] | None" = None,
+        kind: "Callable[[InboxReader], MessageIterator] | None" = None,
     ) -> None:
         """Read an inbox.
 
@@ -54,7 +56,7 @@ class InboxReader:
             patience: The interval of acknowledgements, in seconds.
             whose: The receiver in errors, for example `receiver 'orders'`.
             refusal: The reason why nobody may read; empty if reading is allowed.
-            kind: The class of its loops; None for `MessageIterator`.
+            kind: Makes its loops; None for `MessageIterator`.
         """
         self.inbox = inbox
         self.payloads: list[bytes] = []
@@ -65,6 +67,7 @@ class InboxReader:
         self._refusal = refusal
         self._kind = kind or MessageIterator
         self.now = machine.clock.monotonic
+        self.on_turn: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = self._closed = False
@@ -193,6 +196,8 @@ class InboxReader:
         self._begin_turn()
 
     def _begin_turn(self) -> None:
+        if self.on_turn is not None:
+            self.on_turn()
         self._turned_at = self.now()
         self.until = self._turned_at + TURN_SECONDS
         self.left = TURN_MESSAGES

@@ -150,7 +150,7 @@ class Message:
         else:
             batch.settle(self._index + 1)
 
-    def nack(self, delay: float | None = None) -> None:
+    def nack(self, delay: float | None = None, error: BaseException | None = None) -> None:
         """Do not acknowledge the message: it comes again.
 
         Later messages go on. Until it was processed, neither it nor any message after it is acknowledged to the
@@ -158,6 +158,7 @@ class Message:
 
         Args:
             delay: Seconds before it comes again; None takes `Redelivery.delay`.
+            error: The reason, which the dead letter names after the last attempt.
 
         Raises:
             MisuseError: The message was consumed or settled before, the receiver acknowledges explicitly or by hot
@@ -165,7 +166,7 @@ class Message:
         """
         self._batch.owner.check_thread()
         self.take()
-        self._batch.owner.redeliverer.refuse(self._batch, delay, None)
+        self._batch.owner.redeliverer.refuse(self._batch, delay, error)
 
     async def __aenter__(self) -> Self:
         """Take the message: it is acknowledged when the block ends, and comes again if the block raises.
@@ -227,6 +228,12 @@ class Message:
         taken = self._batch.owner.redeliverer.take(self._batch, self._index)
         if taken is not self._batch:
             self._batch, self._index = taken, 0
+
+    def enter_span(self) -> None:
+        """Make the span of the block the current one of this thread; a message without spans does nothing."""
+
+    def leave_span(self) -> None:
+        """Make the span before the block the current one again; a message without spans does nothing."""
 
     def __repr__(self) -> str:
         """Return topic, source, number, size and the beginning of the payload, for debugging."""

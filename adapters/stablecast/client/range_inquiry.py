@@ -11,6 +11,7 @@ import attrs
 
 from stablecast.config.stores import store_spec
 from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.messages import Message
 from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -38,6 +39,13 @@ class RangeConsumer(Protocol):
         """Request nothing any more."""
 
 
+class ControlConsumer(Protocol):
+    """A consumer that is registered with stores, as the routes use it."""
+
+    def on_control(self, message: Message) -> None:
+        """Process an answer or a keepalive of a store."""
+
+
 class RecoveredConsumer(Protocol):
     """The reading of one source, as the routes use it."""
 
@@ -62,11 +70,13 @@ class RangeRoutes:
         reply_to: The request port of the context.
         readers: The open readers.
         readings: The readings of the sources with a life.
+        consumers: The registered consumer of the source with a life.
     """
 
     reply_to: str = ""
     readers: dict[RangeConsumer, None] = attrs.field(factory=dict)
     readings: dict[int, list[RecoveredConsumer]] = attrs.field(factory=dict)
+    consumers: dict[int, ControlConsumer] = attrs.field(factory=dict)
     _questions: dict[int, OpenQuestion] = attrs.field(factory=dict)
     _pool: ConnectionPool | None = None
     _last: int = attrs.field(factory=lambda: machine.entropy.bits(31))

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import attrs
 
@@ -58,6 +58,9 @@ from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
+if TYPE_CHECKING:
+    from stablecast.client.message_spans import MessageSpans
+
 DRAIN_SECONDS = 1.0
 """Seconds that a new life of a source waits until an earlier life is recovered and consumed."""
 
@@ -92,6 +95,10 @@ class ReceiverContext(Protocol):
     oddities: Counter[str]
     transports: Transports
     lives: "dict[int, Receiver]"
+
+    @property
+    def spans(self) -> "MessageSpans | None":
+        """Return what makes the spans of OpenTelemetry; None if there are none now."""
 
     def forget_receiver(self, receiver: "Receiver") -> None:
         """Stop finding sources for a receiver that was closed."""
@@ -182,16 +189,16 @@ class Receiver:
                 refusal=why_unsettled(config),
                 deduplicate=deduplicate,
                 explicit=config.ack_mode is AckMode.EXPLICIT,
+                spans=context.spans,
             )
         self._delivery, self._hot = delivery, delivery.hot
         self.redeliverer = delivery.redeliverer
         self._loop = asyncio.get_running_loop()
-        self.arrival = ArrivalTime()
+        self.arrival, self._reporting = ArrivalTime(), ""
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
         self._paused = self._closed = False
-        self._reporting = ""
 
     def __repr__(self) -> str:
         """Return the topic, the sources and the state, for debugging."""

@@ -63,6 +63,9 @@ class RequestInputs:
         receiver = self.receivers.get(message.incarnation)
         if role is not messages.Role.SOURCE and receiver is not None:
             receiver.on_control(message)
+        consumer = self.reads.consumers.get(message.incarnation)
+        if role is not messages.Role.SOURCE and consumer is not None:
+            consumer.on_control(message)
 
 
 def addressee(message: messages.Message) -> messages.Role | None:

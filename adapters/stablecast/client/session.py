@@ -186,6 +186,29 @@ class ClientSession:
         """Return True if a store knows how far the receiver is."""
         return self._machine.status.returning
 
+    @property
+    def begun(self) -> bool:
+        """Return True once the session has begun to deliver."""
+        return self._machine.state is ReceiverState.ACTIVE
+
+    @property
+    def leased(self) -> bool:
+        """Return True while no other receiver can have this session id at enough stores."""
+        return self._machine.status.leased(machine.clock.monotonic_ns())
+
+    @property
+    def contested(self) -> bool:
+        """Return True if too few stores granted because another receiver has the session id at others."""
+        return self._machine.status.contested
+
+    def record(self) -> bool:
+        """Return whether enough stores have recorded what was consumed; ask those again that have not shown it."""
+        self.acknowledge_now()
+        behind = self._machine.status.unrecorded
+        for store in behind:
+            self._driver.feed(inputs.Reset(store))
+        return not behind
+
     def choose(self, question: fx.AskLow, low: int) -> None:
         """Begin at the number that was chosen."""
         if not self._closed:

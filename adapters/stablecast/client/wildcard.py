@@ -10,7 +10,7 @@ topic.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -21,9 +21,13 @@ from stablecast.client.batch import Batch
 from stablecast.client.delivery import Delivery
 from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Message
+from stablecast.client.range_bounds import ReadBounds
+from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
+from stablecast.client.stored_sources import StoredSources
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig
@@ -32,6 +36,7 @@ from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.runtime.driver import report
 from stablecast.transports.resolution.patterns import expression
@@ -52,6 +57,11 @@ class WildcardContext(ReceiverContext, Protocol):
     """The services of a context that a wildcard receiver uses, besides those for its receivers."""
 
     resolution: ResolutionSettings
+    reads: RangeRoutes
+
+    @property
+    def resolves(self) -> bool:
+        """Return whether sources and receivers are found by a resolver."""
 
     def options_of(
         self, scope: str, topic: str, given: Mapping[str, Value], session_id: int | None
@@ -103,6 +113,7 @@ class Wildcard:
         query: The options of the pattern's queries.
         auto_ack: False if the application settles each message.
         redelivery: What happens to messages that the application does not acknowledge.
+        start: Where a receiver begins that no store knows; None: at the earliest message.
     """
 
     pattern: str
@@ -113,6 +124,7 @@ class Wildcard:
     query: PatternOptions = PatternOptions()
     auto_ack: bool = True
     redelivery: Redelivery | None = None
+    start: ReadBounds | None = None
 
 
 class WildcardReceiver:
@@ -153,6 +165,7 @@ class WildcardReceiver:
         self._calls = calls
         self._topics: dict[str, Receiver] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self.stored: StoredSources | None = None
         self._closed = self._withdrawn = self._crowded = False
         patience = settings.receiver.ack_interval_ns / SECOND
         self._delivery = Delivery(
@@ -164,6 +177,7 @@ class WildcardReceiver:
             redelivery=settings.redelivery,
             refusal=why_unsettled(settings.receiver),
             explicit=settings.receiver.ack_mode is AckMode.EXPLICIT,
+            spans=context.spans,
         )
 
     async def __aenter__(self) -> Self:
@@ -190,6 +204,8 @@ class WildcardReceiver:
         self._closed = True
         self._delivery.redeliverer.close()
         self._delivery.reader.close()
+        if self.stored is not None:
+            await self.stored.close()
         self._withdraw()
         self._forget(self)
         for topic in self.topics:
@@ -239,6 +255,12 @@ class WildcardReceiver:
         if receiver is not None:
             receiver.found(record.address, record.session_id, record.request_address, record.index)
 
+    def on_stored(self, info: SourceInfo) -> None:
+        """Receive what stores hold of a source of a matching topic."""
+        receiver = self._topics.get(info.topic) or self._create(info.topic)
+        if receiver is not None:
+            receiver.on_stored(info)
+
     def leave(self, topic: str) -> None:
         """Close the receiver of a topic without sources, once its messages are consumed."""
         receiver = self._topics.get(topic)
@@ -279,6 +301,7 @@ class WildcardReceiver:
             delivery=self._delivery,
         )
         receiver.transport = transport
+        receiver.start = None if settings.start is None else ReceiverStart(settings.start, self._context.reads)
         return receiver
 
     def _pass_over(self, topic: str, reason: str) -> None:
@@ -324,9 +347,14 @@ class Wildcards:
         options: Mapping[str, Value] | None = None,
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
+        start: ReadBounds | None = None,
+        stores: Sequence[str] = (),
         **callbacks: Any,
     ) -> WildcardReceiver:
-        """Make a wildcard receiver, and find the sources of its topics. Raises like `Context.receiver`."""
+        """Make a wildcard receiver, and find the sources of its topics. Raises like `Context.receiver`.
+
+        `stores` are addresses that are asked for topics without a source. Then no resolver is needed.
+        """
         context = self._context
         resolution = context.resolution.config
         if not resolution.cache.on:
@@ -339,17 +367,26 @@ class Wildcards:
         query, chosen = wildcard_options(resolution.patterns, given)
         transport, of_topics = transport_of(chosen, self._transport)
         template = advised("receiver", context.template(session_id), of_topics)
-        settings = Wildcard(pattern, template, chosen, session_id, transport, query, auto_ack, redelivery)
+        settings = Wildcard(pattern, template, chosen, session_id, transport, query, auto_ack, redelivery, start)
         calls = TopicCallbacks(**callbacks)
         wildcard = WildcardReceiver(context, self._add, self._forget, settings, calls, on_message)
         context.prepare_thread()
         self._added[pattern] = wildcard
         try:
-            wildcard.look()
+            if context.resolves or not stores:
+                wildcard.look()
         except BaseException:
             self._forget(wildcard)
             raise
+        if stores:
+            wildcard.stored = StoredSources(context.reads, "", stores, partial(self._on_stored, wildcard))
         return wildcard
+
+    def _on_stored(self, wildcard: WildcardReceiver, info: SourceInfo) -> None:
+        """Give a stored source to the pattern, if its topic belongs to that pattern."""
+        owned = info.topic in self._receivers and info.topic not in wildcard.topics
+        if self.matching(info.topic) is wildcard and not owned:
+            wildcard.on_stored(info)
 
     def matching(self, topic: str) -> WildcardReceiver | None:
         """Return the wildcard receiver to which a topic without a receiver of its own belongs."""

@@ -17,8 +17,15 @@ REPORT_SECONDS = 10.0
 
 
 def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run a coroutine to its end, on uvloop if it is installed, and return its result."""
-    return machine.process.run(main)
+    """Run a coroutine to its end, on uvloop if it is installed, and return its result.
+
+    Raises KeyboardInterrupt if the coroutine was cancelled: commands cancel themselves at a signal, and a second signal
+    finds them while they close.
+    """
+    try:
+        return machine.process.run(main)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def run_service(main: Coroutine[Any, Any, ResultT]) -> ResultT:

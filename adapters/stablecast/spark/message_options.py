@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import attrs
 
 from stablecast.client.range_bounds import EARLIEST, Bound, parse_bound
 from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.messages import Pace
 from stablecast.runtime import machine
 from stablecast.runtime.interfaces import choose, facing
 
@@ -15,9 +19,12 @@ SKIP = "skip"
 
 READ_OPTIONS = (
     "topic", "path", "stores", "start", "end", "sources", "missing", "patience", "quorum", "interface",
-    "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch",
+    "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace", "archive",
 )  # fmt: skip
 WRITE_OPTIONS = ("topic", "path", "stores", "sink", "interface", "patience")
+
+PACES: Final = {"receivers": Pace.RECEIVERS, "source": Pace.SOURCE}
+"""The pace of the stores' repositories, by the value of the option."""
 
 PARTITION_MESSAGES = 100_000
 """Messages of one partition at most."""
@@ -39,6 +46,9 @@ class ReadTerms:
         sources: Session ids; None: all.
         fail_on_missing: Missing messages end the query; otherwise they are logged.
         max_rows, max_bytes: Of one batch of a stream; None: no limit.
+        session: The session id under which stores remember what the query has processed; None: they do not.
+        archive: The folder that has the older messages, None: there is none.
+        pace: The pace of the repositories, for a query with a session.
     """
 
     topic: str
@@ -53,6 +63,9 @@ class ReadTerms:
     partition_messages: int
     max_rows: int | None
     max_bytes: int | None
+    session: int | None = None
+    pace: Pace = Pace.RECEIVERS
+    archive: Path | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "ReadTerms":
@@ -61,7 +74,11 @@ class ReadTerms:
         missing = options.get("missing", FAIL)
         if missing not in (FAIL, SKIP):
             raise MessageOptionError(f"the option missing is {FAIL} or {SKIP}, not {missing!r}")
-        sources = options.get("sources", "")
+        sources, pace = options.get("sources", ""), options.get("pace", "receivers")
+        if pace not in PACES:
+            raise MessageOptionError(f"the option pace is {' or '.join(PACES)}, not {pace!r}")
+        if "pace" in options and "session" not in options:
+            raise MessageOptionError("the option pace needs a session, under which the query acknowledges")
         terms = cls(
             topic_of(options),
             stores_of(options),
@@ -75,6 +92,9 @@ class ReadTerms:
             _optional(options, "partitionMessages") or PARTITION_MESSAGES,
             _optional(options, "maxRowsPerBatch"),
             _optional(options, "maxBytesPerBatch"),
+            _optional(options, "session"),
+            PACES[pace],
+            _folder(options),
         )
         terms.bounds()
         return terms
@@ -140,6 +160,18 @@ def stores_of(options: Mapping[str, str]) -> tuple[str, ...]:
 def interface_to(stores: tuple[str, ...], interface: str) -> str:
     """Return the address of this host that stores connect to: the chosen one, or the one that faces them."""
     return choose(interface) if interface else facing(stores)
+
+
+def _folder(options: Mapping[str, str]) -> Path | None:
+    """Return the archive, which may be a `file:` URI. Raises MessageOptionError."""
+    name = options.get("archive", "")
+    found = urlsplit(name)
+    if len(found.scheme) > 1 and found.scheme != "file":
+        raise MessageOptionError(
+            f"{name!r} is not on a local file system: mount the archive where every worker sees it"
+        )
+    path = unquote(found.path) if found.scheme == "file" else name
+    return Path(path).absolute() if path else None
 
 
 def _optional(options: Mapping[str, str], name: str) -> int | None:

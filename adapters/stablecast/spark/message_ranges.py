@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from stablecast.archive.message_columns import chosen_by, name_of
 from stablecast.client import Context
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents
@@ -20,9 +21,6 @@ from stablecast.spark.message_options import ReadTerms, interface_to
 Offset = dict[str, dict[str, int]]
 """Source, life, and the first number that is not read."""
 
-WITHOUT_SESSION = "life-"
-"""The begin of the name of a source without a session id."""
-
 
 class TopicError(StablecastError):
     """The topic cannot be read as the query wants it. The text names the reason."""
@@ -30,28 +28,32 @@ class TopicError(StablecastError):
 
 @attrs.frozen
 class TopicPiece:
-    """Numbers [first, stop) of one source, which one task reads."""
+    """Numbers [first, stop) of one source, which one task reads from the stores, or from the archive of the query."""
 
     source: str
     first: int
     stop: int
+    archived: bool = False
 
     @property
     def chosen(self) -> int:
         """Return the session id or the life by which a reader chooses the source."""
-        name = self.source
-        return int(name.removeprefix(WITHOUT_SESSION), 16) if name.startswith(WITHOUT_SESSION) else int(name)
+        return chosen_by(self.source)
 
 
 @attrs.frozen
 class SourceSpan:
-    """A source as the stores show it now: it may be read from `first` on, and is stable below `stop`."""
+    """A source as the stores show it now: it may be read from `first` on, and is stable below `stop`.
+
+    `remembered`: the stores know from the session of the query that it continues at `first`.
+    """
 
     name: str
     life: str
     first: int
     stop: int
     average_bytes: int
+    remembered: bool = False
 
 
 def ranges(terms: ReadTerms, start: str, end: str) -> list[SourceSpan]:
@@ -63,16 +65,26 @@ async def _ranges(terms: ReadTerms) -> list[SourceSpan]:
     since, until = terms.bounds()
     ReadBounds.of(since, until)
     async with Context(interface=interface_to(terms.stores, terms.interface)) as context:
-        reader = context.reader(
-            terms.topic,
-            stores=terms.stores,
-            sources=terms.sources,
-            since=since,
-            until=until,
-            patience=terms.patience,
-            quorum=terms.quorum,
-        )
-        found = await reader.plan()
+        return spans(await planned(context, terms))
+
+
+async def planned(context: Context, terms: ReadTerms) -> list[tuple[SourceContents, SourceRange]]:
+    """Return the sources with the ranges that a query would read now. Raises ReadFailed, BoundError."""
+    since, until = terms.bounds()
+    reader = context.reader(
+        terms.topic,
+        stores=terms.stores,
+        sources=terms.sources,
+        since=since,
+        until=until,
+        patience=terms.patience,
+        quorum=terms.quorum,
+    )
+    return await reader.plan()
+
+
+def spans(found: list[tuple[SourceContents, SourceRange]]) -> list[SourceSpan]:
+    """Return the planned sources as a query knows them."""
     return [_state(source, one) for source, one in found]
 
 
@@ -81,14 +93,6 @@ def _state(source: SourceContents, one: SourceRange) -> SourceSpan:
     kept = sum(stop - first for first, stop in newest.ranges)
     average = newest.stored_bytes // kept if kept else 0
     return SourceSpan(name_of(source), f"{source.incarnation:016x}", one.first, one.stop, max(1, average))
-
-
-def name_of(source: SourceContents) -> str:
-    """Return the name of a source in offsets and in the column `source`."""
-    if source.session_id:
-        return str(source.session_id)
-    lives = source.lives
-    return f"{WITHOUT_SESSION}{(lives[0][0] if lives else source.incarnation):016x}"
 
 
 def number_of(offset: Mapping[str, Mapping[str, int]], source: str) -> int | None:

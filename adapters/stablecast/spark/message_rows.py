@@ -1,15 +1,15 @@
 """The rows of a piece, read by a task straight from the stores, as Arrow batches."""
 
-import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from stablecast.archive.archived_rows import archived_rows
+from stablecast.archive.manifest import Manifest
+from stablecast.archive.message_columns import arrow_batch, joined, schema_of
 from stablecast.client import Context, RangeReader
-from stablecast.client.batch import Batch
-from stablecast.client.range_batch import RangeOwner
 from stablecast.runtime import machine
 from stablecast.spark.message_options import ReadTerms, interface_to
 from stablecast.spark.message_ranges import TopicError, TopicPiece
@@ -19,22 +19,7 @@ log = logging.getLogger("stablecast")
 BATCH_ROWS = 8192
 """Rows of an Arrow batch at most, unless one run of messages has more."""
 
-COLUMNS: Final = {
-    "topic": pa.string(),
-    "source": pa.string(),
-    "life": pa.string(),
-    "number": pa.int64(),
-    "received": pa.timestamp("us", "UTC"),
-    "payload": pa.binary(),
-    "properties": pa.string(),
-    "recovered": pa.bool_(),
-}
-"""Name and type of each column, in order.
-
-`source` is the session id of the source, or a name made of its first life. `life` is the incarnation in hexadecimal
-digits. `number` is the extended number, of a message in pieces that of the last. `received` is when a store received
-the message, null if that is not known. `properties` is JSON, null if there are none.
-"""
+SKIPPABLE: Final = "set the option missing to skip to go on without them"
 
 SCHEMA: Final = (
     "topic string, source string, life string, number bigint, received timestamp, payload binary, properties string, "
@@ -44,6 +29,9 @@ SCHEMA: Final = (
 
 def rows(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece with these columns. Raises TopicError if messages are missing, unless they may be."""
+    if piece.archived:
+        yield from _archived(terms, piece, names)
+        return
     loop = machine.process.new_loop()
     batches = _batches(terms, piece, names)
     try:
@@ -55,6 +43,17 @@ def rows(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> Iterator[
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
+
+
+def _archived(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    assert terms.archive is not None
+    manifest = Manifest.load(terms.archive)
+    for hole in manifest.holes(piece.source, piece.first, piece.stop):
+        text = f"messages {hole.first} to {hole.last} of '{terms.topic}' are missing in {terms.archive}: {hole.reason}"
+        if terms.fail_on_missing:
+            raise TopicError(f"{text}; {SKIPPABLE}")
+        log.warning("%s", text)
+    yield from archived_rows(terms.archive, manifest, piece.source, piece.first, piece.stop, names)
 
 
 async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
@@ -70,7 +69,7 @@ async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) ->
             stable=False,
             times="received" in names,
         )
-        schema = pa.schema([(name, COLUMNS[name]) for name in names])
+        schema = schema_of(names)
         async with reader:
             if not reader.sources:
                 raise TopicError(
@@ -80,13 +79,13 @@ async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) ->
             pending: list[pa.RecordBatch] = []
             async for batch in reader.batches():
                 _check(reader, terms)
-                pending.append(_arrow(batch, piece.source, names, schema))
+                pending.append(arrow_batch(batch, piece.source, schema))
                 if sum(one.num_rows for one in pending) >= BATCH_ROWS:
-                    yield _joined(pending)
+                    yield joined(pending)
                     pending = []
             _check(reader, terms)
             if pending:
-                yield _joined(pending)
+                yield joined(pending)
 
 
 def _check(reader: RangeReader, terms: ReadTerms) -> None:
@@ -94,62 +93,7 @@ def _check(reader: RangeReader, terms: ReadTerms) -> None:
     if not reader.holes:
         return
     if terms.fail_on_missing:
-        raise TopicError(f"{reader.holes[0]}; set the option missing to skip to go on without them")
+        raise TopicError(f"{reader.holes[0]}; {SKIPPABLE}")
     for hole in reader.holes:
         log.warning("%s", hole)
     reader.holes.clear()
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _arrow(batch: Batch, source: str, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [_column(batch, source, name) for name in names]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _column(batch: Batch, source: str, name: str) -> pa.Array:
-    count = batch.count
-    match name:
-        case "topic":
-            return pa.repeat(batch.topic, count)
-        case "source":
-            return pa.repeat(source, count)
-        case "life":
-            return pa.repeat(f"{batch.incarnation:016x}", count)
-        case "number":
-            return pa.array(_numbers(batch), pa.int64())
-        case "received":
-            owner = cast("RangeOwner", batch.owner)
-            return pa.array(_micros(owner, _numbers(batch)), COLUMNS["received"])
-        case "payload":
-            return pa.array(batch.payloads(), pa.binary())
-        case "properties":
-            return pa.array([_json(batch.properties(index)) for index in range(count)], pa.string())
-        case _:
-            return pa.repeat(batch.recovered, count)
-
-
-def _numbers(batch: Batch) -> Sequence[int]:
-    first, last = batch.first, batch.numbers(batch.count - 1)[1]
-    if last - first + 1 == batch.count and batch.numbers(0) == (first, first):
-        return range(first, last + 1)
-    return [batch.numbers(index)[1] for index in range(batch.count)]
-
-
-def _micros(owner: RangeOwner, numbers: Sequence[int]) -> list[int | None]:
-    """Return when each number came, in µs. Neighbours mostly came together, so few questions are enough."""
-    if not numbers:
-        return []
-    first, last = owner.came_at(numbers[0]), owner.came_at(numbers[-1])
-    if first == last:
-        return [None if first is None else first // 1000] * len(numbers)
-    if len(numbers) == 2:
-        return [None if one is None else one // 1000 for one in (first, last)]
-    half = len(numbers) // 2
-    return _micros(owner, numbers[:half]) + _micros(owner, numbers[half:])
-
-
-def _json(properties: dict[str, Any]) -> str | None:
-    return json.dumps(properties, default=str) if properties else None

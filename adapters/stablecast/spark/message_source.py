@@ -22,11 +22,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from stablecast.archive.message_columns import COLUMNS
 from stablecast.client.range_bounds import EARLIEST
 from stablecast.runtime import garbage_collection
+from stablecast.spark.archived_topic import archive_of, divided, with_archive
+from stablecast.spark.consumption_acks import ConsumptionAcks
 from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
 from stablecast.spark.message_ranges import Offset, SourceSpan, limited, pieces, ranges
-from stablecast.spark.message_rows import COLUMNS, SCHEMA, rows
+from stablecast.spark.message_rows import SCHEMA, rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
 
 FORMAT = "stablecast-messages"
@@ -72,10 +75,16 @@ class MessageSource(DataSource):
 
 
 def column_names(schema: StructType) -> list[str]:
-    """Return the columns of a query. Raises MessageOptionError for one that does not exist."""
-    unknown = [name for name in schema.names if name not in COLUMNS]
-    if unknown:
-        raise MessageOptionError(f"messages have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
+    """Return the columns of a query. Raises MessageOptionError for one that does not exist or has another type."""
+    types = dict(column.split(" ") for column in SCHEMA.split(", "))
+    for field in schema.fields:
+        right, asked = types.get(field.name), field.dataType.simpleString()
+        if right is None:
+            raise MessageOptionError(f"messages have no column {field.name!r}; they have {', '.join(COLUMNS)}")
+        if asked != right:
+            raise MessageOptionError(
+                f"the column {field.name!r} of messages is {right}, not {asked}: cast it after the load"
+            )
     return list(schema.names)
 
 
@@ -97,21 +106,27 @@ class TopicTableReader(_PieceReader, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each piece. Raises ReadFailed if too few stores answer."""
-        states = ranges(self.terms, self.terms.start, self.terms.end)
+        states = with_archive(self.terms, ranges(self.terms, self.terms.start, self.terms.end))
         found = pieces(_offset((one, one.first) for one in states), _offset((one, one.stop) for one in states),
                        self.terms.partition_messages)  # fmt: skip
-        return [InputPartition(piece) for piece in found]
+        return [InputPartition(piece) for piece in divided(archive_of(self.terms), found)]
 
 
 @attrs.define(slots=False)
 class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stream reader of a topic. `target` is the end of a query that reads what is available now."""
+    """Stream reader of a topic.
+
+    Attributes:
+        target: The end of a query that reads what is available now.
+        acks: The acknowledgements of a query with a session, at the driver.
+    """
 
     target: Offset | None = None
+    acks: ConsumptionAcks | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return the offset at which the query begins, for the sources that there are now."""
-        return _offset((one, one.first) for one in ranges(self.terms, self.terms.start, ""))
+        return _offset((one, one.first) for one in self._spans(self.terms.start, ""))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit that the options set."""
@@ -141,11 +156,30 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return a partition for each piece between two offsets."""
-        return [InputPartition(piece) for piece in pieces(start, end, self.terms.partition_messages)]
+        found = pieces(start, end, self.terms.partition_messages)
+        return [InputPartition(piece) for piece in divided(archive_of(self.terms), found)]
+
+    def commit(self, end: Offset) -> None:
+        """Acknowledge what Spark has processed, if the query has a session."""
+        if self.acks is not None:
+            self.acks.acknowledge(end)
+
+    def stop(self) -> None:
+        """End the session of the driver; the stores remember it."""
+        if self.acks is not None:
+            self.acks.close()
 
     def _states(self) -> list[SourceSpan]:
         """Return all sources. Those that begin later are read from their first message on."""
-        return ranges(self.terms, EARLIEST, self.terms.end)
+        return self._spans(EARLIEST, self.terms.end)
+
+    def _spans(self, start: str, end: str) -> list[SourceSpan]:
+        if self.terms.session is None:
+            found = ranges(self.terms, start, end)
+        else:
+            self.acks = self.acks or ConsumptionAcks(self.terms)
+            found = self.acks.spans(start, end)
+        return with_archive(attrs.evolve(self.terms, start=start, end=end), found)
 
     def _reachable(self) -> list[SourceSpan]:
         """Return the sources, up to the target if there is one."""

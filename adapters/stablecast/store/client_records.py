@@ -6,8 +6,10 @@ A field with its default value is not written. Therefore records of earlier form
 import json
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
+import attrs
 from cattrs import Converter
 from cattrs.errors import ForbiddenExtraKeysError
 
@@ -17,6 +19,11 @@ from stablecast.core.protocol.messages import StoreMemory
 
 _text = json.JSONEncoder(separators=(",", ":")).encode
 """`json.dumps` with separators makes an encoder for each call, and each acknowledgement has a record."""
+
+
+_NAMES: Final = tuple(field.name for field in attrs.fields(Client))
+_USUAL: Final = tuple(field.default for field in attrs.fields(Client))
+_values_of: Final = attrgetter(*_NAMES)
 
 
 class RecordError(StablecastError):
@@ -29,7 +36,14 @@ class RecordError(StablecastError):
 
 def client_record(client: Client) -> bytes:
     """Return the record of a client's newest state."""
-    return _text({"client": _converter().unstructure(client)}).encode()
+    # Each acknowledgement has a record, and few fields of a receiver differ from their defaults. A converter would look
+    # at all of them.
+    fields: dict[str, Any] = {}
+    for name, value, usual in zip(_NAMES, _values_of(client), _USUAL, strict=True):
+        if value is not usual and value != usual:
+            kind = type(value)
+            fields[name] = value if kind is int or kind is str or kind is bool else _converter().unstructure(value)
+    return _text({"client": fields}).encode()
 
 
 def forget_record(reg_id: int) -> bytes:

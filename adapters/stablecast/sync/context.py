@@ -174,10 +174,12 @@ class Message(Facade[client.Message]):
     def __enter__(self) -> Self:
         """Take the message: it is acknowledged when the block ends, and comes again if the block raises."""
         self._thread.run(self._inner.__aenter__())
+        self._inner.enter_span()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Settle the message by the end of the block, as that of the client."""
+        self._inner.leave_span()
         return self._thread.run(self._inner.__aexit__(kind, error, trace))
 
     @property

@@ -31,7 +31,7 @@ def test_faults_are_words() -> None:
     assert (status, json.loads(out)["bounds"]["faults"]) == (0, [])
     status, out, err = outcome("prove", example("two_groups_of_one"), "--faults", "rivals")
     assert (status, out) == (2, "")
-    assert "there is no fault rivals: write rival, twin or none" in err
+    assert "there is no fault rivals: write rival, twin, wipe or none" in err
 
 
 def test_what_cannot_be_read_is_one_sentence() -> None:

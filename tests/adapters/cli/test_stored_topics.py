@@ -63,7 +63,22 @@ def test_a_topic_is_read_again_and_shown(tmp_path: Path) -> None:
         (["read", "t", "--store", "127.0.0.1:1", "--patience", "0.2"], "0 of 1 stores of 't' answered"),
         (["replay", "t"], "name the stores of the topic"),
         (["replay", "t", "--store", "127.0.0.1:1", "--speed", "-1"], "Invalid value for '--speed'"),
+        (["replay", "t", "--store", "127.0.0.1:1", "--speed", "inf"], "cannot run at inf times the pace"),
+        (["replay", "t", "--store", "127.0.0.1:1", "--max-pause", "inf"], "makes no sense"),
+        (["replay", "t", "--store", "127.0.0.1:1", "--into", "t"], "is the topic that is read: name another one"),
         (["topics", "--store", "127.0.0.1:1", "--patience", "0.2"], "store 127.0.0.1:1 does not answer"),
+        (["archive", "t", "--output", "/proc/none"], "name the stores of the topic"),
+        (["archive", "t", "--store", "127.0.0.1:1"], "Missing option '--output'"),
+        (
+            ["archive", "t", "--output", "/proc/none", "--store", "127.0.0.1:1", "--pace", "slow"],
+            "--pace is receivers or",
+        ),
+        (["archive", "t", "--output", "/proc/none", "--store", "127.0.0.1:1"], "/proc/none cannot be written: "),
+        (["archive", "t", "--output", "/proc", "--store", "127.0.0.1:1"], "/proc has other files and is no archive"),
+        (["store", "export", "/proc/none", "--output", "x.parquet"], "there is no directory /proc/none"),
+        (["store", "export", "http://127.0.0.1:1", "--output", "x.parquet"], "a running store sends .jsonl.zst"),
+        (["store", "export", "/proc", "--output", "x.csv", "--first", "5", "--last", "3"], "is above --last 3"),
+        (["store", "export", "/proc", "--output", "x.csv", "--since", "soon"], "'soon' is no time"),
     ],
 )
 def test_wrong_arguments_get_a_sentence(arguments: list[str], text: str) -> None:

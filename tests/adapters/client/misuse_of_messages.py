@@ -146,6 +146,88 @@ async def _(net: Network) -> None:
 
 
 @refused(
+    "a group with a session id",
+    "a group has session ids of its own and is read in a loop: leave out session_id",
+    MisuseError,
+)
+async def _(net: Network) -> None:
+    (await net.context()).receiver("orders", group="billing", session_id=7)  # type: ignore[call-overload]
+
+
+@refused("a group without a name", "the name of a group must be text of 1 to 64 characters, not ''", MisuseError)
+async def _(net: Network) -> None:
+    (await net.context()).receiver("orders", group="")
+
+
+@refused("no shares", "a topic has 1 to 256 shares, not 0", MisuseError)
+async def _(net: Network) -> None:
+    (await net.context()).receiver("orders", group="billing", shares=0)
+
+
+@refused("shares without a group", "shares divides a topic among the members of a group: name the group", MisuseError)
+async def _(net: Network) -> None:
+    (await net.context()).receiver("orders", shares=4)  # type: ignore[call-overload]
+
+
+@refused("a group and a pattern", "a group shares one topic: give no pattern with it", MisuseError)
+async def _(net: Network) -> None:
+    (await net.context()).receiver(pattern="^orders", group="billing")  # type: ignore[call-overload]
+
+
+@refused(
+    "members with different shares",
+    "a member of group 'billing' divides 'orders' into 4 shares, this one into 8: give all members the same shares=",
+    MisuseError,
+)
+async def _(net: Network) -> None:
+    await source_of(net)
+    first = (await net.context()).receiver("orders", group="billing", shares=4)
+    await until(lambda: first.shares)
+    await anext((await net.context()).receiver("orders", group="billing", shares=8))
+
+
+@right("more members than shares", "The last ones wait, and get a share when another member leaves.")
+async def _(net: Network) -> None:
+    await source_of(net)
+    first = (await net.context()).receiver("orders", group="billing", shares=1)
+    second = (await net.context()).receiver("orders", group="billing", shares=1)
+    await until(lambda: first.members == second.members == 2 and first.shares + second.shares == (0,))
+    holder, waiting = (first, second) if first.shares else (second, first)
+    await holder.close()
+    await until(lambda: waiting.shares == (0,))
+
+
+@right("one group and two topics", "Each topic is divided by itself.")
+async def _(net: Network) -> None:
+    context, store = await net.context(), await net.store()
+    for topic in ("orders", "bills"):
+        await (await context.source(topic, stores=[store])).send(topic.encode())
+        assert (await anext(context.receiver(topic, group="billing", shares=1))).payload == topic.encode()
+
+
+@refused(
+    "a group over a source without stores",
+    "a source of 'ticks' has no stores: a group needs them, because they keep who has which share",
+    MisuseError,
+)
+async def _(net: Network) -> None:
+    context = await net.context()
+    await context.source("ticks")
+    await anext(context.receiver("ticks", group="billing"))
+
+
+@refused(
+    "a key that cannot be one",
+    "the key of receiver 'orders' of group 'billing' failed: MisuseError: the key of a message must be bytes, str or "
+    "int, not list",
+    MisuseError,
+)
+async def _(net: Network) -> None:
+    await pair(net, 1)
+    await anext((await net.context()).receiver("orders", group="billing", key=lambda _: []))
+
+
+@refused(
     "a receiver without a way to find sources",
     "no way to find a source: give Context(resolver=...), receiver(source=...) or stores=[...]",
     MisuseError,

@@ -1,10 +1,11 @@
 """Receivers of topics whose source has ended: the stores that hold the messages are enough."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from stablecast.client import Context, last, stored_sources
+from stablecast.client import Context, Message, WildcardReceiver, last, stored_sources
 from stablecast.core.errors import MisuseError
 from tests.support.network import Network
 from tests.support.traffic import send, source_of, take
@@ -71,3 +72,43 @@ async def test_a_receiver_needs_some_way_to_its_messages(given: Any) -> None:
     async with Context() as context:
         with pytest.raises(MisuseError, match="or stores="):
             context.receiver("orders", **given)
+
+
+async def test_a_pattern_gets_all_matching_topics_of_the_stores(net: Network) -> None:
+    stores = await ended(net, 100)
+    async with Context(session_id=5) as owner:
+        for topic in ("orders.eu", "bills"):
+            source = await owner.source(topic, stores=stores)
+            await source.send_many([b"%d" % number for number in range(20)])
+            await source.wait_stable_through(19)
+    async with Context(session_id=1) as context:
+        bills = context.receiver("bills", stores=stores)
+        pattern = context.receiver(pattern="orders|bills", stores=stores, start=last(5))
+        found = [message async for message in first_of(pattern, 10)]
+        assert {message.topic for message in found} == {"orders", "orders.eu"}
+        assert sorted(message.number for message in found) == [*range(15, 20), *range(95, 100)]
+        assert await take(bills, 20) == list(range(20)), "a topic with a receiver of its own is not the pattern's"
+        await pattern.close()
+
+
+async def first_of(messages: WildcardReceiver, count: int) -> AsyncIterator[Message]:
+    async for message in messages:
+        yield message
+        count -= 1
+        if not count:
+            return
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "no way to find sources"),
+        ({"stores": ["127.0.0.1:1"], "start": "soon"}, "cannot begin at 'soon'"),
+        ({"stores": ["127.0.0.1:1"], "start": 7, "start_at": lambda *_: 0}, "give one of them"),
+        ({"stores": "127.0.0.1:1"}, "stores"),
+    ],
+)
+async def test_a_pattern_refuses_what_makes_no_sense(given: Any, text: str) -> None:
+    async with Context() as context:
+        with pytest.raises(MisuseError, match=text):
+            context.receiver(pattern="orders", **given)

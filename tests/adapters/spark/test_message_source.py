@@ -107,6 +107,10 @@ SCHEMA = StructType().add("payload", "binary")
         ({"path": "orders", "stores": "127.0.0.1:1", "patience": "0"}, "patience is a number of seconds"),
         ({"path": "orders", "stores": "127.0.0.1:1", "maxRowsPerBatch": "0"}, "from 1 on"),
         ({"path": "orders", "stores": "127.0.0.1:1", "sources": "a"}, "sources is a number"),
+        ({"path": "orders", "stores": "127.0.0.1:1", "session": "0"}, "session is a number from 1 on"),
+        ({"path": "orders", "stores": "127.0.0.1:1", "session": "1", "pace": "slow"}, "pace is receivers or source"),
+        ({"path": "orders", "stores": "127.0.0.1:1", "pace": "source"}, "pace needs a session"),
+        ({"path": "orders", "stores": "127.0.0.1:1", "archive": "s3a://b/o"}, "not on a local file system"),
     ],
 )
 def test_wrong_options_get_a_sentence_at_the_driver(options: dict[str, str], text: str) -> None:
@@ -137,6 +141,11 @@ def test_tables_that_are_no_messages_are_refused_at_the_driver(schema: StructTyp
 def test_columns_that_do_not_exist_are_refused_at_the_driver() -> None:
     with pytest.raises(StablecastError, match="no column 'price'"):
         MessageSource({"path": "orders", "stores": "127.0.0.1:1"}).reader(StructType().add("price", "long"))
+
+
+def test_types_that_cannot_be_read_are_refused_at_the_driver() -> None:
+    with pytest.raises(StablecastError, match="the column 'number' of messages is bigint, not string: cast it"):
+        MessageSource({"path": "orders", "stores": "127.0.0.1:1"}).reader(StructType().add("number", "string"))
 
 
 def test_offsets_become_pieces_and_limits_are_shared() -> None:

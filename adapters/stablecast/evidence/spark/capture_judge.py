@@ -1,7 +1,7 @@
 """Captures judged on Spark: a file is a task, because sessions need the order of their packets."""
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,18 +9,29 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.capture.judge import CaptureFindings, judged
+from stablecast.evidence.spark.spark_jobs import NO_PROGRESS, job
 from stablecast.evidence.spark.table_format import arrow_task, sql_schema
+from stablecast.text import plural
 
 COLUMNS: Final = {"place": pa.int64(), "outcome": pa.binary()}
 
 
-def judge_on(spark: SparkSession, paths: Sequence[Path], told: Sequence[str] = ()) -> list[CaptureFindings | str]:
+def judge_on(
+    spark: SparkSession,
+    paths: Sequence[Path],
+    told: Sequence[str] = (),
+    show: Callable[[str], None] = NO_PROGRESS,
+) -> list[CaptureFindings | str]:
     """Return the result of `judged` for each file.
 
     Args:
         spark: The session; its workers must have stablecast, and see the same files.
         paths: The files.
         told: What the caller knows of their ports.
+        show: Called with a line about the progress, from another thread.
+
+    Raises:
+        SparkError: A worker was lost, or a task failed.
     """
     files, ports = [*paths], [*told]
 
@@ -29,5 +40,6 @@ def judge_on(spark: SparkSession, paths: Sequence[Path], told: Sequence[str] = (
 
     numbers = spark.range(0, len(files), 1, len(files))
     tasks = numbers.mapInArrow(arrow_task(rows_of, COLUMNS), sql_schema(COLUMNS))
-    outcomes = {row.place: pickle.loads(row.outcome) for row in tasks.collect()}  # noqa: S301 - of our own tasks
+    with job(spark, f"verify {plural(len(files), 'capture')}", show):
+        outcomes = {row.place: pickle.loads(row.outcome) for row in tasks.collect()}  # noqa: S301 - of our own tasks
     return [outcomes[place] for place in range(len(files))]

@@ -17,8 +17,11 @@ JAVA: Final = 17
 
 LOCAL: Final = re.compile(r"local(\[(\*|\d+)\])?$")
 
+UI: Final = "spark.ui.enabled"
+"""The setting that serves Spark's pages about its jobs. On a cluster its own configuration decides."""
+
 SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
-    "spark.ui.enabled": "false",
+    UI: "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -30,7 +33,13 @@ SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
 MASTERS: Final = re.compile(r"local$|local(-cluster)?\[.+\]$|spark://.|k8s://.|yarn$|sc://.")
 """Masters that Spark accepts, roughly, because Spark answers another one with a stack of Java."""
 
+JAVA_ERROR: Final = re.compile(r"^: [\w.$]+(?:Exception|Error): *(\S.*)$", re.MULTILINE)
+"""The line with the reason in what the gateway to Java writes about an error."""
+
 JAVA_TIMEOUT_S: Final = 30
+
+ATTEMPTS: Final = 4
+"""Attempts of a task before its job fails: the default of Spark on clusters, which a plain `local[2]` does not have."""
 
 
 class SparkError(StablecastError):
@@ -59,9 +68,9 @@ def connect(master: str, memory: str = "1g") -> SparkSession:
         if local:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         cores = cores_of(master)
-        builder = SparkSession.builder.master(master).appName("stablecast verify")
+        builder = SparkSession.builder.master(with_retries(master)).appName("stablecast verify")
         builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", 2 * cores)
-        builder = builder.config(map=SETTINGS)
+        builder = builder.config(map=SETTINGS if local else {key: SETTINGS[key] for key in SETTINGS if key != UI})
     try:
         spark = builder.getOrCreate()
     except Exception as error:
@@ -82,6 +91,16 @@ def cores_of(master: str) -> int:
         return 16
     count = found.group(2) or "1"
     return os.cpu_count() or 1 if count == "*" else int(count)
+
+
+def with_retries(master: str) -> str:
+    """Return a local master with retries of its tasks, which Spark leaves out; others retry anyway.
+
+    >>> with_retries("local"), with_retries("local[3]"), with_retries("local[3,1]"), with_retries("yarn")
+    ('local[1,4]', 'local[3,4]', 'local[3,1]', 'yarn')
+    """
+    found = LOCAL.match(master)
+    return f"local[{found.group(2) or 1},{ATTEMPTS}]" if found else master
 
 
 def check_java() -> None:
@@ -109,5 +128,8 @@ def check_java() -> None:
 
 
 def _first_line(error: BaseException) -> str:
+    java = JAVA_ERROR.search(str(error))
+    if java is not None:
+        return java[1]
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0].strip() if lines else type(error).__name__

@@ -74,17 +74,27 @@ def refuse_unknown(options: Mapping[str, str], names: Collection[str], error: ty
 
 def piece_bytes(options: Mapping[str, str], default: int, error: type[StablecastError]) -> int:
     """Return the option `pieceBytes`. Raise the `error` if it is no positive number."""
-    text = options.get("pieceBytes", str(default))
+    return positive(options, "pieceBytes", error) or default
+
+
+def positive(options: Mapping[str, str], name: str, error: type[StablecastError]) -> int | None:
+    """Return an option that is a number of bytes, None if it is not given. Raise the `error` if it is another."""
+    text = options.get(name)
+    if text is None:
+        return None
     if not text.isdecimal() or not int(text):
-        raise error(f"the option pieceBytes is a number of bytes, not {text!r}")
+        raise error(f"the option {name} is a number of bytes, not {text!r}")
     return int(text)
 
 
 def column_names(schema: StructType, columns: Mapping[str, Any], kind: str, error: type[StablecastError]) -> list[str]:
-    """Return the columns that a query asks for. Raise the `error` for one that does not exist."""
-    unknown = [name for name in schema.names if name not in columns]
-    if unknown:
-        raise error(f"{kind} have no column {unknown[0]!r}; they have {', '.join(columns)}")
+    """Return the columns that a query asks for. Raise the `error` for one that does not exist or has another type."""
+    for field in schema.fields:
+        if field.name not in columns:
+            raise error(f"{kind} have no column {field.name!r}; they have {', '.join(columns)}")
+        wanted, asked = _SQL[columns[field.name]], field.dataType.simpleString()
+        if asked != wanted:  # In a task it would be a page of Java.
+            raise error(f"the column {field.name!r} of {kind} is {wanted}, not {asked}: cast it after the load")
     return list(schema.names)
 
 

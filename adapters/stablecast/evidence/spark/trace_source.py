@@ -36,10 +36,23 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES, TracePiece, plan, sound_offsets
-from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, refuse_unknown, sql_schema
+from stablecast.evidence.spark.table_format import (
+    column_names,
+    named_paths,
+    piece_bytes,
+    positive,
+    refuse_unknown,
+    sql_schema,
+)
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, traces_in
@@ -190,9 +203,10 @@ class TraceSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        refuse_unknown(options, ("path", "paths", "pieceBytes", "onError"), TraceError)
+        refuse_unknown(options, ("path", "paths", "pieceBytes", "onError", "maxBytesPerBatch"), TraceError)
         self.paths = named_paths(options, "traces", TraceError)
         self.size = piece_bytes(options, PIECE_BYTES, TraceError)
+        self.batch_bytes = positive(options, "maxBytesPerBatch", TraceError)
         self.on_error = options.get("onError", FAIL)
         if self.on_error not in (FAIL, SKIP):
             raise TraceError(f"the option onError is {FAIL} or {SKIP}, not {self.on_error!r}")
@@ -215,7 +229,9 @@ class TraceSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "TraceStreamReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues."""
-        return TraceStreamReader(self.paths, self._names(schema), self.size, self.on_error)
+        return TraceStreamReader(
+            self.paths, self._names(schema), self.size, self.on_error, batch_bytes=self.batch_bytes
+        )
 
 
 @attrs.define(slots=False)
@@ -254,29 +270,56 @@ class TraceReader(_PieceReader, DataSourceReader):
         return [InputPartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
 
 
-class TraceStreamReader(_PieceReader, DataSourceStreamReader):
-    """Stream reader of existing and new traces."""
+@attrs.define(slots=False)
+class TraceStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Stream reader of existing and new traces.
+
+    Attributes:
+        batch_bytes: Compressed bytes of one batch, at least one frame; None: no limit.
+        target: The end of a query that reads what is available now.
+    """
+
+    batch_bytes: int | None = None
+    target: Ends | None = None
 
     def initialOffset(self) -> Ends:  # noqa: N802 - Spark's name
         """Return the offset before any row."""
         return {}
 
-    def latestOffset(self, start: Ends | None = None, limit: Any = None) -> Ends:  # noqa: N802 - Spark's name
-        """Return the end of the finished frames of each file; a directory may still be empty."""
-        known = start or {}
-        found = [one for path in self.paths for one in _now(path)]
-        return known | {str(path): self._end(path, known.get(str(path), 0)) for path in found}
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the limit that the option sets."""
+        return ReadAllAvailable() if self.batch_bytes is None else ReadMaxBytes(self.batch_bytes)
 
-    def _end(self, path: Path, start: int) -> int:
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Note which frames are finished now: the query ends there."""
+        self.target = {str(path): self._offsets(path, 0)[-1] for root in self.paths for path in _now(root)}
+
+    def latestOffset(self, start: Ends | None = None, limit: ReadLimit | None = None) -> Ends:  # noqa: N802 - Spark's
+        """Return the end of finished frames of each file, within the limit; a directory may still be empty."""
+        ends, read = dict(start or {}), 0
+        most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        for path in (one for root in self.paths for one in _now(root)):
+            name = str(path)
+            for stop in self._offsets(path, ends.setdefault(name, 0))[1:]:
+                size = stop - ends[name]
+                beyond = self.target is not None and stop > self.target.get(name, 0)
+                # A frame that is larger than the whole limit is a batch of its own.
+                if beyond or (most is not None and read and read + size > most):
+                    break
+                ends[name], read = stop, read + size
+        return ends
+
+    def _offsets(self, path: Path, start: int) -> list[int]:
+        """Return where finished frames begin from `start` on, and where the last one ends."""
         with suppress(OSError):  # `sound_offsets` reports it below
             if not path.stat().st_size:
-                return start  # its writer is about to begin
+                return [start]  # its writer is about to begin
         try:
-            return sound_offsets(path, start)[-1]
+            return sound_offsets(path, start)
         except TraceError:
             if self.on_error == FAIL:
                 raise
-            return start
+            return [start]
 
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
         """Return a partition for the new bytes of each file."""

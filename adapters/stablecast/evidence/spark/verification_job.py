@@ -6,17 +6,19 @@ driver are bounded for each file, so a flood of violations does no harm. The out
 judge in process.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from stablecast.evidence.spark import cross_rules_sql
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES, SCHEMA, TracePiece, judge_with, loads, plan
+from stablecast.evidence.spark.spark_jobs import NO_PROGRESS, job
 from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import traces_of
@@ -24,6 +26,7 @@ from stablecast.evidence.trace.frames import ROLES
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary, table_of
 from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning, violation
+from stablecast.text import plural
 
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64()}
 """Types of columns by their names, in SQL and in tables of violations."""
@@ -118,7 +121,12 @@ class VerificationOutcome:
 
 
 def verify_on(
-    spark: SparkSession, paths: Iterable[Path], *, piece_bytes: int = PIECE_BYTES, timeline: bool = False
+    spark: SparkSession,
+    paths: Iterable[Path],
+    *,
+    piece_bytes: int = PIECE_BYTES,
+    timeline: bool = False,
+    show: Callable[[str], None] = NO_PROGRESS,
 ) -> VerificationOutcome:
     """Judge traces on Spark.
 
@@ -127,18 +135,31 @@ def verify_on(
         paths: The files.
         piece_bytes: Compressed bytes that one task judges, at least one frame.
         timeline: Whether to collect what a report draws.
+        show: Called with a line about the progress, from another thread.
+
+    Raises:
+        SparkError: A worker was lost, or a task failed. Then nothing is known of the traces.
     """
     files = [path for parts in traces_of(paths) for path in parts]
     pieces = plan(files, piece_bytes)
-    tasks = tasks_for(pieces)
-    judged = spark.range(0, len(pieces), 1, tasks).mapInArrow(judge_with(pieces), SCHEMA).persist()
-    try:
-        with at_ease(judged) as rows:
-            summary = summarize(spark, rows, files)
-            points = [_point(row) for row in spark.sql(_POINTS).collect()] if timeline else []
-    finally:
-        judged.unpersist()
+    tasks, own = tasks_for(pieces), own_session(spark)
+    with job(spark, f"verify {plural(len(files), 'trace')}", show):
+        judged = own.range(0, len(pieces), 1, tasks).mapInArrow(judge_with(pieces), SCHEMA).persist()
+        try:
+            with at_ease(judged) as rows:
+                summary = summarize(own, rows, files)
+                points = [_point(row) for row in own.sql(_POINTS).collect()] if timeline else []
+        finally:
+            judged.unpersist()
     return VerificationOutcome(summary, spark.createDataFrame(table_of(summary)), points)
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """Return a session with views and settings of its own: those of the user's session stay as they are."""
+    try:
+        return spark.newSession()
+    except (PySparkException, NotImplementedError):  # Spark Connect may have one session for each connection.
+        return spark
 
 
 @contextmanager

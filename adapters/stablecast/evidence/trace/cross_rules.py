@@ -24,7 +24,7 @@ from stablecast.evidence.trace.frames import LIMIT
 
 SMALL: Final = (
     *("asks", "member", "holds", "forgot", "proxy", "retired", "kept"),
-    *("began", "context", "asked", "spoke", "listened", "reach", "announced"),
+    *("began", "context", "parted", "asked", "spoke", "listened", "reach", "announced"),
 )
 """Kinds of facts that are few, however long traces are."""
 
@@ -75,7 +75,10 @@ class Witness:
 
 @attrs.frozen(order=True)
 class Suspect:
-    """A fact that breaks a rule at `number`: its kind, its frame, and the record after which it was stated."""
+    """A fact that breaks a rule at `number`: its kind, its frame, and the record after which it was stated.
+
+    `senders` are the addresses from which a control message may have come.
+    """
 
     path: str
     record: int
@@ -85,6 +88,7 @@ class Suspect:
     life: Incarnation
     peer: str
     offset: int
+    senders: tuple[Address, ...] = ()
 
 
 @attrs.frozen
@@ -232,14 +236,24 @@ class Ground:
         asked: dict[tuple[str, str], set[Address]] = defaultdict(set)
         for told in self.facts["asked"]:
             asked[told.trace, f"#{told.fact.first}"].add(told.fact.peer)
-        stores, clients = self._only_stores(), self._known_clients()
+        stores, clients, visits = self._only_stores(), self._known_clients(), self._visits()
         for told in self.facts["listened"]:
             sender, number = told.fact.peer, told.fact.first
             of_store = sender.startswith("#")
             senders = asked[told.trace, sender] if of_store else {sender}
             known = bool(senders) and senders <= (stores if of_store else clients)
+            if not of_store and visits.stranger(told):
+                continue
             if known and not any(said[one] & {number, UNCOUNTED} for one in senders):
-                yield _suspect("H1", told, number)
+                yield attrs.evolve(_suspect("H1", told, number), senders=tuple(sorted(senders)))
+
+    def _visits(self) -> "_Visits":
+        visits = _Visits()
+        for told in self.facts["parted"]:
+            visits.parted[told.trace, told.fact.peer].append(told.fact.record)
+        for told in self.facts["context"]:
+            visits.named[told.trace, told.fact.peer].append(told.fact.record)
+        return visits
 
     def _only_stores(self) -> set[Address]:
         """Return the addresses at which one complete trace has all that a store did.
@@ -252,12 +266,12 @@ class Ground:
         return {address for address in self.stores() if began[address] == [0]}
 
     def _known_clients(self) -> set[Address]:
-        """Return the addresses of clients of which every context that a store heard of has a complete trace."""
+        """Return the addresses of clients of which every endpoint that a store heard of has a complete trace."""
         stores = {one.trace for one in self.witnesses if one.role is Role.STORE}
-        spoken: dict[Address, set[int]] = defaultdict(set)
-        heard: dict[Address, set[int]] = defaultdict(set)
+        spoken: dict[Address, set[tuple[int, int]]] = defaultdict(set)
+        heard: dict[Address, set[tuple[int, int]]] = defaultdict(set)
         for told in self.facts["context"]:
-            (heard if told.trace in stores else spoken)[told.fact.peer].add(told.fact.life)
+            (heard if told.trace in stores else spoken)[told.fact.peer].add((told.fact.life, told.fact.first))
         complete = _all_complete((one.address, one.complete) for one in self.witnesses if one.role is not Role.STORE)
         return {address for address in complete if heard[address] <= spoken[address]}
 
@@ -270,6 +284,24 @@ class Ground:
             life = told.fact.life
             if life in sources and life in reach and told.fact.last > reach[life]:
                 yield _suspect("H1", told, told.fact.last)
+
+
+@attrs.define
+class _Visits:
+    """The records at which a trace lost the connection to an address, and at which a client there named itself.
+
+    A port that its program left is free for another one, such as a reader, which registers nowhere and may leave no
+    trace.
+    """
+
+    parted: dict[tuple[str, Address], list[int]] = attrs.field(factory=lambda: defaultdict(list))
+    named: dict[tuple[str, Address], list[int]] = attrs.field(factory=lambda: defaultdict(list))
+
+    def stranger(self, told: Told) -> bool:
+        """Return whether a message came over a connection on which nobody had given a name."""
+        key, record = (told.trace, told.fact.peer), told.fact.record
+        left = max((one for one in self.parted.get(key, ()) if one < record), default=-1)
+        return left >= 0 and not any(left < one <= record for one in self.named.get(key, ()))
 
 
 @attrs.define

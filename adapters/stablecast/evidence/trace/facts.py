@@ -22,7 +22,8 @@
 | reach | source | everything up to `last` of this life was sent | |
 | announced | store, receiver | an SRI that arrived names `last` as the newest number of this life | |
 | began | store | it knew `first` clients when its trace began | store |
-| context | any | a registration of the context `life` was sent from, or came from, this address | client |
+| context | any | the endpoint `first` of the context `life` sent a registration, or one of it arrived | client |
+| parted | store | its connection to an address broke, or nobody answered there | the address |
 | asked | source, receiver | it asked a store for a registration under index `first` | store |
 | spoke | any | it sent the registration, answer or request with the digest `first` | itself |
 | listened | any | such a message arrived | its sender, or `#` and the index of a store |
@@ -43,14 +44,14 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
-from stablecast.core.protocol.inputs import Data, Input, Persisted, Sent
+from stablecast.core.protocol.inputs import Data, Gone, Input, Persisted, Reset, Sent
 from stablecast.core.protocol.messages import (
     Address,
     ConsumptionAck,
     Deregister,
     Deregistered,
     Incarnation,
-    Message,
+    Refusal,
     Refused,
     Register,
     Registered,
@@ -163,8 +164,8 @@ class Book:
         self.facts.append(fact)
 
 
-def digest_of(message: Message) -> int:
-    """Return a number that differs for different messages."""
+def digest_of(message: object) -> int:
+    """Return a number that differs for different messages, or for other values with different texts."""
     return int.from_bytes(sha256(repr(message).encode()).digest()[:_DIGEST_BYTES], "big")
 
 
@@ -182,7 +183,7 @@ class ControlFacts:
             return
         if isinstance(message, Register):
             book.note("asked", message.incarnation, message.store_index, message.store_index, effect.to)
-            book.note("context", message.context, 0, 0, message.reply_to)
+            self._note_context(message, book)
         digest = digest_of(message)
         if digest not in self.spoken and len(self.spoken) <= MAX_CONTROL:
             self.spoken.add(digest)
@@ -190,14 +191,21 @@ class ControlFacts:
             book.note("spoke", message.incarnation, told, told, self.name)
 
     def on_answer(self, message: Any, _: Input, book: Book) -> None:
-        """Note an answer of a store."""
+        """Note an answer of a store, unless a daemon without room gave it: its traced machine never got the request."""
+        if isinstance(message, Refused) and message.reason is Refusal.INCOMPATIBLE:
+            return
         self._listen(message, f"#{message.store_index}", book)
 
     def on_request(self, message: Any, _: Input, book: Book) -> None:
         """Note a message whose sender is named in it."""
         if isinstance(message, Register):
-            book.note("context", message.context, 0, 0, message.reply_to)
+            self._note_context(message, book)
         self._listen(message, message.reply_to, book)
+
+    def _note_context(self, message: Register, book: Book) -> None:
+        """Note which endpoint of a context registers: a context has several, one after the other or at once."""
+        endpoint = digest_of((message.role, message.incarnation, message.topic, message.session_id))
+        book.note("context", message.context, endpoint, endpoint, message.reply_to)
 
     def _listen(self, message: Any, sender: str, book: Book) -> None:
         digest = digest_of(message)
@@ -318,6 +326,8 @@ class StoreFacts:
             Persisted: self._on_persisted,
             ConsumptionAck: self._on_heard,
             SourceInfo: self._on_announced,
+            Reset: self._on_parted,
+            Gone: self._on_parted,
             **asking,
         }, {
             **answers,
@@ -367,6 +377,9 @@ class StoreFacts:
 
     def _on_announced(self, info: SourceInfo, _: Input, book: Book) -> None:
         book.note("announced", info.incarnation, -1, _newest_of(info, self.newest.get(info.incarnation, 0)))
+
+    def _on_parted(self, event: Reset | Gone, _: Input, book: Book) -> None:
+        book.note("parted", 0, 0, 0, event.address)
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
         self.kept[reg_id][life].add(first, stop)

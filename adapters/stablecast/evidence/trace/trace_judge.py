@@ -191,16 +191,16 @@ TEXTS: Final = {
     "P6": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
     "D1": "number {number} is delivered as one of life {life:#x}, which never sent it",
     "A3": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
-    "H1": "the {kind} with number {number} came to this endpoint, and no complete trace of its sender has it",
+    "H1": "the {kind} {number} came to this endpoint, and the complete traces of its sender{senders} do not have it",
     "E4": "a second proxy stands in for the source with RegID {number}, and lasts",
 }
 """The sentence of each rule across endpoints about a record."""
 
 
 _ARRIVED: Final = {
-    "listened": "control message of this digest",
-    "announced": "announcement",
-    "wrote": "message",
+    "listened": "control message of the digest",
+    "announced": "announcement of number",
+    "wrote": "message with number",
 }
 """The names of what arrived, by the kind of its fact."""
 
@@ -226,7 +226,10 @@ def violation(suspect: Suspect) -> TraceViolation:
     path = Path(suspect.path)
     record, time = _place(path, suspect)
     kind = _ARRIVED.get(suspect.kind, suspect.kind)
-    text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer, kind=kind)
+    senders = f" ({', '.join(suspect.senders)})" if suspect.senders else ""
+    text = TEXTS[suspect.rule].format(
+        number=suspect.number, life=suspect.life, peer=suspect.peer, kind=kind, senders=senders
+    )
     found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
     return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
 

@@ -38,7 +38,7 @@ def run_judge(
     """
     paper = Paper() if paper is None else paper
     try:
-        outcomes = _here(paths, told, as_json) if master is None else _on_spark(paths, told, master)
+        outcomes = _here(paths, told, as_json) if master is None else _on_spark(paths, told, as_json, master)
         statuses = [_say(path, found, as_json, paper) for path, found in zip(paths, outcomes, strict=True)]
     except StablecastError as error:
         return failed(error, UNREADABLE)
@@ -58,9 +58,10 @@ def _here(
         yield found
 
 
-def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[CaptureFindings | str]:
+def _on_spark(paths: Sequence[Path], told: list[str], as_json: bool, master: str) -> list[CaptureFindings | str]:
     spark = spark_extra()
-    found: list[CaptureFindings | str] = spark.judge_on(spark.connect(master), paths, told)
+    with spinning(as_json) as show:
+        found: list[CaptureFindings | str] = spark.judge_on(spark.connect(master), paths, told, show)
     return found
 
 

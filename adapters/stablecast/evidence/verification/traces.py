@@ -108,7 +108,7 @@ def run_verify(
 def _judge(files: list[Path], wanted: VerificationRequest) -> tuple[VerificationSummary, list[Point]]:
     master = wanted.master or _master_for(files)
     if master is not None:
-        return _judge_on_spark(files, master, timeline=wanted.report is not None)
+        return _judge_on_spark(files, master, wanted)
     total = 0
     with spinning(wanted.as_json) as show:
 
@@ -136,9 +136,12 @@ def _master_for(files: list[Path]) -> str | None:
     return EVERY_CORE
 
 
-def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[Point]]:
+def _judge_on_spark(
+    files: list[Path], master: str, wanted: VerificationRequest
+) -> tuple[VerificationSummary, list[Point]]:
     spark = spark_extra()
-    outcome = spark.verify_on(spark.connect(master), files, timeline=timeline)
+    with spinning(wanted.as_json) as show:
+        outcome = spark.verify_on(spark.connect(master), files, timeline=wanted.report is not None, show=show)
     return outcome.summary, outcome.points
 
 

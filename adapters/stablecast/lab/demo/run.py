@@ -14,12 +14,13 @@ from pathlib import Path
 import attrs
 from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.activation import VARIABLE
 from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.demo.picture import DemoScene, ProcessPhase, drawn
 from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text import plural
@@ -30,6 +31,9 @@ STORES = 3
 
 LIMIT_SECONDS = 120.0
 """Time limit in seconds, in addition to the time of sending."""
+
+PROCESSES = ("source", *(f"store {index}" for index in range(STORES)), "receiver")
+"""Processes in the order of the picture."""
 
 KINDS = ("receiver", "source", "store", "all")
 """Victims of the crashes, in order."""
@@ -56,6 +60,8 @@ class DemoProgress:
     lbmr: set[int] = attrs.field(factory=set)
     lbttcp: set[int] = attrs.field(factory=set)
     crashes: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(KINDS, 0))
+    conditions: dict[str, ProcessPhase] = attrs.field(factory=lambda: dict.fromkeys(PROCESSES, ProcessPhase.STARTS))
+    registered: frozenset[str] = frozenset()
 
 
 @attrs.frozen
@@ -164,6 +170,7 @@ class Demo:
         self._trouble: ChildError | None = None
         self._servers: list[Child] = []
         self._clients: list[Child] = []
+        self._names: dict[str, str] = {}
 
     async def run(self) -> None:
         """Run until the last process has ended. Raises DemoError, ChildError."""
@@ -211,9 +218,11 @@ class Demo:
         common = {"topic": TOPIC, "resolver": [f"127.0.0.1:{port}"], "messages": self.messages}
         reading = json.dumps({**common, "ledger": str(self._ledger)})
         sending = json.dumps({**common, "rate": self._rate, "stores": addresses})
+        self._names = {address: store.name for address, store in zip(addresses, stores, strict=True)}
         receiver = self._child(self._clients, "receiver", "lab.demo.receiver", reading)
         source = self._child(self._clients, "source", "lab.demo.source", sending)
         await start_all((receiver, source))
+        self.progress.conditions = dict.fromkeys(PROCESSES, ProcessPhase.RUNS)
         self._report(f"lbmrd, {STORES} stores, a receiver and a source are up")
         self.stage = "sending"
 
@@ -242,10 +251,14 @@ class Demo:
         self.stage = f"{names} down"
         loop = asyncio.get_running_loop()
         since = loop.time()
+        conditions = self.progress.conditions
+        conditions.update((victim.name, ProcessPhase.KILLED) for victim in victims)
         await asyncio.gather(*(victim.kill() for victim in victims))
         await asyncio.sleep(crash.seconds)
         self.stage = f"{names} starting again"
+        conditions.update((victim.name, ProcessPhase.STARTS) for victim in victims)
         await start_all(victims)
+        conditions.update((victim.name, ProcessPhase.RUNS) for victim in victims)
         self._report(f"{names} back after {loop.time() - since:.1f} s")
         self.stage = "sending"
 
@@ -282,6 +295,8 @@ class Demo:
         progress.sent = max(progress.sent, report.get("sent", 0))
         progress.stable = max(progress.stable, report.get("stable", 0))
         progress.delivered = max(progress.delivered, report.get("delivered", 0))
+        if "registered" in report:
+            progress.registered = frozenset(self._names.get(address, address) for address in report["registered"])
         if "lost" in report:
             first, last = report["lost"]
             progress.lost.update(range(first, last + 1))
@@ -371,14 +386,19 @@ class DemoView:
         self._demo = demo
         self._started = started
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Text:
         demo, progress = self._demo, self._demo.progress
-        grid = Table.grid(padding=(0, 1))
-        grid.add_column(justify="right", min_width=9)
-        for name, done in (("sent", progress.sent), ("stable", progress.stable), ("delivered", progress.delivered)):
-            grid.add_row(name, ProgressBar(demo.messages, done, width=40), f"{done}/{demo.messages}")
-        grid.add_row(_when(self._started), demo.stage)
-        return grid
+        return drawn(
+            DemoScene(
+                demo.messages,
+                progress.sent,
+                progress.stable,
+                progress.delivered,
+                progress.conditions,
+                progress.registered,
+                f"{_when(self._started)} {demo.stage}",
+            )
+        )
 
 
 def _table(outcome: DemoOutcome) -> Table:

@@ -7,9 +7,11 @@ import asyncio
 import json
 import sys
 import time
+from functools import partial
 from typing import Any
 
 from stablecast.client import Context, NotRegistered, Source
+from stablecast.core.protocol.events import Event, RegistrationSuccess, StoreUnresponsive
 from stablecast.runtime.event_loop import run_loop, until_interrupted
 from stablecast.text.console import say
 from stablecast.text.exit_status import guarded
@@ -26,9 +28,11 @@ def payload(number: int) -> bytes:
 
 async def _main(settings: dict[str, Any]) -> int:
     async with Context(resolver=settings["resolver"], session_id=SESSION_ID) as context:
-        source = await context.source(settings["topic"], stores=settings["stores"], within=None)
+        registered: set[str] = set()
+        topic, stores, note = settings["topic"], settings["stores"], partial(_note, registered)
+        source = await context.source(topic, stores=stores, within=None, on_event=note)
         say({"ready": True, "ports": context.ports(), "resumed": source.next_number})
-        reporter = asyncio.get_running_loop().create_task(_report(source))
+        reporter = asyncio.get_running_loop().create_task(_report(source, registered))
         started, first = time.monotonic(), source.next_number
         while source.next_number < settings["messages"]:
             due = started + (source.next_number - first) / settings["rate"]
@@ -44,9 +48,18 @@ async def _main(settings: dict[str, Any]) -> int:
     return 0
 
 
-async def _report(source: Source) -> None:
+def _note(registered: set[str], event: Event) -> None:
+    """Note which stores have the source, by their addresses."""
+    if isinstance(event, RegistrationSuccess):
+        registered.add(event.store)
+    elif isinstance(event, StoreUnresponsive):
+        registered.discard(event.store)
+
+
+async def _report(source: Source, registered: set[str]) -> None:
     while True:
-        say({"sent": source.next_number, "stable": source.stable_through + 1})
+        stable = source.stable_through + 1
+        say({"sent": source.next_number, "stable": stable, "registered": sorted(registered)})
         await asyncio.sleep(REPORT_SECONDS)
 
 

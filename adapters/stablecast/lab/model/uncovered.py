@@ -44,6 +44,8 @@ SHORT: Final = (
     "Stability/graph_majority",
     "Stability/graph_rivals",
     "Stability/graph_small",
+    "WorkSharing/graph_die",
+    "WorkSharing/graph_moves",
 )
 """Graphs that are explored if none is named: some of each model, in a few minutes of CPU time."""
 CORE: Final = Path(next(iter(core.__path__))).resolve()

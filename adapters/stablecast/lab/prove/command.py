@@ -14,7 +14,7 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.lab.proof.configurations import GroupProof, covers
 from stablecast.lab.prove import story
-from stablecast.lab.prove.bounds import MAX_STATES
+from stablecast.lab.prove.bounds import MAX_STATES, ProofFault
 from stablecast.lab.prove.instance import SMALL, Instance, ProofBounds, instance
 from stablecast.lab.prove.search import FoundRun, ProofVerdict, Search, SearchResult
 from stablecast.lab.prove.world import ProofWorld
@@ -39,12 +39,13 @@ class ProofJob:
     as_json: bool
     of: tuple[str, str] = ("", "")
     topic: str | None = None
+    refill: bool | None = None
 
 
 def run(job: ProofJob, say: Say, note: Say) -> int:
     """Return the exit status; `say` prints results, and `note` prints what is wrong with the configuration."""
     try:
-        to_prove = instance(job.files, job.options, job.profile, job.bounds, job.of, job.topic)
+        to_prove = instance(job.files, job.options, job.profile, job.bounds, job.of, job.topic, job.refill)
     except StablecastError as error:
         return _unread(job, str(error), say, note)
     except OSError as error:
@@ -53,7 +54,7 @@ def run(job: ProofJob, say: Say, note: Say) -> int:
     if refused:
         return _refused(job, to_prove, "; ".join(refused), say, note)
     repairs = (to_prove.source.repairs, to_prove.store_repairs)
-    proof = WIPED if job.bounds.wipes else covers(to_prove.source, repairs)
+    proof = WIPED if to_prove.bounds.wipes else covers(to_prove.source, repairs)
     if not job.as_json:
         say(_proved(proof))
     done = _searched(job, to_prove, proof)
@@ -122,6 +123,7 @@ def _told(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]]) -> dict[st
         "verdict": result.verdict,
         "profile": job.profile,
         "bounds": attrs.asdict(world.bounds),
+        "refill": world.instance.refill,
         "states": sum(one.states for _, one in done),
         "complete": all(one.complete for _, one in done),
         "passes": [_pass(searched.bounds, one) for searched, one in done],
@@ -155,7 +157,7 @@ def _print(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]], say: Say)
         for found in (result.loss, result.stall):
             if found is not None:
                 _print_run(world, found, say)
-        say(_summary(job, world.bounds, result))
+        say(_summary(job, world.bounds, result, refill=world.instance.refill))
 
 
 def _print_run(world: ProofWorld, found: FoundRun, say: Say) -> None:
@@ -171,10 +173,12 @@ def _print_run(world: ProofWorld, found: FoundRun, say: Say) -> None:
     say("")
 
 
-def _summary(job: ProofJob, bounds: ProofBounds, result: SearchResult) -> str:
+def _summary(job: ProofJob, bounds: ProofBounds, result: SearchResult, *, refill: bool) -> str:
     looked = plural(result.states, "state") + ("" if result.complete else ", and there are more: raise --bound")
     limits = f"messages {bounds.messages}, restarts of the source {bounds.restarts}, disks lost {bounds.wipes}"
     if bounds.faults:
         limits += f", faults {' '.join(bounds.faults)}"
+    if ProofFault.WIPE in (bounds.faults or ()):
+        limits += f", {'with' if refill else 'without'} refill"
     found = "none within these bounds" if result.verdict is ProofVerdict.NONE else result.verdict
     return f"profile {job.profile}: {found} ({limits}; stores away at any time; {looked})"

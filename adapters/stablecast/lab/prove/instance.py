@@ -19,7 +19,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import Finding, relations
 from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
-from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
+from stablecast.lab.prove.bounds import MAX_STATES, MAX_WIPES, TAKEOVERS, ProofFault
 
 
 class ProveError(StablecastError):
@@ -40,36 +40,47 @@ SMALL = 3
 class ProofBounds:
     """Bound the messages, restarts, lost disks and states.
 
-    `messages` 0: two, or one with more than `SMALL` stores and in a pass with takeovers. `faults` None: none in a first
-    pass, and all in a second one if there are at most `SMALL` stores (`passes`).
+    `messages` 0: two, or one with more than `SMALL` stores and in a pass with faults. `faults` None: none in a first
+    pass, and both takeovers in a second one if there are at most `SMALL` stores (`passes`). `wipes` 0: none, or
+    `MAX_WIPES` if disks are lost one after the other.
     """
 
     messages: int = 0
     restarts: int = 1
     wipes: int = 0
     states: int = MAX_STATES
-    faults: tuple[TakeoverFault, ...] | None = None
+    faults: tuple[ProofFault, ...] | None = None
 
     def passes(self, stores: int) -> "list[ProofBounds]":
         """Return the bounds of each search. Two messages and takeovers together take more than a minute."""
         few = stores <= SMALL
         if self.faults is not None:
             messages = self.messages or (2 if few and not self.faults else 1)
-            return [attrs.evolve(self, messages=messages)]
+            wipes = self.wipes or (MAX_WIPES if ProofFault.WIPE in self.faults else 0)
+            return [attrs.evolve(self, messages=messages, wipes=wipes)]
         plain = attrs.evolve(self, messages=self.messages or (2 if few else 1), faults=())
-        rivals = attrs.evolve(self, messages=self.messages or 1, faults=tuple(TakeoverFault))
+        rivals = attrs.evolve(self, messages=self.messages or 1, faults=TAKEOVERS)
         return [plain, rivals] if few else [plain]
 
 
 @attrs.frozen
 class Instance:
-    """Hold a source, the repairs of its stores and receivers, and bounds. `notes` are printed."""
+    """Hold a source, the repairs of its stores and receivers, and bounds. `notes` are printed.
+
+    `refill`: stores get what they lack from each other. It decides nothing while no disk is lost.
+    """
 
     source: SourceConfig
     store_repairs: Repair
     receiver_repairs: Repair
     bounds: ProofBounds = ProofBounds()
     notes: tuple[str, ...] = ()
+    refill: bool = False
+
+    @property
+    def refills(self) -> bool:
+        """True if the search includes refill."""
+        return self.refill and ProofFault.WIPE in (self.bounds.faults or ())
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -93,6 +104,7 @@ def instance(
     bounds: ProofBounds,
     of: tuple[str, str] = ("", ""),
     topic: str | None = None,
+    refill: bool | None = None,
 ) -> Instance:
     """Return the instance of files and options over the defaults of a profile.
 
@@ -103,6 +115,7 @@ def instance(
         bounds: The bounds of the search.
         of: Application and context of XML files.
         topic: The topic whose section of XML and TOML files counts; None: no section.
+        refill: Whether stores refill; None: as the profile says.
 
     Raises:
         ConfigFileError: an XML or TOML file is wrong.
@@ -135,7 +148,8 @@ def instance(
             "the source has neither a session id nor registration IDs: it is assumed to return under its old ones"
         )
     bounds = bounds.passes(len(config.stores))[0]
-    return Instance(config, defaults.store.repairs, defaults.receiver.repairs, bounds, tuple(notes))
+    refilling = defaults.store.refill if refill is None else refill
+    return Instance(config, defaults.store.repairs, defaults.receiver.repairs, bounds, tuple(notes), refilling)
 
 
 def _lines(layer: ConfigLayer, topic: str | None, notes: list[str]) -> list[SettingLine]:

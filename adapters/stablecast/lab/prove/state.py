@@ -30,6 +30,8 @@ class Deed(IntEnum):
     """Let the other one of two sources of one context register again with every store."""
     INFORM = 13
     """Deliver an SRI to a store that does not know where this life resumes."""
+    REFILL = 14
+    """Let a store get from the others what it lacks."""
 
 
 REGISTERING = (

@@ -14,6 +14,7 @@ from stablecast.core.protocol.quorum import Consensus, Intergroup
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import StoreBehavior
+from stablecast.lab.prove.bounds import ProofFault
 from stablecast.lab.prove.instance import Instance
 from stablecast.lab.prove.search import FoundRun, ends_well
 from stablecast.lab.prove.sources import Told
@@ -117,6 +118,7 @@ _FATES = {
     Deed.CRASH: "crashes and loses what is not synced",
     Deed.LEAVE: "is partitioned, its messages are synced",
     Deed.WIPE: "loses its disk",
+    Deed.REFILL: "gets from the other stores what it lacks",
     Deed.INFORM: "learns where the source resumed",
 }
 
@@ -183,6 +185,8 @@ def _candidates(instance: Instance) -> Iterator[tuple[str, Instance]]:
             changed = attrs.evolve(instance, source=attrs.evolve(source, groups=groups))
             if rule is not source.groups.intergroup:
                 yield f"ume_retention_intergroup_stability_behavior {rule.name.lower()}", changed
+    if ProofFault.WIPE in (instance.bounds.faults or ()) and not instance.refill:
+        yield "allow-refill 1 at each store", attrs.evolve(instance, refill=True)
     for repair in (*ALONE, Repair.ALL):
         if repair not in source.repairs:
             name = "profile safe" if repair is Repair.ALL else f"the repair {repair.name} of profile safe"
@@ -234,7 +238,11 @@ def possible(world: ProofWorld, state: State, action: Action) -> bool:
             return source is not None and source.may_send
         case Deed.FILL:
             return world.asks(state, *indices)
-        case Deed.RETURN | Deed.WIPE:
+        case Deed.REFILL:
+            return world.offered(state, *indices)
+        case Deed.WIPE:
+            return world.may_wipe(state, *indices)
+        case Deed.RETURN:
             return not world.store(state, *indices).up
         case _:
             return world.store(state, *indices).up

@@ -3,8 +3,9 @@
 Steps are coarse. What nothing can prevent happens at once: a store that is up is registered, learns where the source
 resumes (and syncs that), and receives what is sent. What may fail or wait is a step of its own. A store syncs and
 acknowledges. It is partitioned and keeps its writes, or crashes and loses unsynced ones. It returns, and recovers its
-holes from the source. The source crashes, and each store may lose what it had not synced then. It returns and reaches
-any of the stores. While no source runs, only the disks of stores matter.
+holes from the source, and with `ProofFault.WIPE` the rest from other stores. The source crashes, and each store may
+lose what it had not synced then. It returns and reaches any of the stores. While no source runs, only the disks of
+stores matter.
 
 **Two live processes with one RegID.** A process is partitioned from every store, and another one replaces it. Or a
 context makes a second source of its topic, and both continue. One of the two has the stores at a time. The other is
@@ -26,7 +27,7 @@ from stablecast.core.protocol.inputs import Arrived, Data, Gone, Reset, Sent, So
 from stablecast.core.protocol.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.lab.model.store_process import data, store_address
-from stablecast.lab.prove.bounds import MAX_TAKEOVERS, TakeoverFault
+from stablecast.lab.prove.bounds import MAX_TAKEOVERS, ProofFault
 from stablecast.lab.prove.instance import Instance, ProofBounds
 from stablecast.lab.prove.sources import SourceStates, SourceSummary, reduced
 from stablecast.lab.prove.state import NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
@@ -56,7 +57,7 @@ class ProofWorld:
         groups = [store.group for store in config.stores]
         rotating = status.turn is not None
         told = status.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
-        stores = StoreStates.create(instance.store_repairs)
+        stores = StoreStates.create(instance.store_repairs, refill=instance.refills)
         return cls(instance, sources, stores, not rotating, groups, sorted(status.registrations), told)
 
     @property
@@ -98,8 +99,7 @@ class ProofWorld:
         if source is None:
             if state.lives <= self.bounds.restarts:
                 yield from ((Deed.BEGIN, there) for there in self._choices(state, self.indices) if there)
-            if state.wipes < self.bounds.wipes:
-                yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.store(state, index).used)
+            yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.may_wipe(state, index))
             yield from self._takeovers(state)
             return
         if state.lives <= self.bounds.restarts or state.aside != NOBODY:
@@ -116,9 +116,9 @@ class ProofWorld:
         source, faults = self.source(state), self.bounds.faults or ()
         may = state.takeovers < MAX_TAKEOVERS and (source is None or source.begun)
         if may and source is not None and state.aside == NOBODY and state.lives <= self.bounds.restarts:
-            if TakeoverFault.RIVAL in faults:
+            if ProofFault.RIVAL in faults:
                 yield from ((Deed.TAKE_OVER, there) for there in self._choices(state, self.indices) if there)
-            if TakeoverFault.TWIN in faults and source.active:
+            if ProofFault.TWIN in faults and source.active:
                 yield (Deed.DOUBLE, ())
         if state.aside != NOBODY and (may or source is None):
             if state.doubled:
@@ -150,7 +150,7 @@ class ProofWorld:
         store = self.store(state, index)
         if not store.up:
             yield Deed.RETURN
-            if state.wipes < self.bounds.wipes and store.used:
+            if self.may_wipe(state, index):
                 yield Deed.WIPE
             return
         if store.dirty:
@@ -158,6 +158,8 @@ class ProofWorld:
             yield Deed.CRASH
         if self.asks(state, index):
             yield Deed.FILL
+        if self.offered(state, index):
+            yield Deed.REFILL
         if self.uninformed(state, index):
             yield Deed.INFORM
         yield Deed.LEAVE
@@ -166,6 +168,37 @@ class ProofWorld:
         """Return whether a store waits for an active source to say what it retains."""
         store, source = self.store(state, index), self.source(state)
         return store.question is not None and source is not None and source.active and store.life == source.life
+
+    def may_wipe(self, state: State, index: int) -> bool:
+        """Return whether the disk of a store that is away may be lost now.
+
+        With `ProofFault.WIPE` an operator waits until the other stores lack nothing, as `stablecast store roll` does.
+        """
+        store = self.store(state, index)
+        if store.up or not store.used or state.wipes >= self.bounds.wipes:
+            return False
+        careful = ProofFault.WIPE in (self.bounds.faults or ())
+        return not careful or all(self.whole(state, other) for other in self.indices if other != index)
+
+    def whole(self, state: State, index: int) -> bool:
+        """Return whether a store reports that it lacks nothing, to an operator who sees that its source may send."""
+        store, source = self.store(state, index), self.source(state)
+        if source is None or not source.active or index not in source.counting or store.life != source.life:
+            return False
+        return not (store.dirty or store.lacking) and store.question is None
+
+    def offered(self, state: State, index: int) -> bool:
+        """Return whether another store of the same life has what a store lacks."""
+        store, source = self.store(state, index), self.source(state)
+        if not store.lacking or source is None or source.info is None or store.life != source.life:
+            return False
+        return any(
+            not store.lacking.isdisjoint(self.store(state, other).content) for other in self._peers(state, index)
+        )
+
+    def _peers(self, state: State | Draft, index: int) -> list[int]:
+        life = self.store(state, index).life
+        return [other for other in self.indices if other != index and self.store(state, other).life == life]
 
     def uninformed(self, state: State, index: int) -> bool:
         """Return whether a registered store does not know where this life resumes."""
@@ -208,6 +241,8 @@ class ProofWorld:
                 self._send(draft)
             case Deed.FILL:
                 self._fill(draft, *indices)
+            case Deed.REFILL:
+                self._refill(draft, *indices)
             case _:
                 (index,) = indices
                 self._take(draft, index, StoreFate[deed.name])
@@ -290,7 +325,10 @@ class ProofWorld:
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
         """Perform a step of a store; the source gets its messages and answers."""
-        store, sent = self.stores.take(draft.stores[index], step)
+        self._put(draft, index, *self.stores.take(draft.stores[index], step))
+
+    def _put(self, draft: Draft, index: int, store: int, sent: Iterable[Message]) -> None:
+        """Replace a store; the source gets its messages and answers."""
         draft.put(index, store)
         for message in sent:
             match message:
@@ -318,6 +356,14 @@ class ProofWorld:
         for answer in self._hear(draft, Arrived(attrs.evolve(question, reply_to=store_address(index)))):
             assert isinstance(answer, LateJoinInfo)
             self._take(draft, index, answer)
+
+    def _refill(self, draft: Draft, index: int) -> None:
+        """Let a store ask the others until it has nothing more to ask."""
+        source = self.source(draft)
+        assert source is not None
+        assert source.info is not None
+        peers = tuple(draft.stores[other] for other in self._peers(draft, index))
+        self._put(draft, index, *self.stores.refill(draft.stores[index], source.info, peers))
 
     def _miss(self, draft: Draft, index: int) -> None:
         """Let the source find that a store is down, and wait an interval."""

@@ -53,7 +53,7 @@ def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: 
         retry_ns=RETRY_NS,
         give_up_ns=GIVE_UP_NS,
         repairs=_repairs(setup),
-        refill=False,
+        refill=setup.refill,
     )
 
 

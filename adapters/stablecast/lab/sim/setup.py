@@ -109,6 +109,7 @@ class WorldSetup:
         resolution: Percentage of lost resolution datagrams, 0: no topic resolution.
         documented: The guide's rules to the letter, without repairs, and majority consensus. No seed draws it,
             because these rules lose messages.
+        refill: Stores get back from each other what they lack. No seed draws it, so seeds keep their worlds.
     """
 
     rules: GroupRules = GroupRules((3,))
@@ -143,6 +144,7 @@ class WorldSetup:
     brief: bool = False
     habit: Habit = Habit.PROMPT
     documented: bool = False
+    refill: bool = False
 
     @property
     def groups(self) -> list[int]:

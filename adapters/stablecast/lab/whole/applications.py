@@ -9,7 +9,8 @@ waiting between messages.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import attrs
@@ -130,7 +131,7 @@ class TopicPublisher:
             except Closed as error:
                 self.flush()
                 self.write("closed", text=str(error))
-                if not self._job.get("again"):
+                if not self._job.get("again") or self._job.get("leaving"):
                     return
             finally:
                 await source.close()
@@ -307,3 +308,12 @@ async def run(role: str, history: ApplicationHistory, job: Mapping[str, Any]) ->
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         history.write("end")
+
+
+async def leave(members: Sequence[Source | Receiver], task: "asyncio.Task[Any]") -> None:
+    """Deregister all sources and receivers of an application, and end its task."""
+    for member in tuple(members):
+        if isinstance(member, Receiver) or not member.over:
+            with suppress(Closed):  # An earlier failure ended the source.
+                await member.deregister()
+    task.cancel()

@@ -81,6 +81,7 @@ class Conductor:
         self._twins: dict[str, SimulatedProcess] = {}
         self._closing: dict[str, int] = {}
         self._backups: dict[str, DiskBackup] = {}
+        self._departures, self._owner = 0, SOURCE
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         self.finders = schedule.setup.finders
         self.names = (SOURCE, *RECEIVERS, *STORES, *self.finders)
@@ -99,8 +100,11 @@ class Conductor:
 
     async def run(self) -> None:
         """Play the schedule."""
-        if "ume_receiver_paced_persistence" in dict(self.schedule.setup.options):
+        setup = self.schedule.setup
+        if "ume_receiver_paced_persistence" in dict(setup.options):
             self.mark("paced")
+        if setup.kept:
+            self.mark("limited", messages=setup.kept)
         for name in (*self.finders, *STORES):
             self.start(name)
         await asyncio.sleep(READY_SECONDS)
@@ -232,6 +236,10 @@ class Conductor:
         self._closing[name] = self._closing.get(name, 0) + 1
         process = self.processes[name]
         if number in process.signals:
+            if name == SOURCE and number is signal.SIGUSR2 and not self._calm:
+                self._departures += 1
+                self._owner = f"{SOURCE} after {self._departures}"  # It comes back as another one.
+                self.mark("departed", owner=self._owner)
             process.signal(number)
         else:
             process.kill(ordered=True)
@@ -259,7 +267,9 @@ class Conductor:
         loop.add_signal_handler(signal.SIGUSR1, finishing.set)
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         leaving: list[asyncio.Task[None]] = []
-        loop.add_signal_handler(signal.SIGUSR2, lambda: leaving.append(loop.create_task(_leave(members, task))))
+        loop.add_signal_handler(
+            signal.SIGUSR2, lambda: leaving.append(loop.create_task(applications.leave(members, task)))
+        )
         if self._calm:
             finishing.set()
         role = "source" if name == SOURCE else "receiver"
@@ -270,7 +280,7 @@ class Conductor:
                     history = applications.WorldHistory(
                         run + "b" * number, finishing, self.lines, lambda: self.world.now
                     )
-                    job = self._job(one, host, members)
+                    job = {**self._job(one, host, members), "leaving": leaving}
                     contexts.create_task(applications.run(role, history, job))
         except asyncio.CancelledError:
             pass  # The signal asked for the end.
@@ -280,7 +290,7 @@ class Conductor:
         job: dict[str, Any] = {
             "interface": address,
             "session": SESSIONS[name] if setup.ids == "session" else 0,
-            "owner": name,
+            "owner": self._owner if name == SOURCE else name,
             "topics": setup.topics,
             "resolution": {**self._resolution(address), "trace": TRACES if self._traced else None},
             "members": members,
@@ -368,10 +378,8 @@ class Conductor:
                 for name in self.processes:
                     self.processes[name].killed = True
                     self.world.host(name).cut_power()
-            case Do.CLOSE:
-                self._ask_to_end(fault.who, signal.SIGTERM)
-            case Do.LEAVE:
-                self._ask_to_end(fault.who, signal.SIGUSR2)
+            case Do.CLOSE | Do.LEAVE:
+                self._ask_to_end(fault.who, signal.SIGTERM if fault.do is Do.CLOSE else signal.SIGUSR2)
             case Do.STOP:
                 process.stop()
             case Do.CUT | Do.MUTE:
@@ -490,11 +498,3 @@ class Conductor:
         process = self.processes.get(name)
         if process is None or process.gone:
             self.start(name)
-
-
-async def _leave(members: Sequence[Source | Receiver], task: "asyncio.Task[Any]") -> None:
-    """Deregister all sources and receivers of a program, and end it."""
-    for member in members:
-        if isinstance(member, Receiver) or not member.over:
-            await member.deregister()
-    task.cancel()

@@ -75,6 +75,18 @@ class HistoryFacts:
     stable_at: dict[str, int] = field(default_factory=dict)  # by message
     registered_at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # by receiver
     paced: bool = False
+    kept: int = 0  # messages of an owner that stores keep at least; 0: all of them
+    within: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    departed: str = ""  # the owner whose earlier identities deregistered
+
+    def newest_of(self, owner: tuple[str, str]) -> set[str]:
+        """Return the newest messages of an owner, of which the stores keep all within their limit."""
+        if owner not in self.within:
+            numbers = [
+                pair for stream, its in self.owner.items() if its == owner for pair in self.number[stream].items()
+            ]
+            self.within[owner] = {name for _, name in sorted(numbers)[-self.kept :]}
+        return self.within[owner]
 
 
 def gather(lines: Iterable[Line]) -> HistoryFacts:
@@ -99,6 +111,10 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.confirmed.append(line)
         elif what == "paced":
             facts.paced = True
+        elif what == "limited":
+            facts.kept = line["messages"]
+        elif what == "departed":
+            facts.departed = line["owner"]
         elif what in {"fault", "heal", "ended", "hang", "prompt"}:
             facts.marks.append(line)
     for line in announced:
@@ -193,7 +209,20 @@ def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str,
     if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
         known = facts.registered_at[receiver][QUORUM - 1 : QUORUM]
         missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
+    missing = {name for name in missing if not _is_released(facts, name)}
+    if facts.kept or facts.departed:
+        unseen = {}  # A number without a name stands for no message whose age or owner is known.
     return missing, {owner: some for owner, some in unseen.items() if some}
+
+
+def _is_released(facts: HistoryFacts, name: str) -> bool:
+    """Return whether stores may have released a stable message.
+
+    A limit releases the oldest messages. A source that deregisters takes its messages with it.
+    """
+    owner = owner_of(facts, name)
+    departed = bool(facts.departed) and owner[0].partition("/")[0] != facts.departed
+    return departed or (bool(facts.kept) and name not in facts.newest_of(owner))
 
 
 def _lost(facts: HistoryFacts, verdict: Verdict, receivers: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Run one schedule of a whole world, and judge it."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -12,7 +12,7 @@ from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.reduction import reduced
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import DISK_FAULTS, WorldSchedule, smaller
+from stablecast.lab.whole.schedule import DISK_FAULTS, SOURCE, STORES, Do, WorldSchedule, smaller
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.programs import TRACES
 from stablecast.lab.world.world import World
@@ -20,8 +20,20 @@ from stablecast.lab.world.world import World
 LIMIT_SECONDS = 300.0
 """Virtual time in s within which a world ends."""
 
-LOST_WITH_DISK = frozenset({"S3", "P6"})
-"""Rules of traces together that a store cannot keep after its disk lost records, or its trace."""
+LOST_WITH_DISK = frozenset({"S3", "P6", "H1"})
+"""Rules of traces together that a store cannot keep after its disk lost records, or its trace.
+
+A store that begins with an empty directory looks like a new one, so its trace seems to have all that it ever sent.
+"""
+
+LOST_WITH_TRACE = frozenset({"P6", "H1"})
+"""Rules that a store cannot keep after its host lost power and a whole trace, if the source deregistered.
+
+Otherwise its next trace begins with all messages that it acknowledged.
+"""
+
+Silent = Mapping[str, frozenset[str]]
+"""Rules that are not judged, by the address of a store."""
 
 MAX_RUNS = 150
 """Most worlds that are run to find a smaller schedule."""
@@ -59,17 +71,27 @@ def run(schedule: WorldSchedule, traces: Path | None = None) -> WholeReport:
     verdict = judge(conductor.lines, conductor.printed(), schedule.setup.receivers)
     violations += verdict.violations
     if traces is not None:
-        weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
-        violations += _judged(world, traces, {world.host(name).address for name in weak})
+        violations += _judged(world, traces, _silent(world, schedule))
     counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
     fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
     return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, tuple(conductor.lines))
 
 
-def _judged(world: World, directory: Path, weak: set[str]) -> list[str]:
+def _silent(world: World, schedule: WorldSchedule) -> Silent:
+    """Return the rules that cannot be judged of some stores, by the addresses of those."""
+    kinds = {fault.do for fault in schedule.faults if fault.who == SOURCE}
+    weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
+    dark = {fault.who for fault in schedule.faults if fault.do is Do.POWER}
+    if any(fault.do is Do.BLACKOUT for fault in schedule.faults):
+        dark |= {*STORES}
+    rules = {world.host(name).address: LOST_WITH_TRACE for name in dark if Do.LEAVE in kinds}
+    return rules | {world.host(name).address: LOST_WITH_DISK for name in weak}
+
+
+def _judged(world: World, directory: Path, silent: Silent) -> list[str]:
     """Copy the traces of all hosts, and return what `stablecast verify` finds in them.
 
-    Stores at `weak` addresses lost records of messages and of traces with their disks.
+    `silent` stores lost records of messages or of traces.
     """
     paths = []
     for host in world.hosts.values():
@@ -85,13 +107,13 @@ def _judged(world: World, directory: Path, weak: set[str]) -> list[str]:
     return [
         f"{one.rule}: {one.path.name} record {one.record}: {one.text}"
         for one in summary.violations
-        if not _excused(one, weak)
+        if not _excused(one, silent)
     ]
 
 
-def _excused(violation: TraceViolation, weak: set[str]) -> bool:
+def _excused(violation: TraceViolation, silent: Silent) -> bool:
     where = f"{violation.path.name} {violation.text}"
-    return violation.rule in LOST_WITH_DISK and any(f"{at}{end}" in where for at in weak for end in ":_")
+    return any(violation.rule in rules and any(f"{at}{end}" in where for end in ":_") for at, rules in silent.items())
 
 
 def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:

@@ -84,7 +84,7 @@ class Do(StrEnum):
     CLOSE = "close"
     """Send the program SIGTERM, and start it again after the span."""
     LEAVE = "leave"
-    """Let a receiver deregister and end; start it again after the span."""
+    """Let a receiver, or the source, deregister and end; start it again after the span."""
     TWIN = "twin"
     """Start a second process with the identity of a client on another host; it is killed after the span."""
     WIPE = "wipe"
@@ -101,6 +101,21 @@ TURNS: Final = "turns"
 
 UNCOMMON_SHARE: Final = 0.12
 """Share of the seeds whose stores keep messages in memory, or are used in turn, if nothing else forbids it."""
+
+DEPARTURE_SHARE: Final = 0.1
+"""Share of the seeds whose source deregisters in the middle of the run, if nothing forbids it."""
+
+LIMIT_SHARE: Final = 0.15
+"""Share of the seeds whose stores have small limits."""
+
+LEAST_DISK: Final = 196_992
+"""Bytes of the smallest limit of a repository on disk."""
+
+NUMBER_BYTES: Final = 12
+"""Bytes that each number counts against a limit besides its payload."""
+
+MOST_PIECES: Final = 20
+"""Pieces, each with a number, that a large message has at most."""
 
 ENDS_STORES: Final = DISK_FAULTS | {Do.KILL, Do.POWER, Do.CLOSE}
 """Faults after which a store in memory has forgotten its messages."""
@@ -158,6 +173,7 @@ class Setup:
         hasty: Sends are cancelled if they have to wait.
         ending: How the clients end when all is settled: `close` or `deregister`.
         storage: Empty, `memory`: stores have no disks, or `turns`: the source uses its stores in turn.
+        kept: Messages of a source that stores keep at least, because of a limit; 0: all of them.
     """
 
     finder: str = "relay"
@@ -178,6 +194,12 @@ class Setup:
     hasty: bool = False
     ending: str = "close"
     storage: str = ""
+    kept: int = 0
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes that a message counts against a limit, at most."""
+        return self.size + NUMBER_BYTES * (1 if self.size <= WHOLE_BYTES else MOST_PIECES)
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -236,12 +258,28 @@ def draw(seed: int) -> WorldSchedule:
     rng = Random(f"whole {seed}")  # noqa: S311 - not a secret
     # Drawn apart, so that the other seeds keep their worlds.
     setup = _uncommon(Random(f"whole uncommon {seed}"), _setup(rng))  # noqa: S311 - not a secret
+    setup = _limited(Random(f"whole limits {seed}"), setup)  # noqa: S311 - not a secret
     possible = [kind for kind in Do if kind not in _excluded(setup)]
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
     weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
     faults = [_permitted(rng, setup, _fault(rng, rng.choice(kinds), storms, weak)) for _ in range(rng.randint(*FAULTS))]
+    faults = _with_departure(Random(f"whole departures {seed}"), setup, faults)  # noqa: S311 - not a secret
     return WorldSchedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
+    """Let the source of few worlds deregister and come back.
+
+    A second process of the source would go on with the life that deregistered, so it strikes a receiver instead. Paced
+    stores keep a message for the receivers that are registered, and after a deregistration there are none.
+    """
+    if rng.random() >= DEPARTURE_SHARE or setup.storage == TURNS or _PACED in dict(setup.options):
+        return faults
+    at = rng.randrange(HORIZON_MS - 1)
+    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+    kept = [attrs.evolve(fault, who=RECEIVERS[0]) if fault.do is Do.TWIN else fault for fault in faults]
+    return [*kept, HostFault(at, Do.LEAVE, SOURCE, span)]
 
 
 def _excluded(setup: Setup) -> frozenset[Do]:
@@ -349,6 +387,33 @@ def _uncommon(rng: Random, setup: Setup) -> Setup:
     if "ume_proxy_source" in options or setup.ids != "session":
         return setup
     return attrs.evolve(setup, storage=TURNS, options=(*setup.options, ("ume_store_behavior", "rr")))
+
+
+def _limited(rng: Random, setup: Setup) -> Setup:
+    """Let the stores of few worlds have limits that their messages reach.
+
+    A paced store makes the source wait at its limit. Any other store releases the oldest messages, and drops new ones
+    for good while the memory is full of messages that are not on disk. So the memory has room for a whole flight.
+    """
+    if rng.random() >= LIMIT_SHARE:
+        return setup
+    options, stores = dict(setup.options), setup.store_options
+    if _PACED in options:
+        options["ume_flight_size_bytes"] = 60_000
+        paced = ("source-flight-size-bytes-maximum=60000", "repository-size-limit=170000")
+        stores = (*stores, *paced, f"repository-disk-file-size-limit={LEAST_DISK}")
+        return attrs.evolve(setup, options=tuple(options.items()), store_options=stores)
+    if setup.storage == MEMORY:
+        kept = rng.choice((2, 10, 50))
+        stores = (*stores, f"repository-size-threshold={kept * setup.message_bytes}")
+        return attrs.evolve(setup, kept=kept, store_options=stores)
+    if setup.message_bytes > WHOLE_BYTES:
+        stores = (*stores, f"repository-disk-file-size-limit={LEAST_DISK}")
+        return attrs.evolve(setup, kept=LEAST_DISK // setup.message_bytes, store_options=stores)
+    flight = rng.choice((1, 5))
+    options["ume_flight_size"] = flight
+    stores = (*stores, f"repository-size-limit={flight * setup.message_bytes}")
+    return attrs.evolve(setup, options=tuple(options.items()), store_options=stores)
 
 
 def _with_kits(rng: Random, setup: Setup) -> Setup:

@@ -164,6 +164,9 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         """Make a loop; the thread that calls it runs it."""
         self.process = process
         self._clock = process.host.clock
+        self._kernel = process.kernel
+        self._read_at = -1
+        self._read = 0.0
         self.alarms = Selector(process.kernel, process, process.host.clock.true_wait)
         super().__init__(self.alarms)
         self._clock_resolution = 1e-9
@@ -175,7 +178,10 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def time(self) -> float:
         """Return the monotonic time of the host in s."""
-        return self._clock.monotonic_ns() / 1e9
+        now = self._kernel.now
+        if now != self._read_at:  # A clock is read several times at most moments.
+            self._read_at, self._read = now, self._clock.monotonic_ns() / 1e9
+        return self._read
 
     def call_soon(
         self, callback: Callable[[Unpack[ArgsT]], object], *args: *ArgsT, context: Context | None = None
@@ -189,7 +195,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def _run_once(self) -> None:
         """Run one turn, as asyncio does, in fewer steps: worlds spend a fifth of their time between callbacks."""
-        scheduled, ready = self._scheduled, self._ready
+        scheduled, ready, alarms = self._scheduled, self._ready, self.alarms
         if self._debug or len(scheduled) > FEW_TIMERS:  # asyncio discards timers that were cancelled.
             super()._run_once()  # type: ignore[misc]
             return
@@ -201,7 +207,6 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
             timeout = 0
         elif scheduled:
             timeout = min(max(0, scheduled[0]._when - self.time()), LONGEST_WAIT)  # type: ignore[attr-defined]
-        alarms = self.alarms
         if timeout == 0 and not alarms.candidates and alarms.turns < FREE_TURNS - 1:
             alarms.turns += 1  # As a look that finds nothing.
             alarms.alarmed = False

@@ -114,7 +114,8 @@ class SimulatedThread:
         """Resume the thread soon if it blocks."""
         if self._waits and not self._woken and not self.ended:
             self._woken = True
-            self._kernel.after(1 + self._kernel.below(WAKE_NS), self._resume_woken)
+            kernel = self._kernel
+            kernel.at(kernel.now + 1 + kernel.below(WAKE_NS), self._resume_woken)
 
     def join(self, timeout: float | None = None) -> None:
         """Block the calling thread until this one has ended, at most `timeout` seconds."""
@@ -283,8 +284,8 @@ class Kernel:
 
     def at(self, when: int, act: Callable[[], object]) -> Event:
         """Call `act` on the hub at a time in ns. The seed orders the calls of one moment."""
-        self._numbers += 1
-        event = Event((when, self._bits(16), self._numbers, act))
+        self._numbers = number = self._numbers + 1
+        event = Event((when, self._bits(16), number, act))
         heappush(self._events, event)
         return event
 
@@ -309,7 +310,7 @@ class Kernel:
 
     def block(self, deadline: int | None = None) -> bool:
         """Suspend the running thread until it is woken or until a time in ns; return whether it was woken."""
-        return self.running().block(deadline)
+        return (self.current or self.running()).block(deadline)
 
     def sleep(self, wait: int) -> None:
         """Suspend the running thread for `wait` ns, whatever wakes it meanwhile."""

@@ -20,6 +20,7 @@ from stablecast.lab.world.host_files import HostFiles
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
 from stablecast.lab.world.process import SimulatedProcess, run_loop
+from stablecast.lab.world.sockets import SimulatedSocket
 from stablecast.runtime import machine
 from stablecast.runtime.machine import datagram_reading
 from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
@@ -104,7 +105,7 @@ class WorldNetwork(WorldPart):
 
     def reader_of_datagrams(self, memory: DatagramMemory, /) -> DatagramReader:
         """Return a function that reads many datagrams into a memory."""
-        return datagram_reading.one_by_one(memory)
+        return datagram_reading.one_by_one(memory, lambda sock: cast("SimulatedSocket", sock).readable)
 
     def devices(self) -> Iterator[tuple[str, str, int]]:
         """Yield the loopback device and the one of the network."""

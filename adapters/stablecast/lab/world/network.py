@@ -7,7 +7,6 @@ a refusal, by a reset, or by a peer that stays silent longer than the options of
 
 import errno
 import os
-import random
 from typing import Protocol
 
 import attrs
@@ -56,9 +55,9 @@ class Path:
     since: int = 0
     last: int = 0
 
-    def time(self, rng: random.Random) -> int:
+    def time(self, kernel: Kernel) -> int:
         """Return the time of the next packet in ns."""
-        return self.delay_ns + rng.randrange(self.jitter_ns + 1)
+        return self.delay_ns + kernel.below(self.jitter_ns + 1)
 
 
 INSIDE = Path(5_000, 10_000)
@@ -143,6 +142,7 @@ class SimulatedNetwork:
         self._hosts: dict[str, NetworkHost] = {}
         self._names: dict[str, str] = {"localhost": LOOPBACK}
         self._paths: dict[tuple[str, str], Path] = {}
+        self._ways: dict[tuple[str, str], tuple[NetworkHost, NetworkHost, Path]] = {}
         self._streams: dict[tuple[str, int], list[StreamPort]] = {}
         self._datagrams: dict[int, dict[str, list[DatagramPort]]] = {}  # by port and host
         self.ends: dict[ConnectionEnd, None] = {}
@@ -173,15 +173,14 @@ class SimulatedNetwork:
 
     def passes(self, source: str, target: str) -> bool:
         """Return whether a packet arrives now: both hosts have power and the path is not cut."""
-        there = self._hosts.get(target)
-        here = self._hosts.get(source)
-        return (
-            there is not None
-            and here is not None
-            and there.powered
-            and here.powered
-            and not self.path(source, target).cut
-        )
+        way = self._ways.get((source, target))  # This is asked for each packet.
+        if way is None:
+            there, here = self._hosts.get(target), self._hosts.get(source)
+            if there is None or here is None:
+                return False
+            way = self._ways[source, target] = here, there, self.path(source, target)
+        here, there, path = way
+        return there.powered and here.powered and not path.cut
 
     def connected(self, one: str, other: str) -> bool:
         """Return whether packets pass both ways."""
@@ -274,7 +273,7 @@ class SimulatedNetwork:
         for _ in range(2 if path.duplication and rng.random() < path.duplication else 1):
             if path.loss and rng.random() < path.loss:
                 continue
-            when = kernel.now + path.time(rng)
+            when = kernel.now + path.time(kernel)
             if path.reordering and rng.random() < path.reordering:
                 when += 10 * (path.delay_ns + path.jitter_ns)
             else:
@@ -293,7 +292,7 @@ class SimulatedNetwork:
             rank = [(one.remote is not None, one.local[0] != ANY) for one in found]
             found[max(range(len(found)), key=lambda index: (rank[index], index))].arrive(data, source)
         elif sender is not None and self.passes(there, sender.host.address):
-            wait = self.path(there, sender.host.address).time(self.kernel.random)
+            wait = self.path(there, sender.host.address).time(self.kernel)
             self.kernel.after(wait, lambda: sender.refused(to))
 
 

@@ -123,15 +123,16 @@ class StreamEnd:
         if self.dead or self.finished:
             raise refusal(errno.EPIPE)
         taken = data[: max(0, self._room)]
-        if len(taken) < len(data):
+        count = len(taken)
+        if count < len(data):
             self._was_full = True
         if taken:
-            self._flying += len(taken)
-            rng = self._kernel.random
-            cut = 0 if rng.getrandbits(SPLIT_BITS) else rng.randrange(len(taken))
+            self._flying += count
+            kernel = self._kernel
+            cut = 0 if kernel.random.getrandbits(SPLIT_BITS) else kernel.below(count)
             for piece in (taken[:cut], taken[cut:]) if cut else (taken,):
                 self._transmit(piece)
-        return len(taken)
+        return count
 
     def read(self, size: int, *, peek: bool = False) -> bytes:
         """Return up to `size` bytes that have arrived; b"" at the end of the stream. Raises the error of the end."""
@@ -234,17 +235,16 @@ class StreamEnd:
         if self._stalled or not self._network.passes(self.here, self.there) or self._has_timed_out():
             self._stall(data)
             return
-        path = self._network.path(self.here, self.there)
-        rng = self._kernel.random
-        wait = path.time(rng)
+        path, kernel = self._network.path(self.here, self.there), self._kernel
+        wait = path.time(kernel)
         repeat = REPEAT_NS
-        while path.loss and rng.random() < path.loss:
+        while path.loss and kernel.random.random() < path.loss:
             wait += repeat
             repeat = min(2 * repeat, LONGEST_REPEAT_NS)
-        self._last_arrival = max(self._last_arrival + 1, self._kernel.now + wait)
+        self._last_arrival = arrival = max(self._last_arrival + 1, kernel.now + wait)
         peer = self.peer
         assert peer is not None
-        self._kernel.at(self._last_arrival, lambda: self._arrived(peer, data))
+        kernel.at(arrival, lambda: self._arrived(peer, data))
 
     def _stall(self, data: bytes) -> None:
         """Keep what cannot arrive now."""
@@ -301,7 +301,7 @@ class StreamEnd:
         if self.dead:
             return
         if self._network.passes(self.there, self.here):
-            wait = self._network.path(self.there, self.here).time(self._kernel.random)
+            wait = self._network.path(self.there, self.here).time(self._kernel)
             self._kernel.after(wait, lambda: self.fail(errno.ECONNRESET))
         else:
             self._stall(data)
@@ -339,7 +339,7 @@ class StreamEnd:
         return int(self.options.get((level, option), usual))
 
     def _delay(self) -> int:
-        return self._network.path(self.here, self.there).time(self._kernel.random)
+        return self._network.path(self.here, self.there).time(self._kernel)
 
     def _wake(self) -> None:
         if self.sock is not None:

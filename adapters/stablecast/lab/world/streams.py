@@ -212,7 +212,7 @@ class TcpSocket(SimulatedSocket):
         if network.host(there) is None:
             self._refuse(errno.EHOSTUNREACH)
         elif network.connected(here, there):
-            wait = network.path(here, there).time(self.kernel.random)
+            wait = network.path(here, there).time(self.kernel)
             self.kernel.after(wait, lambda: self._asked(there, to, patience))
         elif patience > LAST_SYN_NS:
             self._refuse(errno.ETIMEDOUT)
@@ -225,7 +225,7 @@ class TcpSocket(SimulatedSocket):
             return
         listener = cast("TcpSocket | None", self.network.listener(there, to))
         answer: Callable[[], None]
-        back = self.network.path(there, self.host.address).time(self.kernel.random)
+        back = self.network.path(there, self.host.address).time(self.kernel)
         if listener is None:
             answer = lambda: self._refuse(errno.ECONNREFUSED)  # noqa: E731 - one of two answers
         elif len(listener.accepted) > listener.backlog:

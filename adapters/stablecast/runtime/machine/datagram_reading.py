@@ -8,6 +8,7 @@ import ctypes
 import os
 import socket
 import struct
+from collections.abc import Callable
 
 from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
 
@@ -70,8 +71,11 @@ def together(memory: DatagramMemory) -> DatagramReader | None:
     return read
 
 
-def one_by_one(memory: DatagramMemory) -> DatagramReader:
-    """Return a function that reads each datagram by a system call of its own."""
+def one_by_one(memory: DatagramMemory, readable: Callable[[Socket], bool] | None = None) -> DatagramReader:
+    """Return a function that reads each datagram by a call of its own.
+
+    `readable` returns whether another datagram waits. Without it an attempt to read finds that out.
+    """
     view = memoryview(memory.octets)
     starts = range(0, memory.count * memory.stride, memory.stride)
     rooms = [view[start : start + memory.size] for start in starts]
@@ -79,6 +83,8 @@ def one_by_one(memory: DatagramMemory) -> DatagramReader:
     def read(sock: Socket) -> list[int]:
         sizes: list[int] = []
         for number, room in enumerate(rooms):
+            if sizes and readable is not None and not readable(sock):
+                break
             try:
                 size, (host, port) = sock.recvfrom_into(room)
             except OSError:

@@ -47,8 +47,8 @@ import attrs
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.runtime.machine import Mapped
 
-VERSION = 3
-"""The version that is written. Older ones are read: 2 has no times, 1 has fewer fields of clients (spec/journal.md)."""
+VERSION = 4
+"""The version that is written. Older ones are read: 3 has no generations, 2 no times, 1 fewer fields of clients."""
 
 TIMED = 3
 """The first version whose MESSAGES records hold a time."""

@@ -1,7 +1,8 @@
 """The search for messages by the time at which they came.
 
 Each MESSAGES record holds its time (`record_format`), and the index knows the record of each number. So the records
-themselves are the index of times: a search halves the numbers of a stream, and reads 56 bytes of the disk in each step.
+themselves are the index of times: a search divides the numbers of a stream by eight, and reads seven times 56 bytes of
+the disk in each step. Halves would need the fewest reads, but a step waits for a thread, which costs more than a read.
 It costs no byte of memory or disk for a message, nothing when messages are written, and nothing at an open. Journals of
 older releases need no conversion: records before version 3 have no time and count as older than any.
 
@@ -17,8 +18,8 @@ import attrs
 from stablecast.store.journal.number_pieces import Live
 from stablecast.store.journal.segments import RecordPlace
 
-OLDEST_TIME = -(1 << 63)
-"""The time of a record that has none, in ns."""
+PROBES = 7
+"""Records that one step of a search reads. They divide the numbers by eight."""
 
 ReadTimes = Callable[[list[RecordPlace]], Awaitable[list[int | None]]]
 """Reads when records came; None for a record without a time."""
@@ -40,16 +41,21 @@ class TimeSearch:
         """Return the first number in [low, stop) that came at `at` (ns) or later; `stop` if none did."""
         answer = high = stop
         while low < high:
-            middle = (low + high) // 2
-            piece = self.following(middle)
-            if piece is None or piece[0] >= high:  # A hole reaches from the middle to the end.
-                high = middle
-                continue
-            begin, end, place = piece
-            if await self._time(place) < at:
-                low = end
-            else:
-                answer, high = max(begin, low), min(begin, middle)
+            probes: list[tuple[int, Live]] = []
+            for part in range(PROBES):
+                asked = low + (high - low) * (2 * part + 1) // (2 * PROBES)
+                piece = self.following(asked)
+                if piece is None or piece[0] >= high:  # A hole reaches from here to the end.
+                    high = asked
+                    break
+                if not probes or probes[-1][1] != piece:
+                    probes.append((asked, piece))
+            came = await self.read([place for _, (_, _, place) in probes])
+            for (asked, (begin, end, _)), time in zip(probes, came, strict=True):
+                if time is not None and time >= at:
+                    answer, high = max(begin, low), min(begin, asked)
+                    break
+                low = max(low, end)
         return answer
 
     async def times(self, first: int, stop: int, most: int) -> tuple[list[tuple[int, int]], int]:
@@ -76,7 +82,3 @@ class TimeSearch:
             return None, None
         oldest, newest = await self.read([first[2], last[2]])
         return oldest, newest
-
-    async def _time(self, place: RecordPlace) -> int:
-        [came] = await self.read([place])
-        return OLDEST_TIME if came is None else came

@@ -379,6 +379,16 @@ class RequestsDropped:
 
 
 @attrs.frozen
+class SharesChanged:
+    """A member of a group gives its application the messages of these shares from now on; `members` are known."""
+
+    topic: str
+    group: str
+    shares: tuple[int, ...]
+    members: int
+
+
+@attrs.frozen
 class ProxyStarted:
     """A store started a proxy for a source (P-546)."""
 
@@ -410,7 +420,7 @@ SourceEvent = (
 ReceiverEvent = (
     RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
     | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | HotNumbersMissed | SteppedBack | NoSource
-    | EndOfSource | Oddity
+    | EndOfSource | SharesChanged | Oddity
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped

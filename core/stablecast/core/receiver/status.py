@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import attrs
 
+from stablecast.core.protocol.resume_point import offer
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.registration.registration_set import RegistrationSet
@@ -60,6 +61,33 @@ class ReceiverStatus:
     """Missing history that is not requested yet."""
     asked = _shown(lambda self: tuple(map(attrs.evolve, self._arrivals.requests.history.asked)))
     """Requests for history that are not answered yet."""
+
+    contested = _shown(
+        lambda self: (
+            bool(self._enrollment.counting)
+            and not self._enrollment.enough
+            and any(one.refused for one in self._enrollment.registrations.values())
+        )
+    )
+    """True if some stores granted, too few, and another refused: another client may have the session id there."""
+
+    def leased(self, now: int) -> bool:
+        """Return whether enough stores keep the receiver's RegIDs for it at `now` (ns)."""
+        return self._enrollment.leased(now)
+
+    @property
+    def unrecorded(self) -> tuple[str, ...]:
+        """The counting stores that have not shown the newest acknowledgement in a grant; none if enough have."""
+        window, behind, recorded = self._arrivals.window, [], 0
+        if window.next is None or window.acked < window.start:
+            return ()
+        for registration in self._enrollment.counting:
+            answer = registration.granted
+            if answer is not None and answer.old and offer(answer, window.acked)[0] > window.acked:
+                recorded |= 1 << registration.request.store_index
+            else:
+                behind.append(registration.address)
+        return () if self._enrollment.quorums.registered(recorded) else tuple(behind)
 
     @property
     def confirmable(self) -> tuple[tuple[int, int], ...]:

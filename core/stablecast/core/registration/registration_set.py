@@ -92,6 +92,10 @@ class RegistrationSet:
         """The stores that count towards a quorum."""
         return sum(1 << index for index, registration in self.registrations.items() if registration.counts)
 
+    def leased(self, now: int) -> bool:
+        """Return whether the rules of the groups are met by stores whose lease of this client goes on at `now` (ns)."""
+        return self._allows(sum(1 << index for index, one in self.registrations.items() if one.has_reg_id(now)))
+
     @property
     def informed(self) -> int:
         """The counting stores whose count of lives is high enough."""

@@ -155,6 +155,11 @@ class Registration:
         """True if the store counts towards a quorum of registered stores."""
         return self.state in (RegistrationState.REGISTERED, RegistrationState.RENEWING)
 
+    def has_reg_id(self, now: int) -> bool:
+        """Return whether the RegID is this client's at `now` (ns), whether the store answers or not."""
+        ends_at = self.timers.deadline(RegistrationTimer.LEASE)
+        return self.counts if ends_at is None else now < ends_at and not self.refused
+
     @property
     def present(self) -> bool:
         """True if the store granted, and nothing indicates that it is away."""

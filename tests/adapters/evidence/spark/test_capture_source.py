@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, In, IsNull
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
 from stablecast.evidence.capture.decoder import packets
 from stablecast.evidence.capture.files import CaptureError, files_of
@@ -21,12 +21,21 @@ from tests.support.traffic_capture import GROUP, SOURCE, all_kinds
 pytestmark = pytest.mark.timeout(180)
 
 OURS = all_kinds().packets
+NUMBERS = ("frame", "offset", "time")
+"""The columns that are numbers."""
 
 
 def schema(*names: str) -> StructType:
     kind = StructType()
     for name in names:
-        kind = kind.add(name, "string")
+        one = (
+            ArrayType(StringType())
+            if name in ("types", "problems")
+            else LongType()
+            if name in NUMBERS
+            else StringType()
+        )
+        kind = kind.add(name, one)
     return kind
 
 

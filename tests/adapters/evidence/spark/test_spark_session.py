@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.spark import spark_session
-from stablecast.evidence.spark.spark_session import SETTINGS, SparkError, check_java, connect, cores_of
+from stablecast.evidence.spark.spark_session import SETTINGS, SparkError, check_java, connect, cores_of, with_retries
 
 
 def java(home: Path, script: str) -> None:
@@ -84,10 +84,16 @@ class Builder:
 
 def test_a_session_that_does_not_start_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_session, "check_java", lambda: None)
-    for failure, sentence in (("\n  no master\n at line 5", "no master"), ("", "RuntimeError")):
+    java = "An error occurred while calling None.a.b.\n: org.apache.spark.SparkException: no room\n\tat a.b.C"
+    cases = (("\n  no master\n at line 5", "no master"), ("", "RuntimeError"), (java, "no room"))
+    for failure, sentence in cases:
         monkeypatch.setattr(SparkSession, "builder", Builder(failure))
         with pytest.raises(SparkError, match=f"no Spark session at 'spark://a:7077': {sentence}$"):
             connect("spark://a:7077")
+
+
+CLUSTER = {key: value for key, value in SETTINGS.items() if key != "spark.ui.enabled"}
+"""On a cluster its own configuration decides whether the driver has pages."""
 
 
 def test_sessions_here_there_and_by_connect(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +108,6 @@ def test_sessions_here_there_and_by_connect(monkeypatch: pytest.MonkeyPatch) -> 
         if master.startswith("sc://"):
             assert builder.told == [("remote", master)], "what a server is told is not ours"
         else:
-            assert ("master", master) in builder.told
-            assert ("config", SETTINGS) in builder.told
+            assert ("master", with_retries(master)) in builder.told
+            assert ("config", SETTINGS if master.startswith("local") else CLUSTER) in builder.told
             assert builder.told[-1] == ("setLogLevel", "ERROR")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StructType
 
 from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.spark.capture_source import CaptureSource
@@ -32,6 +33,14 @@ def test_remote_paths_get_a_sentence(path: str) -> None:
         TraceSource({"path": path})
     with pytest.raises(CaptureError, match="is not on a local file system: copy the captures"):
         CaptureSource({"path": path})
+
+
+def test_types_that_cannot_be_read_are_refused_at_the_driver() -> None:
+    asked = StructType().add("path", "string").add("record", "string")
+    with pytest.raises(TraceError, match="the column 'record' of traces is bigint, not string: cast it after the load"):
+        TraceSource({"path": "a"}).streamReader(asked)
+    with pytest.raises(CaptureError, match="the column 'types' of captures is array<string>, not string"):
+        CaptureSource({"path": "."}).reader(StructType().add("types", "string"))
 
 
 def test_unknown_options_are_refused() -> None:

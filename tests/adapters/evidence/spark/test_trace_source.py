@@ -4,6 +4,7 @@ import pickle
 import shutil
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -17,7 +18,8 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+from pyspark.sql.types import LongType, StringType, StructType
 
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES
 from stablecast.evidence.spark.table_format import column_names
@@ -40,7 +42,7 @@ pytestmark = pytest.mark.timeout(180)
 def schema(*names: str) -> StructType:
     kind = StructType()
     for name in names:
-        kind = kind.add(name, "string")
+        kind = kind.add(name, LongType() if COLUMNS.get(name) == pa.int64() else StringType())
     return kind
 
 
@@ -82,6 +84,30 @@ def test_a_stream_reads_what_comes(spark: SparkSession, whole_world: Path, tmp_p
     assert rows() == count
     shutil.copy(second, live)
     assert rows() == count + sum(len(lines) - 2 for lines in take_apart(second))
+
+
+def test_batches_of_a_stream_are_limited_and_end_at_what_is_there_now(whole_world: Path, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    live.mkdir()
+    first, second, third, *_ = sorted(whole_world.glob("store-*"))
+    for path in (first, second):
+        shutil.copy(path, live)
+    stream = TraceSource({"path": str(live), "maxBytesPerBatch": "1"}).streamReader(schema("record"))
+    stream.prepareForTriggerAvailableNow()
+    shutil.copy(third, live)
+    limit, ends, batches = stream.getDefaultReadLimit(), stream.initialOffset(), 0
+    assert isinstance(limit, ReadMaxBytes)
+    while (later := stream.latestOffset(ends, limit)) != ends:
+        grown = [path for path, end in later.items() if end > ends.get(path, 0)]
+        if not grown:
+            break
+        assert len(grown) == 1, "a limit below one frame is one frame"
+        assert len(stream.partitions(ends, later)) == 1
+        ends, batches = later, batches + 1
+    assert batches == sum(len(container.offsets(path)) - 1 for path in (first, second))
+    assert not ends.get(str(live / third.name)), "it came after the query had begun"
+    everything = stream.latestOffset({}, ReadAllAvailable())
+    assert {path: end for path, end in everything.items() if end} == {path: end for path, end in ends.items() if end}
 
 
 def test_a_stream_reads_while_a_trace_is_written(spark: SparkSession, whole_world: Path, tmp_path: Path) -> None:
@@ -170,7 +196,7 @@ def test_an_unreadable_file_is_reported_before_there_are_tasks(whole_world: Path
     for name, data, sentence in (
         ("cut.sct", source.read_bytes()[:-1], "is truncated at byte"),
         ("foreign.sct", b"nobody would take this for a trace", "is not a trace file"),
-        ("older.sct", older.read_bytes(), "is of version 3 and this program reads version 5"),
+        ("older.sct", older.read_bytes(), "is of version 3 and this program reads version 6"),
         ("empty.sct", b"", "is empty, it holds no trace"),
         ("none.sct", None, "cannot be read: No such file"),
     ):

@@ -141,7 +141,13 @@ def test_settings_of_the_session_come_back(spark: SparkSession) -> None:
 
 
 def test_nothing_to_judge_is_clean(spark: SparkSession) -> None:
+    spark.range(3).createOrReplaceTempView("judged")
+    before = [table.name for table in spark.catalog.listTables()]
     outcome = verify_on(spark, [])
+    assert [table.name for table in spark.catalog.listTables()] == before, "nothing is left in the user's session"
+    assert spark.table("judged").count() == 3, "the user's view with the name of one of ours is as it was"
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+    spark.catalog.dropTempView("judged")
     assert outcome.summary == VerificationSummary([], [])
     assert outcome.points == []
 

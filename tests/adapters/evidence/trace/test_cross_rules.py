@@ -238,3 +238,27 @@ def test_counting_holders_agrees_with_counting_each_number() -> None:
             if sum(number in one for one in sets) >= count:
                 expected.add(number, number + 1)
         assert at_least(sets, count) == expected
+
+
+def registering(digest: int, *endpoints: int) -> list[Fact]:
+    """Return the facts of a store to which endpoints of the context 5 at s:1 came, and a message of a digest."""
+    heard = [fact("context", one, one, "s:1", life=5) for one in endpoints]
+    return [fact("began", 0, 0, A), *heard, fact("listened", digest, digest, "s:1")]
+
+
+def speaking(digest: int, endpoint: int) -> list[Fact]:
+    """Return the facts of an endpoint of the context 5 at s:1 that sent a message of a digest."""
+    return [fact("context", endpoint, endpoint, "s:1", life=5), fact("spoke", digest, digest, "s:1")]
+
+
+def test_a_client_is_known_when_all_endpoints_of_its_contexts_have_traces() -> None:
+    """Two lives of one context were made one after the other; the trace of the second one is lost."""
+    stores, first = store(A), source()
+    assert rules(judged([stores, first], **{A: registering(9, 1), "s7": speaking(9, 1)})) == []
+    assert rules(judged([stores, first], **{A: registering(8, 1), "s7": speaking(9, 1)})) == [("H1", A, 8)]
+    assert rules(judged([stores, first], **{A: registering(8, 1, 2), "s7": speaking(9, 1)})) == []
+    second = {"s6": speaking(8, 2)}
+    both = [stores, first, source(OLDER)]
+    assert rules(judged(both, **{A: registering(8, 1, 2), "s7": speaking(9, 1)}, **second)) == []
+    assert rules(judged(both, **{A: registering(3, 1, 2), "s7": speaking(9, 1)}, **second)) == [("H1", A, 3)]
+    assert [one.senders for one in judged(both, **{A: registering(3, 1), "s7": speaking(9, 1)}).suspects] == [("s:1",)]

@@ -30,6 +30,8 @@ from stablecast.core.protocol.inputs import Arrived, Data, Input, Persisted, Sen
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
     ElectionToken,
+    Refusal,
+    Refused,
     Register,
     Registered,
     Role,
@@ -278,14 +280,22 @@ def test_messages_are_named_by_their_content_and_noted_once() -> None:
     send = Send("c:1", answer)
     rows = told(store(), (Arrived(request), [send]), (Arrived(request), [send]), fresh=True, control=True)
     address = store().config.address
+    endpoint = digest_of((request.role, request.incarnation, request.topic, request.session_id))
     assert rows == [
         ("began", 0, address, 0, 0),
-        ("context", 77, request.reply_to, 0, 0),
+        ("context", 77, request.reply_to, endpoint, endpoint),
         ("listened", request.incarnation, request.reply_to, digest_of(request), digest_of(request)),
         ("spoke", LIFE, address, digest_of(answer), digest_of(answer)),
-        ("context", 77, request.reply_to, 0, 0),
+        ("context", 77, request.reply_to, endpoint, endpoint),
     ]
     assert digest_of(request) != digest_of(attrs.evolve(request, session_id=request.session_id + 1))
+
+
+def test_a_refusal_for_lack_of_room_is_not_compared() -> None:
+    """The daemon refuses without its traced machine when it has no room."""
+    refusals = [Refused(Role.SOURCE, 2, 1, 6, LIFE, why) for why in (Refusal.INCOMPATIBLE, Refusal.OTHER_TOPIC)]
+    rows = told(source(), *[(Arrived(one), []) for one in refusals], control=True)
+    assert [row[3] for row in rows if row[0] == "listened"] == [digest_of(refusals[1])]
 
 
 def test_endless_messages_are_not_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,12 +32,15 @@ async def test_reports_are_added_up(tmp_path: Path) -> None:
     demo._on_report({"sent": 20, "stable": 18})
     demo._on_report({"sent": 12, "stable": 10})  # another life, which starts a little behind
     demo._on_report({"delivered": 15})
+    demo._names = {"127.0.0.1:7": "store 1"}
+    demo._on_report({"registered": ["127.0.0.1:7"]})
     demo._on_report({"lost": [15, 16]})
     demo._on_report({"lost": [16, 16], "ports": {"lbttcp": [2, 4]}})
     progress = demo.progress
     assert (progress.sent, progress.stable, progress.delivered, progress.lost) == (20, 18, 15, {15, 16})
     assert (progress.lbmr, progress.lbttcp) == ({3}, {1, 2, 4})
     assert demo._settled() == 17
+    assert progress.registered == {"store 1"}
     assert told == ["the receiver gave up messages 15 to 16", "the receiver gave up messages 16 to 16"]
 
 

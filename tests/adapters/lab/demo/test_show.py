@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.demo.picture import DemoScene, ProcessPhase, drawn
 from stablecast.lab.demo.run import Demo, DemoError, DemoOutcome, DemoView, run, workplace
 
 BAD = DemoOutcome(9, 8, 1, 0, 0, {"all": 1}, ["a.sct"], True, 5, 0, {"lbmr": []}, ["message 3 was not delivered"])
@@ -51,15 +52,26 @@ def test_the_user_keeps_one(tmp_path: Path) -> None:
 def test_the_picture_fits_into_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stablecast.lab.demo.run.time", SimpleNamespace(monotonic=lambda: 109.94))
     demo = Demo(100_000, 8, 1, tmp_path, print)
-    demo.progress.sent, demo.progress.delivered = 100_000, 99_999
+    progress = demo.progress
+    progress.sent, progress.stable, progress.delivered = 100_000, 50_000, 99_999
+    progress.conditions |= {"source": ProcessPhase.RUNS, "store 0": ProcessPhase.RUNS, "store 1": ProcessPhase.KILLED}
+    progress.registered = frozenset({"store 0", "store 1"})
     demo.stage = "all stores, receiver and source starting again"
     screen = io.StringIO()
     Console(file=screen, width=80, force_terminal=True, color_system=None).print(DemoView(demo, 100.0))
-    lines = screen.getvalue().splitlines()
-    assert [line.split()[0] for line in lines] == ["sent", "stable", "delivered", "9.9"]
-    assert "100000/100000" in lines[0]
-    assert demo.stage in lines[3]
+    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+    assert [line.split("  ")[0].split("┃")[0].strip(" ●○✗━") for line in map(str.lstrip, lines[:6])] == [
+        *("source", "store 0", "store 1", "store 2", "receiver", "stable")
+    ]
+    assert lines[0].endswith("100000 sent")
+    assert lines[1].endswith("runs, has the source")
+    assert (lines[2].split()[2], lines[2].split()[-1]) == ("✗", "killed")
+    assert lines[4].endswith("99999 delivered, starts")
+    assert {line.index("┃") for line in lines[:6]} == {lines[0].index("┃")}  # the stable line runs through all
+    assert lines[6].split()[0] == "9.9"
+    assert lines[6].endswith(demo.stage)
     assert max(map(len, lines)) <= 80
+    assert drawn(DemoScene(1, 1, 1, 1, {}, frozenset(), "")).plain.count("┃") == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stablecast.core.source.lineage import Lineage
-from stablecast.lab.prove.bounds import TakeoverFault
+from stablecast.lab.prove.bounds import TAKEOVERS, ProofFault
 from stablecast.lab.prove.command import ProofJob, run
 from stablecast.lab.prove.instance import ProofBounds
 from tests.adapters.lab.prove.examples import example
@@ -85,14 +85,14 @@ def test_two_processes_are_searched_in_a_pass_of_their_own() -> None:
     """Two messages and takeovers at once are too many states; with explicit faults there is one pass."""
     plain, rivals = ProofBounds().passes(3)
     assert (plain.messages, plain.faults) == (2, ())
-    assert (rivals.messages, rivals.faults) == (1, tuple(TakeoverFault))
+    assert (rivals.messages, rivals.faults) == (1, TAKEOVERS)
     assert ProofBounds().passes(4) == [ProofBounds(1, faults=())]
-    assert ProofBounds(faults=(TakeoverFault.RIVAL,)).passes(5) == [ProofBounds(1, faults=(TakeoverFault.RIVAL,))]
-    assert ProofBounds(2, faults=(TakeoverFault.RIVAL,)).passes(3) == [ProofBounds(2, faults=(TakeoverFault.RIVAL,))]
+    assert ProofBounds(faults=(ProofFault.RIVAL,)).passes(5) == [ProofBounds(1, faults=(ProofFault.RIVAL,))]
+    assert ProofBounds(2, faults=(ProofFault.RIVAL,)).passes(3) == [ProofBounds(2, faults=(ProofFault.RIVAL,))]
 
 
 def test_faults_are_said_with_the_bounds() -> None:
-    status, said, _ = prove("two_groups_of_one", bounds=ProofBounds(1, faults=(TakeoverFault.RIVAL,)))
+    status, said, _ = prove("two_groups_of_one", bounds=ProofBounds(1, faults=(ProofFault.RIVAL,)))
     assert status == 0
     assert "disks lost 0, faults rival; " in said[-1]
 
@@ -103,7 +103,7 @@ def test_each_pass_is_told_until_one_finds_something(monkeypatch: pytest.MonkeyP
     assert (status, told["verdict"]) == (1, "loss")
     assert [one["verdict"] for one in told["passes"]] == ["none", "loss"]
     assert told["states"] == sum(one["states"] for one in told["passes"])
-    assert told["bounds"]["faults"] == list(TakeoverFault)
+    assert told["bounds"]["faults"] == list(TAKEOVERS)
     _, said, _ = prove("two_groups_of_one", bounds=ProofBounds(1))
     assert [line.partition(" (")[0] for line in said if line.startswith("profile")] == [
         "profile safe: none within these bounds",

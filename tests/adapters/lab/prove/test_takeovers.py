@@ -14,14 +14,14 @@ from stablecast.core.source.lineage import Lineage
 from stablecast.core.store import clients
 from stablecast.core.store.source_history import SourceHistory
 from stablecast.lab.prove import story
-from stablecast.lab.prove.bounds import TakeoverFault
+from stablecast.lab.prove.bounds import TAKEOVERS, ProofFault
 from stablecast.lab.prove.instance import ProofBounds
 from stablecast.lab.prove.search import FoundRun, ProofVerdict
 from stablecast.lab.prove.state import NOBODY, Deed, Loss, LossKind
 from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import play, read, search
 
-RIVAL = ProofBounds(1, faults=(TakeoverFault.RIVAL,))
+RIVAL = ProofBounds(1, faults=(ProofFault.RIVAL,))
 ALL = (0, 1, 2)
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -61,7 +61,7 @@ FAULTS: dict[str, tuple[Patch, ProofVerdict, LossKind | None]] = {
 @pytest.mark.parametrize("name", ["one_group_of_three", "two_groups_of_one"])
 def test_two_processes_take_nothing_stable_from_each_other(name: str) -> None:
     """Formal design, 7.3 and 7.6: one that is cut off and comes back, and two sources of one context."""
-    _, result = search(name, "safe", bounds=ProofBounds(1, faults=tuple(TakeoverFault)))
+    _, result = search(name, "safe", bounds=ProofBounds(1, faults=TAKEOVERS))
     assert (result.verdict, result.complete) == (ProofVerdict.NONE, True)
 
 
@@ -83,7 +83,7 @@ def test_a_fault_in_the_rules_of_two_processes_is_found(name: str, monkeypatch: 
 def test_a_store_that_lets_two_sources_of_a_context_take_turns_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both were told *stable* for the same numbers."""
     monkeypatch.setattr(clients, "_follows", lambda client, request: client.reply_to == request.reply_to)
-    _, result = search("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(TakeoverFault.TWIN,)))
+    _, result = search("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(ProofFault.TWIN,)))
     assert result.loss is not None
     assert result.loss.loss == Loss(LossKind.REUSED, 2, 0)
     assert result.loss.run[-1] == (Deed.ALTERNATE, ())
@@ -91,7 +91,7 @@ def test_a_store_that_lets_two_sources_of_a_context_take_turns_is_found(monkeypa
 
 def test_an_earlier_source_of_a_context_ends_when_it_asks_again() -> None:
     """The later one has the RegID for good, and goes on."""
-    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(TakeoverFault.TWIN,))))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(ProofFault.TWIN,))))
     run = ((Deed.BEGIN, ALL), (Deed.DOUBLE, ()), (Deed.ALTERNATE, ()))
     ended = play(world, run)
     source = world.source(ended)
@@ -142,7 +142,7 @@ def test_takeovers_are_bounded() -> None:
 
 
 def test_two_sources_of_one_context_have_the_stores_in_turns() -> None:
-    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(TakeoverFault.TWIN,))))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(ProofFault.TWIN,))))
     doubled = play(world, [(Deed.BEGIN, ALL), (Deed.DOUBLE, ())])
     assert doubled.doubled
     assert all(world.store(doubled, index).up for index in world.indices)
@@ -152,7 +152,7 @@ def test_two_sources_of_one_context_have_the_stores_in_turns() -> None:
 
 
 def test_what_happens_to_two_processes_has_words() -> None:
-    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=tuple(TakeoverFault))))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=TAKEOVERS)))
     run = ((Deed.BEGIN, ALL), (Deed.TAKE_OVER, (0, 1)), (Deed.INFORM, (1,)), (Deed.STOP, ()), (Deed.COME_BACK, (2,)))
     assert [step.action for step in story.steps(world, FoundRun(run))[1:]] == [
         "the source is partitioned; another process with its RegID starts and reaches A, B; C cannot be reached",

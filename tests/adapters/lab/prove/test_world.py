@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stablecast.lab.model.store_process import store_address
 from stablecast.lab.prove import story
-from stablecast.lab.prove.bounds import TakeoverFault
+from stablecast.lab.prove.bounds import TAKEOVERS
 from stablecast.lab.prove.instance import Instance, ProofBounds, instance
 from stablecast.lab.prove.sources import reduced
 from stablecast.lab.prove.state import Deed, LossKind, State
@@ -46,7 +46,7 @@ def seen(world: ProofWorld, state: State) -> object:
 )
 def test_what_is_remembered_is_what_endpoints_do(name: str, profile: str, choices: list[int]) -> None:
     """One world keeps every state once, however it was come to; the other one nothing."""
-    made = read(name, profile, bounds=ProofBounds(2, 2, 1, faults=tuple(TakeoverFault)))
+    made = read(name, profile, bounds=ProofBounds(2, 2, 1, faults=TAKEOVERS))
     ours, theirs = ProofWorld.create(made), forgetful(made)
     here, there = ours.start(), theirs.start()
     for choice in choices:

@@ -27,6 +27,12 @@ FOUND = {
             size=20_000,
         ),
     ),
+    # `verify` reported H1: a store lost its disk, and with it the trace that has its answers to a receiver.
+    "an_answer_of_a_store_that_lost_its_trace": WorldSchedule(
+        1110,
+        Setup(finder="relays", burst=2, size=100),
+        (HostFault(1_524, Do.BLACKOUT, "receiver1", 3_476), HostFault(3_516, Do.WIPE, "store2", 1)),
+    ),
 }
 
 

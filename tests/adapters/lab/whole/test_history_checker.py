@@ -177,6 +177,29 @@ def mark(what: str) -> Callable[[Lines], None]:
     return lambda lines: lines.append(line(30, what, "history", text="it did"))
 
 
+def within(messages: int, missing: int) -> Callable[[Lines], None]:
+    """Let stores keep this many messages, and the late receiver miss one."""
+
+    def plant(lines: Lines) -> None:
+        lines.insert(0, line(0, "limited", "history", messages=messages))
+        lines[:] = [one for one in lines if (one["run"], one.get("number")) != ("late.1", missing)]
+
+    return plant
+
+
+def after_a_departure(*, missing: int) -> Callable[[Lines], None]:
+    """Let the source deregister after its first life; the late receiver misses a message."""
+
+    def plant(lines: Lines) -> None:
+        within(0, missing)(lines)
+        for one in lines:
+            if one["run"] == "source.2":
+                one["owner"] = "source after 1"
+        lines.append(line(5, "departed", "history", owner="source after 1"))
+
+    return plant
+
+
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [
@@ -197,6 +220,11 @@ def mark(what: str) -> Callable[[Lines], None]:
         (pieces(large=False), {"lost"}),
         (pieces(large=True), set()),  # pieces of a message that was not sent completely have no name
         (missed_large, {"lost"}),
+        (within(2, missing=0), set()),  # the limit released the oldest message
+        (within(2, missing=1), {"lost"}),
+        (within(0, missing=0), {"lost"}),
+        (after_a_departure(missing=0), set()),  # the source took its messages with it
+        (after_a_departure(missing=2), {"lost"}),
         (paced(registered=2), {"lost"}),
         (paced(registered=1), set()),  # too few stores knew the receiver when the message arrived
         (paced(registered=0), set()),

@@ -16,6 +16,7 @@ from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.lab.whole import runner
 from stablecast.lab.whole.runner import WholeReport, run, shrink
 from stablecast.lab.whole.schedule import MEMORY, STORES, TURNS, Do, HostFault, Setup, WorldSchedule, draw
+from stablecast.lab.world.world import World
 from tests.support.tree import PYTHON_PATH
 
 SEEDS = (0, 3, 8)
@@ -102,8 +103,26 @@ def test_only_a_store_with_a_failed_disk_may_miss_what_it_acknowledged() -> None
     def found(rule: str, text: str) -> TraceViolation:
         return TraceViolation(Path("source-orders.sct"), 3, rule, text)
 
-    weak = {"10.0.0.5"}
+    weak = {"10.0.0.5": runner.LOST_WITH_DISK}
     assert runner._excused(found("P6", "number 1 counts as acknowledged by 10.0.0.5:14567"), weak)
     assert not runner._excused(found("P6", "number 1 counts as acknowledged by 10.0.0.51:14567"), weak)
+    assert runner._excused(found("H1", "the complete traces of its sender (10.0.0.5:14567) do not have it"), weak)
+    assert not runner._excused(found("H1", "the complete traces of its sender (10.0.0.1:14391) do not have it"), weak)
     assert not runner._excused(found("A1", "number 1 by 10.0.0.5:14567"), weak)
-    assert not runner._excused(found("S3", "number 1 by 10.0.0.5:14567"), set())
+    assert not runner._excused(found("S3", "number 1 by 10.0.0.5:14567"), {})
+
+
+def test_a_host_without_power_lost_its_trace_but_not_its_messages() -> None:
+    """Only a source that deregistered takes with it what the next trace of the store begins with."""
+    leaving, blackout = HostFault(1, Do.LEAVE, "source", 5), HostFault(2, Do.BLACKOUT, "receiver1", 5)
+    world = World(1)
+    for name in ("source", "store0", "store1", "store2"):
+        world.host(name)
+    dark = runner._silent(world, WorldSchedule(1, faults=(leaving, blackout)))
+    assert dark == {f"10.0.0.{number}": runner.LOST_WITH_TRACE for number in (2, 3, 4)}
+    assert runner._silent(world, WorldSchedule(1, faults=(blackout,))) == {}
+    lost = HostFault(3, Do.WIPE, "store1", 5)
+    assert runner._silent(world, WorldSchedule(1, faults=(lost,))) == {"10.0.0.3": runner.LOST_WITH_DISK}
+    assert (
+        runner._silent(world, WorldSchedule(1, faults=(lost, leaving, blackout)))["10.0.0.3"] is runner.LOST_WITH_DISK
+    )

@@ -61,7 +61,7 @@ def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     faults = [fault for schedule in DRAWN for fault in schedule.faults]
     assert {fault.do for fault in faults} == set(Do)
     assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
-    assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 1))
+    assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 2)), "one more: a departure"
     assert str(HostFault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
 
 
@@ -82,7 +82,12 @@ def test_receivers_leave_only_where_stores_keep_messages_for_newcomers() -> None
     paced = [found for found in DRAWN if "ume_receiver_paced_persistence" in dict(found.setup.options)]
     assert len(paced) > 10
     assert not any(fault.do is Do.LEAVE or found.setup.late for found in paced for fault in found.faults)
-    assert all(fault.who in RECEIVERS for found in DRAWN for fault in found.faults if fault.do is Do.LEAVE)
+    leaving = [(found, fault.who) for found in DRAWN for fault in found.faults if fault.do is Do.LEAVE]
+    assert all(who in (SOURCE, *RECEIVERS) for _, who in leaving)
+    departed = [found for found, who in leaving if who == SOURCE]
+    assert len(departed) > 0.05 * len(DRAWN)
+    assert not any(fault.do is Do.TWIN and fault.who == SOURCE for found in departed for fault in found.faults)
+    assert not any(found.setup.storage == TURNS for found in departed)
 
 
 def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store() -> None:
@@ -114,6 +119,8 @@ def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store()
         lambda setup: len(setup.finders) > 1,
         lambda setup: setup.storage == MEMORY,
         lambda setup: setup.storage == TURNS,
+        lambda setup: setup.kept > 0,
+        lambda setup: any(option.startswith("repository-size-limit=") for option in setup.store_options),
         lambda setup: setup == Setup(),
     ],
 )

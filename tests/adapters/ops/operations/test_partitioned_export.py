@@ -7,12 +7,12 @@ import pytest
 from pyarrow import dataset  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
+from stablecast.archive.message_columns import COLUMNS
 from stablecast.cli.app import app
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.operations.export import MessageRow
 from stablecast.ops.operations.partitioned_export import MANIFEST, MAX_OPEN_FILES, PartitionedParquet
 from stablecast.ops.operations.target import OperationError
-from stablecast.spark.message_rows import COLUMNS
 from tests.adapters.ops.operations.store_directory import kept
 
 DAY = 86_400 * SECOND

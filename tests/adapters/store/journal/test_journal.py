@@ -142,7 +142,7 @@ async def test_a_journal_of_an_older_format_is_read_and_gets_a_segment_of_this_o
     owner = start(tmp_path)
     owner.journal.append_messages(1, 1, 1, 1, b"new", 1)
     await owner.journal.close()
-    assert [path.read_bytes()[9] for path in segments(tmp_path)] == [version, 3]
+    assert [path.read_bytes()[9] for path in segments(tmp_path)] == [version, 4]
     owner = start(tmp_path)
     journal = owner.journal
     assert journal.extents(1) == [(0, 1, 1), (1, 1, 1)]
@@ -350,7 +350,7 @@ def test_unreadable_segment_and_newer_release_release_the_lock(tmp_path: Path) -
     with pytest.raises(JournalError, match="cannot read the journal"):
         Journal.open(tmp_path)
     (tmp_path / "00000001.seg").rmdir()
-    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\4" + bytes(14))
+    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\5" + bytes(14))
     with pytest.raises(JournalError, match=f"journal in {tmp_path}: .* newer release"):
         Journal.open(tmp_path)
     (tmp_path / "00000001.seg").unlink()

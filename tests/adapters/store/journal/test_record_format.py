@@ -28,7 +28,7 @@ def record(body: bytes, *, kind: int = RecordKind.STATE, synced: int = 24, salt:
 
 
 def test_file_header_vector() -> None:
-    assert HEADER.hex() == "73636a726e6c0d0a0003000000000001deadbeef" + HEADER[20:].hex()
+    assert HEADER.hex() == "73636a726e6c0d0a0004000000000001deadbeef" + HEADER[20:].hex()
     assert len(HEADER) == layout.FILE_HEADER_BYTES == 24
     assert file_salt(HEADER, 1) == SALT
 
@@ -49,8 +49,8 @@ def test_file_header_of_another_segment() -> None:
 
 
 def test_file_of_a_newer_release() -> None:
-    with pytest.raises(JournalError, match=r"format 4 .* use the newer release"):
-        file_salt(HEADER[:9] + b"\4" + HEADER[10:], 1)
+    with pytest.raises(JournalError, match=r"format 5 .* use the newer release"):
+        file_salt(HEADER[:9] + b"\5" + HEADER[10:], 1)
 
 
 def test_record_of_a_newer_release() -> None:

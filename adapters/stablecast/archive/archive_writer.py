@@ -1,0 +1,116 @@
+"""Writes batches of one source into the files of an archive, each message into the file of its day."""
+
+import os
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from stablecast.archive.manifest import ArchivedFile, sync
+
+UNKNOWN = "unknown"
+"""The day of messages whose time is not known."""
+
+MAX_OPEN_FILES = 8
+"""Files that are written at a time: messages that were recovered late belong to other days than their neighbours."""
+
+DAY_US = 86_400_000_000
+
+
+@attrs.define
+class ArchivedDay:
+    """A file that is written, with the extent of its messages."""
+
+    path: Path
+    writer: Any
+    first: int
+    stop: int = 0
+    rows: int = 0
+    payload_bytes: int = 0
+    oldest: int | None = None
+    newest: int | None = None
+
+
+class ArchiveWriter:
+    """Writes the messages of one source, until `finish` returns the files."""
+
+    def __init__(self, folder: Path, source: str, schema: pa.Schema) -> None:
+        """Prepare to write below a folder that exists."""
+        self._folder = folder
+        self._source = source
+        self._schema = schema
+        self._open: dict[str, ArchivedDay] = {}
+        self._done: list[ArchivedFile] = []
+        self._days: set[Path] = set()
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch. Raises OSError."""
+        received = batch.column("received").cast(pa.int64()).to_pylist()
+        start = 0
+        for day, some in groupby(received, key=lambda time: None if time is None else time // DAY_US):
+            times = list(some)
+            self._write(day, batch.slice(start, len(times)), times)
+            start += len(times)
+
+    def finish(self) -> list[ArchivedFile]:
+        """Put all files on the disk, and return them. Raises OSError."""
+        for day in list(self._open):
+            self._end(day)
+        for folder in self._days:
+            sync(folder)
+        sync(self._folder)
+        done, self._done = sorted(self._done, key=lambda file: file.path), []
+        self.rows = 0
+        return done
+
+    def _write(self, day: int | None, part: pa.RecordBatch, times: list[int | None]) -> None:
+        file = self._file(name_of_day(day), part.column("number")[0].as_py())
+        file.writer.write_batch(part)
+        file.stop = part.column("number")[part.num_rows - 1].as_py() + 1
+        file.rows += part.num_rows
+        file.payload_bytes += pc.sum(pc.binary_length(part.column("payload"))).as_py() or 0
+        self.rows += part.num_rows
+        known = [time * 1000 for time in times if time is not None]
+        if known:
+            file.oldest = min([*known, *([] if file.oldest is None else [file.oldest])])
+            file.newest = max([*known, *([] if file.newest is None else [file.newest])])
+
+    def _file(self, day: str, number: int) -> ArchivedDay:
+        found = self._open.pop(day, None)
+        if found is None:
+            while len(self._open) >= MAX_OPEN_FILES:
+                self._end(next(iter(self._open)))
+            folder = self._folder / f"day={day}"
+            folder.mkdir(exist_ok=True)
+            self._days.add(folder)
+            path = folder / f"{self._source}-{number}.parquet"
+            found = ArchivedDay(path, pq.ParquetWriter(path, self._schema, compression="zstd"), number)
+        self._open[day] = found
+        return found
+
+    def _end(self, day: str) -> None:
+        file = self._open.pop(day)
+        file.writer.close()
+        descriptor = os.open(file.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        path = str(file.path.relative_to(self._folder))
+        extent = (file.first, file.stop, file.rows, file.payload_bytes, file.oldest, file.newest)
+        self._done.append(ArchivedFile(path, self._source, *extent))
+
+
+def name_of_day(day: int | None) -> str:
+    """Return the name of a day, counted from 1970 in UTC.
+
+    >>> name_of_day(20455), name_of_day(None)
+    ('2026-01-02', 'unknown')
+    """
+    return UNKNOWN if day is None else datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()

@@ -1,0 +1,154 @@
+"""Streams that the shares of one member receive together: each source's stream is joined once, and given to all.
+
+A share that is claimed later gets the source's newest announcement at once, because the source repeats it only when
+something changes. It is then in the place of a receiver that joined late.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import attrs
+
+from stablecast.client.transport_sessions import Transports
+from stablecast.config.transport_options import TransportConfig
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.inputs import Lost
+from stablecast.core.protocol.messages import SourceInfo
+from stablecast.runtime.reliable_joiner import ReliableJoiner
+from stablecast.runtime.stream import Item, StreamJoiner
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.wire.errors import WireError
+
+MAX_ANNOUNCEMENTS = 1024
+"""Announcements that are kept of one stream: one of each source that sends on it."""
+
+
+@attrs.define(eq=False)
+class StreamShare:
+    """One share's part in a stream; it does for the share what a joiner does for a receiver."""
+
+    stream: "SharedStream"
+    on_items: Callable[[int, list[Item]], None]
+    on_lost: Callable[[Lost], None]
+    on_end: Callable[[bool], None]
+
+    def claim(self, topic: int) -> None:
+        """Receive the items of one topic of the stream."""
+        self.stream.joiner.claim(topic)
+
+    def pause(self) -> None:
+        """Stop reading the stream, for all shares: they have one inbox."""
+        self.stream.joiner.pause()
+
+    def resume(self) -> None:
+        """Continue to read the stream."""
+        self.stream.joiner.resume()
+
+    def abandon(self) -> None:
+        """Leave; the last share leaves the stream."""
+        self.stream.leave(self)
+
+    async def close(self) -> None:
+        """Leave, and wait until no task is left."""
+        self.abandon()
+        if not self.stream.shares:
+            await self.stream.joiner.close()
+
+
+class SharedStream:
+    """One joined stream, and the shares that receive it."""
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        """Begin without a share; `forget` is called when the last one has left, or the stream has ended."""
+        self.joiner: StreamJoiner | ReliableJoiner
+        self.shares: dict[StreamShare, None] = {}
+        self._forget = forget
+        self._announcements: dict[int, tuple[int, Item]] = {}
+
+    def add(self, share: StreamShare) -> None:
+        """Give the stream to one more share, the announcements first."""
+        self.shares[share] = None
+        if self._announcements:
+            asyncio.get_running_loop().call_soon(self._announce, share)
+
+    def leave(self, share: StreamShare) -> None:
+        """Give the stream to this share no more."""
+        if self.shares.pop(share, share) is None and not self.shares:
+            self._forget()
+            self.joiner.abandon()
+
+    def on_items(self, session_id: int, items: list[Item]) -> None:
+        """Give items to all shares."""
+        for item in items:
+            self._keep(session_id, item)
+        for share in tuple(self.shares):
+            share.on_items(session_id, items)
+
+    def on_lost(self, lost: Lost) -> None:
+        """Report a loss to all shares."""
+        for share in tuple(self.shares):
+            share.on_lost(lost)
+
+    def on_end(self, gone: bool) -> None:
+        """Report the end of the connection to all shares."""
+        shares = tuple(self.shares)
+        if gone:
+            self.shares.clear()
+            self._forget()
+        for share in shares:
+            share.on_end(gone)
+
+    def _keep(self, session_id: int, item: Item) -> None:
+        if isinstance(item, Run):
+            return
+        try:
+            message = codec.decode(item)
+        except WireError:
+            return  # Each share counts it.
+        if isinstance(message, SourceInfo):
+            self._announcements.pop(message.incarnation, None)
+            self._announcements[message.incarnation] = (session_id, item)
+            if len(self._announcements) > MAX_ANNOUNCEMENTS:
+                del self._announcements[next(iter(self._announcements))]
+
+    def _announce(self, share: StreamShare) -> None:
+        for session_id, item in tuple(self._announcements.values()):
+            if share in self.shares:
+                share.on_items(session_id, [item])
+
+
+class SharedStreams:
+    """The streams that the shares of one member have joined, by place."""
+
+    def __init__(self, transports: Transports) -> None:
+        """Join streams by the transports of the context."""
+        self._transports = transports
+        self._streams: dict[str, SharedStream] = {}
+
+    def joiner(
+        self,
+        transport: str,
+        session_id: int | None,
+        config: TransportConfig,
+        on_items: Callable[[int, list[Item]], None],
+        on_lost: Callable[[Lost], None],
+        on_end: Callable[[bool], None],
+    ) -> StreamShare:
+        """Join a stream for one share, as `Transports.joiner`. Raises like it."""
+        stream = self._streams.get(transport)
+        if stream is None:
+            stream = SharedStream(lambda: self._forget(transport))
+            calls = (stream.on_items, stream.on_lost, stream.on_end)
+            stream.joiner = self._transports.joiner(transport, session_id, config, *calls)
+            self._streams[transport] = stream
+        share = StreamShare(stream, on_items, on_lost, on_end)
+        stream.add(share)
+        return share
+
+    def pass_over(self, place: str, error: StablecastError) -> None:
+        """Count and log a source that cannot be joined from here."""
+        self._transports.pass_over(place, error)
+
+    def _forget(self, transport: str) -> None:
+        self._streams.pop(transport, None)

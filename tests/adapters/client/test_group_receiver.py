@@ -1,0 +1,226 @@
+"""Members of a group on real sockets: a topic is divided, and its shares move when members come, leave and die."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stablecast.client import Context, Message, MisuseError, Redelivery, Source
+from stablecast.client.group_receiver import GroupReceiver
+from stablecast.client.message_division import MessageKey
+from stablecast.client.presence import announcement, decoded, presence_topic
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.events import SharesChanged
+from stablecast.core.sharing.member import Heard, Left, MemberConfig
+from tests.support.network import Events, Network, until
+
+COUNT = 60
+SHARES = 4
+QUICK = {"ume_activity_timeout": 1500}
+"""A share whose holder is silent is free after 1.5 s."""
+
+
+class Worker:
+    """A member that processes messages in a task; `done` has their payloads."""
+
+    def __init__(self, member: GroupReceiver, process: Callable[[Message], object] = lambda message: None) -> None:
+        self.member = member
+        self.done: list[bytes] = []
+        self._process = process
+        self.work = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        async for message in self.member:
+            self._process(message)
+            self.done.append(message.payload)
+
+    async def leave(self) -> None:
+        await self.member.close()
+        await self.work
+
+
+def processed(*workers: Worker) -> Counter[bytes]:
+    return Counter(payload for worker in workers for payload in worker.done)
+
+
+def numbered(first: int, stop: int) -> Counter[bytes]:
+    return Counter(b"%d" % number for number in range(first, stop))
+
+
+async def member(context: Context, **arguments: Any) -> Worker:
+    return Worker(context.receiver("orders", group="billing", shares=SHARES, **arguments))
+
+
+async def divided(*workers: Worker) -> None:
+    """Wait until each share has one holder, and all have about as many."""
+    least = SHARES // len(workers)
+    await until(
+        lambda: (
+            sorted(share for worker in workers for share in worker.member.shares) == list(range(SHARES))
+            and all(len(worker.member.shares) - least in (0, 1) for worker in workers)
+        )
+    )
+
+
+async def send(source: Source, first: int, stop: int) -> None:
+    for number in range(first, stop):
+        await source.send(b"%d" % number, {"customer": f"c{number % 7}"})
+
+
+@pytest.fixture
+async def source(net: Network) -> Source:
+    stores = [await net.store(name) for name in ("a", "b", "c")]
+    return await (await net.context()).source("orders", stores=stores, session_id=1)
+
+
+async def test_members_divide_a_topic(net: Network, source: Source) -> None:
+    """Each message is processed by one member, and each member has work."""
+    events = Events()
+    workers = [await member(await net.context(), on_event=events), await member(await net.context())]
+    await divided(*workers)
+    await send(source, 0, COUNT)
+    await until(lambda: len(processed(*workers)) == COUNT)
+    assert processed(*workers) == numbered(0, COUNT)
+    assert all(worker.done for worker in workers)
+    assert workers[0].member.members == 2
+    assert events.of(SharesChanged)[-1] == SharesChanged("orders", "billing", workers[0].member.shares, 2)
+
+
+async def test_members_come_and_leave_while_messages_flow(net: Network, source: Source) -> None:
+    """No member fails, so each message is processed once, whoever holds its share when."""
+    first = await member(await net.context())
+    await divided(first)
+    sending = asyncio.create_task(send(source, 0, 10 * COUNT))
+    second = await member(await net.context())
+    await divided(first, second)
+    third = await member(await net.context())
+    await divided(first, second, third)
+    await first.leave()
+    await divided(second, third)
+    await sending
+    await send(source, 10 * COUNT, 11 * COUNT)
+    await until(lambda: len(processed(first, second, third)) == 11 * COUNT)
+    assert processed(first, second, third) == numbered(0, 11 * COUNT)
+
+
+async def test_a_share_in_work_moves_once_its_messages_are_settled(net: Network, source: Source) -> None:
+    """A message that was refused comes again to the same member; only then does its share go to another one."""
+    refusals = 3
+
+    def process(message: Message) -> None:
+        if message.attempt <= refusals:
+            message.nack(0.05)
+
+    first = Worker(
+        (await net.context()).receiver("orders", group="billing", shares=SHARES, redelivery=Redelivery()), process
+    )
+    await divided(first)
+    await send(source, 0, SHARES)
+    second = await member(await net.context())
+    await divided(first, second)
+    await until(lambda: len(first.done) == SHARES * (refusals + 1))
+    await send(source, SHARES, COUNT)
+    await until(lambda: len(processed(first, second)) == COUNT)
+    assert not set(second.done) & set(numbered(0, SHARES))
+
+
+async def test_a_dead_member_is_replaced(net: Network, source: Source) -> None:
+    """Its sockets end without a last word. Only its own unacknowledged messages may come again."""
+    dying = await net.context()
+    first, second = await member(dying), await member(await net.context())
+    await divided(first, second)
+    await send(source, 0, COUNT)
+    await until(lambda: len(processed(first, second)) == COUNT)
+    await kill(dying, first)
+    await divided(second)
+    await send(source, COUNT, 2 * COUNT)
+    await until(lambda: len(processed(first, second)) == 2 * COUNT)
+    twice = {payload for payload, count in processed(first, second).items() if count > 1}
+    assert twice <= set(first.done)
+
+
+async def kill(context: Context, worker: Worker) -> None:
+    """End a member as a crash does: it says nothing more, and its sockets are closed."""
+    worker.work.cancel()
+    inner = worker.member
+    inner._driver.close()
+    inner._watch_timer.cancel()
+    for receiver in inner._open.values():
+        for session in receiver.sessions:
+            session._driver.close()
+        await receiver.close()
+        await receiver.place.port.close()
+    inner._open.clear()
+    assert inner._presence is not None
+    await inner._presence.close()
+    inner._closed = True
+
+
+async def test_messages_of_one_key_go_to_one_member_in_order(net: Network, source: Source) -> None:
+    """A property or a function names the key."""
+    keys: list[MessageKey] = ["customer", lambda message: message.properties["customer"]]
+    for number, key in enumerate(keys):
+        contexts = [await net.context() for _ in range(2)]
+        group = f"group {number}"
+        workers = [Worker(one.receiver("orders", group=group, shares=SHARES, key=key)) for one in contexts]
+        await divided(*workers)
+        await send(source, 0, COUNT)
+        await until(lambda: sum(processed(*workers).values()) >= COUNT)  # noqa: B023
+        owners = [{int(payload) % 7 for payload in worker.done} for worker in workers]
+        assert not owners[0] & owners[1]
+        for worker in workers:
+            await worker.leave()
+
+
+async def test_a_member_that_was_stopped_hands_nothing_over(net: Network, source: Source) -> None:
+    """After a pause beyond the lease its shares may be another member's: what waits in the inbox is dropped."""
+    context = await net.context()
+    inner = context.receiver("orders", group="billing", shares=1, options=QUICK)
+    await until(lambda: inner.shares == (0,))
+    await send(source, 0, 3)
+    assert (await anext(inner)).payload == b"0"
+    await until(lambda: len(inner._delivery.inbox) + inner._delivery.inbox.rest >= 2)
+    (share,) = inner._open.values()
+    for session in share.sessions:
+        for registration in session._machine.enrollment.registrations.values():
+            registration.timers.deadlines = {
+                kind: due - 10_000 * MILLISECOND for kind, due in registration.timers.deadlines.items()
+            }
+    inner._looked_at -= 1
+    inner._delivery.reader.until = 0
+    assert (await anext(inner)).payload == b"1"
+    assert inner._open[0] is not share
+
+
+async def test_members_with_other_shares_are_refused(net: Network, source: Source) -> None:
+    """Two divisions would process each message twice."""
+    first = await member(await net.context())
+    await divided(first)
+    other = (await net.context()).receiver("orders", group="billing", shares=SHARES + 1)
+    with pytest.raises(MisuseError, match="into 4 shares, this one into 5: give all members the same shares="):
+        await anext(other)
+    await send(source, 0, COUNT)
+    await until(lambda: processed(first) == numbered(0, COUNT))
+
+
+async def test_a_source_without_stores_is_not_shared(net: Network) -> None:
+    """Without stores nobody keeps who has which share."""
+    context = await net.context()
+    source = await context.source("ticks")
+    member = (await net.context()).receiver("ticks", group="billing")
+    await until(lambda: source.try_send(b"tick") is not None)
+    with pytest.raises(MisuseError, match="has no stores"):
+        await anext(member)
+
+
+def test_announcements_of_anyone_are_decoded() -> None:
+    """Anybody may send on the topic."""
+    config = MemberConfig(7, 16)
+    assert decoded(announcement(config, leaving=False)) == Heard(7, 16)
+    assert decoded(announcement(config, leaving=True)) == Left(7)
+    for bad in (b"", b"\xff", b"[]", b"{}", b'{"member": "x", "shares": 1, "leaving": false}', b"[" * 100_000):
+        assert decoded(bad) is None
+    assert decoded(b'{"member": "-1", "shares": 1, "leaving": false}') is None
+    assert presence_topic("a.b", "c") != presence_topic("a", "b.c")

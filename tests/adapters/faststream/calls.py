@@ -1,0 +1,27 @@
+"""A list of the values that handlers noted, and a way to wait for them."""
+
+import asyncio
+from typing import Any, Final
+
+LIMIT_S: Final = 60
+"""Seconds after which a test gives up."""
+
+
+class Calls(list[Any]):
+    """The values that handlers noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = asyncio.Condition()
+
+    async def note(self, value: Any) -> None:
+        """Append a value."""
+        async with self._changed:
+            self.append(value)
+            self._changed.notify_all()
+
+    async def reach(self, count: int = 1) -> list[Any]:
+        """Wait for this many values, and return all."""
+        async with asyncio.timeout(LIMIT_S), self._changed:
+            await self._changed.wait_for(lambda: len(self) >= count)
+        return list(self)
