@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.model.worlds.stability_stores import StabilityConstants
+from stablecast.lab.model.worlds.stability_stores import LAYOUTS, StabilityConstants
 from stablecast.lab.proof.tie_stability import COUNTING, RUNNING, StabilityTie, Step
 
 ASKING = frozenset({"asked", "renewing", "away"})
@@ -94,6 +94,8 @@ class StabilityBounds:
         if not self._calm(state, s):
             return
         yield "Restart", self._restarted(state, s)
+        if self._replaceable(state, s):
+            yield "Wipe", ("Wipe", {"s": s})
         if source["state"] in RUNNING and self._connected(state, s) and self._prompt(state, range(s)):
             if state["reg"][s]["state"] in ASKING and store["up"]:
                 yield "Ask", self.tie.asked(s, state)
@@ -112,6 +114,13 @@ class StabilityBounds:
         if told is not None and told // self.tie.terms == disk["life"]:
             return ("Restart.begun", {"s": s, "e": told, "l": disk["life"]})
         return ("Restart", {"s": s})
+
+    def _replaceable(self, state: Mapping[str, Any], s: int) -> bool:
+        """Return whether a disk may be replaced: while a quorum of its group keeps its memory."""
+        disks, (sizes, groups) = state["disk"], LAYOUTS[self.constants.Layout]
+        blank = [at for at, group in enumerate(groups) if group == groups[s] and (at == s or disks[at]["blank"])]
+        kept = "replace" in self.constants.Faults and 2 * len(blank) <= sizes[groups[s]]
+        return bool(("wipe" in self.constants.Faults or kept) and disks[s]["life"])
 
     def _data(self, state: Mapping[str, Any], s: int) -> Iterator[tuple[str, Step]]:
         source, window, store = state["source"], state["window"], state["store"][s]

@@ -56,18 +56,11 @@ def _axiom(name: str) -> Callable[[SystemText], None]:
     return change
 
 
-def _wipe(text: SystemText) -> None:
-    text.transitions["Wipe"] = (
-        "s",
-        ("!up(s)",),
-        {
-            "disk_life(s1, l1)": "s1 != s & disk_life(s1, l1)",
-            "disk_term(s1)": "if s1 = s then zero else disk_term(s1)",
-            "disk_told(s1, e1)": "s1 != s & disk_told(s1, e1)",
-            "disk_told_term(s1)": "if s1 = s then zero else disk_told_term(s1)",
-            "disk_content(s1, n1, l1)": "s1 != s & disk_content(s1, n1, l1)",
-        },
-    )
+def _blank_votes(text: SystemText) -> None:
+    """Let stores without memory vote on where a life begins."""
+    for name in ("Resume", "Resume.followed"):
+        heads, guards, updates = text.transitions[name]
+        text.transitions[name] = (heads, tuple(one.replace(" & !granted_blank(l, s1)", "") for one in guards), updates)
 
 
 def _one_group(text: SystemText) -> None:
@@ -103,8 +96,12 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     ),
     "mut_cut_at_return_bug": Mutant(_CUT_AT_RETURN, "Inform.cut", "cut is dead"),
     "mut_cut_at_return_once_bug": Mutant(_CUT_AT_RETURN, "Inform.cut", "cut is dead"),
-    "mut_resume_at_newest_bug": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
-    "mut_used_twice_bug": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "mut_resume_at_newest_bug": Mutant(
+        guard_replaced("Resume.followed", 4), "Resume.followed", "what is excluded has no vote"
+    ),
+    "mut_used_twice_bug": Mutant(
+        guard_replaced("Resume.followed", 4), "Resume.followed", "what is excluded has no vote"
+    ),
     "mut_early_release_bug": Mutant(guard_replaced("Judge.released", 1), "Judge.released", "released is stable"),
     "mut_own_count_bug": Mutant(
         guard_replaced("Resume.followed", 2, "all s1. in_r(s1, r) -> counts(l, s1)"),
@@ -125,11 +122,17 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "doc_any_group": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
     "doc_all_active": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
     "doc_backup": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
-    "doc_lowest": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
-    "doc_majority": Mutant(guard_replaced("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "doc_lowest": Mutant(guard_replaced("Resume.followed", 4), "Resume.followed", "what is excluded has no vote"),
+    "doc_majority": Mutant(guard_replaced("Resume.followed", 4), "Resume.followed", "what is excluded has no vote"),
     "doc_one_number": Mutant(
         update_replaced("Inform.cut", "content(s1, n1, l1)", None), "Inform.cut", "content by history"
     ),
-    "doc_wiped": Mutant(_wipe, "Wipe", "votes told"),
+    "doc_vote": Mutant(update_replaced("Wipe", "disk_blank(s1)", None), "Wipe", "votes told"),
+    "doc_wiped": Mutant(_blank_votes, "Resume.followed", "what is excluded has no vote"),
+    "mut_blank_votes_bug": Mutant(_blank_votes, "Resume.followed", "what is excluded has no vote"),
+    "mut_few_vote_bug": Mutant(_blank_votes, "Resume.followed", "what is excluded has no vote"),
+    "mut_held_only_bug": Mutant(
+        guard_replaced("Resume.followed", 3), "Resume.followed", "what is excluded has no vote"
+    ),
 }
 """The mutants by the name of their configuration."""

@@ -12,12 +12,17 @@ import attrs
 
 from stablecast.lab.proof import fragment, solvers
 from stablecast.lab.proof.errors import ProofError
+from stablecast.lab.proof.refill import refill
 from stablecast.lab.proof.registration import registration
 from stablecast.lab.proof.solvers import SolverAnswer, SolverResult
 from stablecast.lab.proof.stability import stability
 from stablecast.lab.proof.system import Condition, System, script
 
-SYSTEMS: Final[Mapping[str, Callable[[], System]]] = {"Registration": registration, "Stability": stability}
+SYSTEMS: Final[Mapping[str, Callable[[], System]]] = {
+    "Refill": refill,
+    "Registration": registration,
+    "Stability": stability,
+}
 """The systems by the name of their model."""
 
 
@@ -56,7 +61,8 @@ def discharge(system: System, condition: Condition, consistent: bool = False) ->
         ProofError: it lies outside the decidable fragment, or a solver is missing.
     """
     fragment.check(condition.formulas, condition.name)
-    return Obligation(system.name, condition.name, solvers.discharge(script(system, condition)), consistent)
+    narrow = script(system, attrs.evolve(condition, assumptions=condition.narrow)) if condition.narrow else ""
+    return Obligation(system.name, condition.name, solvers.discharge(script(system, condition), narrow), consistent)
 
 
 def discharge_all(names: Sequence[str], jobs: int) -> Iterator[Obligation]:

@@ -12,6 +12,7 @@ The variables are those of the model. `store[s]` is written `store_life(s,l)`, `
 from typing import Final
 
 from stablecast.lab.proof.language import BOOL, Symbol
+from stablecast.lab.proof.stability_beginnings import ANNOUNCED, reviews
 from stablecast.lab.proof.stability_invariants import INVARIANTS, LEMMAS, NEEDS, PROPERTIES
 from stablecast.lab.proof.system import System, SystemText
 
@@ -51,7 +52,10 @@ VARIABLES: Final = _symbols(
     "disk_life(s, l); disk_term(s): t; disk_told(s, e); disk_content(s, n, l);"
     "grant(s, l); grant_term(s, l): t; grant_told(s, l): t; ack(s, l, n); ack_after(s, l, n);"
     "began(e); top: t; last: e; formed(e, s); vote(s, e, n); frozen(s, e); dead(e, n);"
-    "store_told_term(s): t; disk_told_term(s): t"
+    "store_told_term(s): t; disk_told_term(s): t;"
+    "store_blank(s); disk_blank(s); store_used(s, n); disk_used(s, n); grant_blank(s, l); grant_used(s, l, n);"
+    "grant_held(s, l, n, l); granted_blank(l, s); granted_used(l, s, n); granted_held(l, s, n, l);"
+    "granted_told(l, s): t; wiped(s, e, n)"
 )
 AXIOMS: Final = {
     "zero is the least term": "all t. zero <= t",
@@ -61,7 +65,6 @@ AXIOMS: Final = {
     "what goes on meets beginnings": "rivals -> (all c, r. some s. in_c(s, c) & in_r(s, r))",
 }
 ALIVE: Final = "(registering(l) | active(l) | suspended(l))"
-ANNOUNCED: Final = "(active(l) | suspended(l))"
 
 
 def _actions(text: SystemText) -> None:
@@ -116,7 +119,7 @@ def _actions(text: SystemText) -> None:
     _data(text)
     _answers(text)
     _faults(text)
-    _reviews(text, ended)
+    reviews(text, ended)
 
 
 def _intervals(text: SystemText) -> None:
@@ -134,7 +137,7 @@ def _intervals(text: SystemText) -> None:
     )
     add["Send"] = (
         "l n",
-        ("active(l)", "first(l) <= n", "!sent(l, n)"),
+        ("active(l)", "first(l) <= n", "!sent(l, n)", "all m. first(l) <= m & m < n -> sent(l, m)"),
         {"sent(l1, n1)": "sent(l1, n1) | (l1 = l & n1 = n)"},
     )
 
@@ -196,6 +199,12 @@ def _announcements(text: SystemText) -> None:
         "store_told_term(s1)": "if s1 = s then term(e) else store_told_term(s1)",
         "store_begun(s1)": "store_begun(s1) | s1 = s",
         "store_term(s1)": "if s1 = s & store_term(s) < term(e) then term(e) else store_term(s1)",
+        # A store that ever lost its disk notes which numbers are used: what it held before is among them.
+        "store_blank(s1)": "store_blank(s1) & s1 != s",
+        "store_used(s1, n1)": (
+            "(s1 != s & store_used(s1, n1))"
+            " | (s1 = s & (store_blank(s) | store_used(s, least)) & (n1 < first(l) | sent(l, n1)))"
+        ),
     }
     text.transitions["Inform.first"] = ("l s e", (*open_, "store_told_term(s) = zero"), told)
     text.transitions["Inform"] = ("l s e e2", (*open_, "store_told(s, e2) & life(e2) = l"), told)
@@ -233,6 +242,8 @@ def _answers(text: SystemText) -> None:
         "disk_told(s1, e1)": "(s1 != s & disk_told(s1, e1)) | (s1 = s & store_told(s1, e1))",
         "disk_content(s1, n1, l1)": "(s1 != s & disk_content(s1, n1, l1)) | (s1 = s & content(s1, n1, l1))",
         "disk_told_term(s1)": "if s1 = s then store_told_term(s1) else disk_told_term(s1)",
+        "disk_blank(s1)": "(s1 != s & disk_blank(s1)) | (s1 = s & store_blank(s1))",
+        "disk_used(s1, n1)": "(s1 != s & disk_used(s1, n1)) | (s1 = s & store_used(s1, n1))",
         "vote(s1, e1, n1)": (
             "vote(s1, e1, n1) | (s1 = s & store_told(s1, e1) & content(s1, n1, life(e1)) & !frozen(s1, e1))"
         ),
@@ -244,6 +255,13 @@ def _answers(text: SystemText) -> None:
         "grant(s1, l1)": "grant(s1, l1) | (s1 = s & l1 = l)",
         "grant_term(s1, l1)": "if s1 = s & l1 = l then store_term(s1) else grant_term(s1, l1)",
         "grant_told(s1, l1)": "if s1 = s & l1 = l then store_told_term(s) else grant_told(s1, l1)",
+        "grant_blank(s1, l1)": "(!(s1 = s & l1 = l) & grant_blank(s1, l1)) | (s1 = s & l1 = l & store_blank(s))",
+        "grant_used(s1, l1, n1)": (
+            "(!(s1 = s & l1 = l) & grant_used(s1, l1, n1)) | (s1 = s & l1 = l & store_used(s, n1))"
+        ),
+        "grant_held(s1, l1, n1, l2)": (
+            "(!(s1 = s & l1 = l) & grant_held(s1, l1, n1, l2)) | (s1 = s & l1 = l & content(s, n1, l2))"
+        ),
         "ack_after(s1, l1, n1)": "ack_after(s1, l1, n1) & !(s1 = s & l1 = l)",
     }
     granting = "up(s) & granting(s) & store_life(s, l)"
@@ -288,8 +306,13 @@ def _grants(text: SystemText) -> None:
     heard = {
         "counts(l1, s1)": "counts(l1, s1) | (l1 = l & s1 = s)",
         "granted_term(l1, s1)": "if l1 = l & s1 = s then grant_term(s, l) else granted_term(l1, s1)",
+        "granted_blank(l1, s1)": (
+            "(!(l1 = l & s1 = s) & granted_blank(l1, s1)) | (l1 = l & s1 = s & grant_blank(s, l))"
+        ),
         "grant(s1, l1)": "grant(s1, l1) & !(s1 = s & l1 = l)",
         "ack(s1, l1, n1)": "(!(s1 = s & l1 = l) & ack(s1, l1, n1)) | (s1 = s & l1 = l & ack_after(s1, l1, n1))",
+        "grant_used(s1, l1, n1)": "grant_used(s1, l1, n1) & !(s1 = s & l1 = l)",
+        "grant_held(s1, l1, n1, l2)": "grant_held(s1, l1, n1, l2) & !(s1 = s & l1 = l)",
         "claim(l1)": "if l1 = l & !active(l) & claim(l) < grant_term(s, l) then grant_term(s, l) else claim(l1)",
     }
     lost = {"acked(l1, s1, n1)": "acked(l1, s1, n1) & !(l1 = l & s1 = s & lost(n1))"}
@@ -305,7 +328,17 @@ def _grants(text: SystemText) -> None:
         ("!registering(l) & !active(l) & !suspended(l)",),
         {"grant(s1, l1)": "grant(s1, l1) & !(s1 = s & l1 = l)"},
     )
-    text.transitions["ToSource.grant"] = ("l s", ("registering(l)", "grant(s, l)"), heard)
+    # A life that has not begun needs the report of a grant.
+    reported = {
+        "granted_told(l1, s1)": "if l1 = l & s1 = s then grant_told(s, l) else granted_told(l1, s1)",
+        "granted_used(l1, s1, n1)": (
+            "(!(l1 = l & s1 = s) & granted_used(l1, s1, n1)) | (l1 = l & s1 = s & grant_used(s, l, n1))"
+        ),
+        "granted_held(l1, s1, n1, l2)": (
+            "(!(l1 = l & s1 = s) & granted_held(l1, s1, n1, l2)) | (l1 = l & s1 = s & grant_held(s, l, n1, l2))"
+        ),
+    }
+    text.transitions["ToSource.grant"] = ("l s", ("registering(l)", "grant(s, l)"), {**heard, **reported})
     text.transitions["ToSource.proven"] = (
         "l s e lost(n)",
         (ANNOUNCED, "grant(s, l)", "now(l, e)", "again(l) -> grant_told(s, l) = term(e)", *another),
@@ -337,6 +370,8 @@ def _faults(text: SystemText) -> None:
         "store_told(s1, e1)": "(s1 != s & store_told(s1, e1)) | (s1 = s & disk_told(s1, e1))",
         "content(s1, n1, l1)": "(s1 != s & content(s1, n1, l1)) | (s1 = s & disk_content(s1, n1, l1))",
         "store_told_term(s1)": "if s1 = s then disk_told_term(s1) else store_told_term(s1)",
+        "store_blank(s1)": "(s1 != s & store_blank(s1)) | (s1 = s & disk_blank(s1))",
+        "store_used(s1, n1)": "(s1 != s & store_used(s1, n1)) | (s1 = s & disk_used(s1, n1))",
     }
     text.transitions["Restart"] = (
         "s",
@@ -348,107 +383,23 @@ def _faults(text: SystemText) -> None:
         ("!up(s)", "disk_told(s, e) & disk_life(s, l) & life(e) = l", "disk_term(s) <= term(e)"),
         {**recovered, "store_begun(s1)": "store_begun(s1) | s1 = s"},
     )
-
-
-def _reviews(text: SystemText, ended: dict[str, str]) -> None:
-    text.transitions["ToSource.over"] = ("l s", ("suspended(l)", "grant(s, l)"), ended)
-    text.transitions["Judge"] = (
-        "l e n k",
-        (ANNOUNCED, "now(l, e)", "all s. in_k(s, k) -> acked(l, s, n)"),
+    # A store that lost its disk forgets the lease that it granted. So a disk is replaced when no life counts the store
+    # any more, or only one process acts for the source.
+    text.transitions["Wipe"] = (
+        "s",
+        ("!up(s)", "rivals -> (all l. !counts(l, s))"),
         {
-            "safe(e1, n1)": "safe(e1, n1) | (e1 = e & n1 = n)",
-            "stable(l1, n1)": "stable(l1, n1) | (l1 = l & n1 = n)",
-        },
-    )
-    text.transitions["Judge.released"] = (
-        "l n",
-        (ANNOUNCED, "stable(l, n)"),
-        {"released(l1, n1)": "released(l1, n1) | (l1 = l & n1 = n)"},
-    )
-    _beginnings(text)
-
-
-def _beginnings(text: SystemText) -> None:
-    begun = {
-        "began(e1)": "began(e1) | e1 = e",
-        "top": "claim(l)",
-        "last": "e",
-        "formed(e1, s1)": "formed(e1, s1) | (e1 = e & counts(l, s1) & claim(l) <= granted_term(l, s1))",
-        "frozen(s1, e1)": (
-            "frozen(s1, e1) | (counts(l, s1) & claim(l) <= granted_term(l, s1) & began(e1) & life(e1) != l)"
-        ),
-        "active(l1)": "active(l1) | l1 = l",
-        "known(l1)": "known(l1) | l1 = l",
-        "now(l1, e1)": "(l1 != l & now(l1, e1)) | (l1 = l & e1 = e)",
-    }
-    enough = (
-        "registering(l)",
-        "!began(e) & life(e) = l & term(e) = claim(l)",
-        "all s1. in_r(s1, r) -> counts(l, s1) & claim(l) <= granted_term(l, s1)",
-        "all s1, m1, l1. counts(l, s1) & disk_content(s1, m1, l1) -> m1 < n",
-    )
-    resumed = {
-        **begun,
-        "registering(l1)": "registering(l1) & l1 != l",
-        "first(l1)": "if l1 = l then n else first(l1)",
-    }
-    text.transitions["Resume"] = (
-        "l e r n",
-        (*enough, "n = least", "all s1. counts(l, s1) -> disk_told_term(s1) = zero"),
-        {
-            **resumed,
-            "own(l1, n1, l2)": "(l1 != l & own(l1, n1, l2)) | (l1 = l & l2 = l)",
-            "dead(e1, n1)": "dead(e1, n1) | (began(e1) & own(life(e1), n1, life(e1)))",
-        },
-    )
-    text.transitions["Resume.followed"] = (
-        "l e r n s e0",
-        (
-            *enough,
-            "counts(l, s) & disk_told(s, e0)",
-            "all s1. counts(l, s1) -> disk_told_term(s1) <= term(e0)",
-        ),
-        {
-            **resumed,
-            "own(l1, n1, l2)": (
-                "(l1 != l & own(l1, n1, l2)) | (l1 = l & n1 < n & own(life(e0), n1, l2)) | (l1 = l & n <= n1 & l2 = l)"
-            ),
-            "dead(e1, n1)": (
-                "dead(e1, n1) | (began(e1) & own(life(e1), n1, life(e1)) & (n <= n1 | !own(life(e0), n1, life(e1))))"
-            ),
-        },
-    )
-    _returns(text, begun)
-
-
-def _returns(text: SystemText, begun: dict[str, str]) -> None:
-    settled = "counts(l, s1) & claim(l) <= granted_term(l, s1)"
-    text.transitions["Return"] = (
-        "l e c",
-        ("suspended(l)", "now(l, e)", "claim(l) <= term(e)", f"all s1. in_c(s1, c) -> {settled}"),
-        {"active(l1)": "active(l1) | l1 = l", "suspended(l1)": "suspended(l1) & l1 != l"},
-    )
-    text.transitions["Return.renewed"] = (
-        "l e e0 r",
-        (
-            "rivals",
-            "suspended(l)",
-            "now(l, e0) & term(e0) < claim(l)",
-            "!began(e) & life(e) = l & term(e) = claim(l)",
-            f"all s1. in_r(s1, r) -> {settled}",
-        ),
-        {
-            **begun,
-            "suspended(l1)": "suspended(l1) & l1 != l",
-            "again(l1)": "again(l1) | l1 = l",
-            "owes(l1, s1)": "owes(l1, s1) | l1 = l",
-            "acked(l1, s1, n1)": "acked(l1, s1, n1) & l1 != l",
-            "dead(e1, n1)": f"dead(e1, n1) | {LOST}",
+            "disk_life(s1, l1)": "disk_life(s1, l1) & s1 != s",
+            "disk_term(s1)": "if s1 = s then zero else disk_term(s1)",
+            "disk_told(s1, e1)": "disk_told(s1, e1) & s1 != s",
+            "disk_told_term(s1)": "if s1 = s then zero else disk_told_term(s1)",
+            "disk_content(s1, n1, l1)": "disk_content(s1, n1, l1) & s1 != s",
+            "disk_blank(s1)": "disk_blank(s1) | s1 = s",
+            "disk_used(s1, n1)": "disk_used(s1, n1) & s1 != s",
+            "wiped(s1, e1, n1)": "wiped(s1, e1, n1) | (s1 = s & vote(s, e1, n1))",
         },
     )
 
-
-LOST: Final = "(began(e1) & life(e1) != l & own(life(e1), n1, life(e1)) & !own(l, n1, life(e1)))"
 
 _EMPTY = (
     "born(l1); registering(l1); active(l1); suspended(l1); again(l1); known(l1); now(l1, e1); own(l1, n1, l2);"
@@ -456,11 +407,14 @@ _EMPTY = (
     "store_life(s1, l1); store_begun(s1); store_told(s1, e1); content(s1, n1, l1); granting(s1);"
     "disk_life(s1, l1); disk_told(s1, e1); disk_content(s1, n1, l1);"
     "grant(s1, l1); ack(s1, l1, n1); ack_after(s1, l1, n1);"
-    "began(e1); vote(s1, e1, n1); formed(e1, s1); frozen(s1, e1); dead(e1, n1)"
+    "began(e1); vote(s1, e1, n1); formed(e1, s1); frozen(s1, e1); dead(e1, n1);"
+    "store_blank(s1); disk_blank(s1); store_used(s1, n1); disk_used(s1, n1); grant_blank(s1, l1);"
+    "grant_used(s1, l1, n1); grant_held(s1, l1, n1, l2); granted_blank(l1, s1); granted_used(l1, s1, n1);"
+    "granted_held(l1, s1, n1, l2); wiped(s1, e1, n1)"
 )
 _ZERO = (
     "claim(l1); granted_term(l1, s1); store_term(s1); disk_term(s1); store_told_term(s1); disk_told_term(s1);"
-    "grant_term(s1, l1); grant_told(s1, l1); top"
+    "grant_term(s1, l1); grant_told(s1, l1); granted_told(l1, s1); top"
 )
 NOTHING: Final = {
     **{head.strip(): "false" for head in _EMPTY.split(";")},

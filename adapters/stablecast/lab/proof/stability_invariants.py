@@ -50,27 +50,35 @@ INVARIANTS: Final = {
     "one count": "all s, l, l2. counts(l, s) & counts(l2, s) -> l = l2",
     "one store life": "all s, l, l2. store_life(s, l) & store_life(s, l2) -> l = l2",
     "one disk life": "all s, l, l2. disk_life(s, l) & disk_life(s, l2) -> l = l2",
-    "counted life": "all s, l. counts(l, s) -> disk_life(s, l) & (up(s) -> store_life(s, l))",
+    "counted life": "all s, l, l2. counts(l, s) -> (disk_life(s, l2) | (up(s) & store_life(s, l2)) -> l2 = l)",
+    "counted life remembered": "all s, l. counts(l, s) -> (disk_blank(s) | disk_life(s, l)) &"
+    " (up(s) -> store_blank(s) | store_life(s, l))",
     "granted life": "all s, l. grant(s, l) -> disk_life(s, l) & store_life(s, l) & up(s)",
     "disk behind": "all s. up(s) -> disk_term(s) <= store_term(s)",
-    "counted term": "all s, l. counts(l, s) -> granted_term(l, s) <= disk_term(s)",
+    "counted term": "all s, l. counts(l, s) -> granted_term(l, s) <= disk_term(s) |"
+    " (!rivals & (disk_blank(s) | active(l) | suspended(l)))",
     "granted term": "all s, l. grant(s, l) -> grant_term(s, l) <= disk_term(s)",
     "claimed": "all s, l. registering(l) -> granted_term(l, s) <= claim(l)",
     # Terms.
     "formed began": "all e, s. formed(e, s) -> began(e)",
     "formed by quorum": "all e. began(e) -> (some r. all s. in_r(s, r) -> formed(e, s))",
-    "formed disk": "all e, s. formed(e, s) -> term(e) <= disk_term(s)",
-    "formed disk other": "all e, s, l. formed(e, s) & disk_life(s, l) & life(e) != l -> term(e) < disk_term(s)",
-    "formed store other": "all e, s, l. up(s) & formed(e, s) & store_life(s, l) & life(e) != l ->"
+    "formed disk": "all e, s. formed(e, s) & !disk_blank(s) -> term(e) <= disk_term(s)",
+    "formed store": "all e, s. up(s) & formed(e, s) & !store_blank(s) -> term(e) <= store_term(s)",
+    "formed disk other": "all e, s, l. formed(e, s) & !disk_blank(s) & disk_life(s, l) & life(e) != l ->"
+    " term(e) < disk_term(s)",
+    "formed store other": "all e, s, l. up(s) & formed(e, s) & !store_blank(s) & store_life(s, l) & life(e) != l ->"
     " term(e) < store_term(s)",
-    "formed grant": "all e, s, l. formed(e, s) & grant(s, l) & life(e) != l -> term(e) < grant_term(s, l)",
-    "formed counted": "all e, s, l. formed(e, s) & counts(l, s) & life(e) != l -> term(e) < granted_term(l, s)",
+    "formed grant": "all e, s, l. formed(e, s) & grant(s, l) & !grant_blank(s, l) & life(e) != l ->"
+    " term(e) < grant_term(s, l)",
+    "formed counted": "all e, s, l. formed(e, s) & counts(l, s) & !granted_blank(l, s) & life(e) != l ->"
+    " term(e) < granted_term(l, s)",
     "later is claimed": "all l, e, e2, s. suspended(l) & now(l, e) & counts(l, s) & formed(e2, s) &"
     " term(e) < term(e2) -> granted_term(l, s) <= claim(l)",
     # Histories.
     "one owner": "all l, n, l2, l3. own(l, n, l2) & own(l, n, l3) -> l2 = l3",
     "a history has owners": "all e, n. began(e) -> !own(life(e), n, nobody)",
     "own from the first": "all e, n. began(e) & first(life(e)) <= n -> own(life(e), n, life(e))",
+    "sent in order": "all l, n, m. sent(l, n) & first(l) <= m & m < n -> sent(l, m)",
     "sent from the first": "all l, n. sent(l, n) -> first(l) <= n & known(l)",
     "began is known": "all e. began(e) -> known(life(e))",
     "known is begun": "all l. known(l) -> born(l) & !registering(l)",
@@ -104,21 +112,48 @@ INVARIANTS: Final = {
     " (content(s, n, l2) <-> disk_content(s, n, l2))",
     # Votes.
     "frozen began": "all s, e. frozen(s, e) -> began(e) & term(e) < top",
-    "frozen term": "all s, e. frozen(s, e) -> term(e) < disk_term(s) & (up(s) -> term(e) < store_term(s))",
+    "frozen term": "all s, e. frozen(s, e) -> (disk_blank(s) | term(e) < disk_term(s)) &"
+    " (up(s) -> store_blank(s) | term(e) < store_term(s))",
     "frozen is not begun": "all s, e, e2. up(s) & frozen(s, e) & store_life(s, life(e)) & store_told(s, e2) &"
     " term(e2) <= term(e) -> !store_begun(s)",
     "votes own": "all s, e, n. vote(s, e, n) -> began(e) & own(life(e), n, life(e))",
-    "votes told": "all s, e, n. vote(s, e, n) -> term(e) <= disk_told_term(s)",
-    "votes on disk": "all s, e, n. vote(s, e, n) & disk_told(s, e) -> disk_content(s, n, life(e))",
-    "votes in store": "all s, e, n. up(s) & vote(s, e, n) & store_told(s, e) -> content(s, n, life(e))",
+    "votes told": "all s, e, n. vote(s, e, n) -> (disk_blank(s) | term(e) <= disk_told_term(s)) &"
+    " (up(s) -> store_blank(s) | term(e) <= store_told_term(s))",
+    "votes on disk": "all s, e, n. vote(s, e, n) & disk_told(s, e) -> disk_content(s, n, life(e)) | wiped(s, e, n)",
+    "votes in store": "all s, e, n. up(s) & vote(s, e, n) & store_told(s, e) ->"
+    " content(s, n, life(e)) | wiped(s, e, n)",
     "disk votes": "all s, e, n. disk_told(s, e) & disk_content(s, n, life(e)) -> vote(s, e, n) | frozen(s, e)",
-    "lost is dead": "all s, e, n. vote(s, e, n) & !disk_content(s, n, life(e)) -> dead(e, n)",
-    "cut is dead": "all s, e, n. up(s) & vote(s, e, n) & !content(s, n, life(e)) -> dead(e, n)",
+    "lost is dead": "all s, e, n. vote(s, e, n) & !disk_content(s, n, life(e)) -> dead(e, n) | wiped(s, e, n)",
+    "cut is dead": "all s, e, n. up(s) & vote(s, e, n) & !content(s, n, life(e)) -> dead(e, n) | wiped(s, e, n)",
     "replaced is dead": "all e, e2, n. began(e) & began(e2) & term(e) < term(e2) & own(life(e), n, life(e)) &"
     " !own(life(e2), n, life(e)) -> dead(e, n)",
     "dead by quorum": "all e, n. dead(e, n) -> (some r. all s. in_r(s, r) -> frozen(s, e) & !vote(s, e, n))",
+    # Stores that lost their disks.
+    "blank is empty": "all s. disk_blank(s) -> disk_told_term(s) = zero",
+    "blank store is empty": "all s. up(s) & store_blank(s) -> store_told_term(s) = zero & !store_begun(s)",
+    "blank on disk first": "all s. up(s) & store_blank(s) -> disk_blank(s)",
+    "granted blank": "all s, l. (grant(s, l) | counts(l, s)) & registering(l) & up(s) & disk_blank(s) ->"
+    " store_blank(s)",
+    "a grant has memory": "all s, l. grant(s, l) & !grant_blank(s, l) -> !disk_blank(s)",
+    "counted has memory": "rivals -> (all s, l. counts(l, s) & !granted_blank(l, s) -> !disk_blank(s))",
+    "wiped had a vote": "all s, e, n. wiped(s, e, n) -> vote(s, e, n)",
+    "votes were sent": "all s, e, n. vote(s, e, n) -> sent(life(e), n)",
+    "held was sent": "all s, n, l. (up(s) & content(s, n, l)) | disk_content(s, n, l) -> sent(l, n)",
+    "used from below": "all s, n. (disk_used(s, n) -> disk_used(s, least)) &"
+    " (store_used(s, n) -> store_used(s, least))",
+    "wiped is used": "all s, e, n. wiped(s, e, n) -> (disk_blank(s) | disk_used(s, n) | dead(e, n)) &"
+    " (up(s) -> store_blank(s) | store_used(s, n) | dead(e, n))",
+    "a grant reports votes": "all s, l, e, n. grant(s, l) & registering(l) & !grant_blank(s, l) & vote(s, e, n) ->"
+    " grant_used(s, l, n) | grant_held(s, l, n, life(e)) | dead(e, n)",
+    "counted votes": "all s, l, e, n. counts(l, s) & registering(l) & !granted_blank(l, s) & vote(s, e, n) ->"
+    " granted_used(l, s, n) | granted_held(l, s, n, life(e)) | dead(e, n)",
+    "a grant tells of votes": "all s, l, e, n. grant(s, l) & registering(l) & !grant_blank(s, l) & vote(s, e, n) ->"
+    " term(e) <= grant_told(s, l)",
+    "counted votes told": "all s, l, e, n. counts(l, s) & registering(l) & !granted_blank(l, s) & vote(s, e, n) ->"
+    " term(e) <= granted_told(l, s)",
     # Acknowledgements.
-    "proven told": "all l, s, e. again(l) & !owes(l, s) & now(l, e) -> term(e) <= disk_told_term(s)",
+    "proven told": "all l, s, e. again(l) & !owes(l, s) & now(l, e) ->"
+    " (disk_blank(s) | term(e) <= disk_told_term(s)) & (up(s) -> store_blank(s) | term(e) <= store_told_term(s))",
     "acks are votes": "all l, s, n, e. ack(s, l, n) & now(l, e) -> vote(s, e, n) | owes(l, s)",
     "later acks are votes": "all l, s, n, e. ack_after(s, l, n) & now(l, e) -> vote(s, e, n)"
     " | (again(l) & grant_told(s, l) != term(e))",
@@ -134,8 +169,15 @@ _LATER: Final = {
     "later than the top": "top < claim(l)",
 }
 LEMMAS: Final = {
-    "Resume": _LATER,
-    "Resume.followed": _LATER,
+    "Resume": {
+        **_LATER,
+        "nothing has a vote": "all s1, e1, n1. in_r(s1, r) & began(e1) -> !vote(s1, e1, n1)",
+    },
+    "Resume.followed": {
+        **_LATER,
+        "what is excluded has no vote": "all s1, e1, n1. in_r(s1, r) & began(e1) & vote(s1, e1, n1) &"
+        " (n <= n1 | !own(life(e0), n1, life(e1))) -> dead(e1, n1)",
+    },
     "Return.renewed": _LATER,
     "Return": {
         "as new as all": "all e1. began(e1) -> term(e1) <= term(e)",
@@ -144,6 +186,13 @@ LEMMAS: Final = {
     },
 }
 
+_FORMED: Final = "formed by quorum; formed counted; registering is new; claimed"
+_BEGINNING: Final = ("Resume", "Resume.followed", "Return.renewed")
+_COUNTING: Final = ("ToSource.grant", "ToSource.owing", "ToSource.proven", "ToSource.over", "Wait")
+_WIPED: Final = (
+    "wiped is used; wiped had a vote; votes own; votes were sent; replaced is dead; own from the first; now began;"
+    " active is newest; began tops; one term; one owner; used from below"
+)
 NEEDS: Final = {
     "Resume.followed/nobody is active": "active counts; one count; one state",
     "Resume/nobody is active": "active counts; one count; one state",
@@ -155,7 +204,23 @@ NEEDS: Final = {
     "Return.renewed/later than all": "began has a term; one now; now began; formed by quorum; formed counted;"
     " later is claimed; began tops",
     "Return.renewed/dead by quorum": "now began; one now; one term; replaced is dead; dead by quorum; votes told;"
-    " counted told; votes own; frozen began",
+    " counted told; votes own; frozen began; counted has memory",
+    "Resume/later than all": _FORMED,
+    "Resume.followed/later than all": _FORMED,
+    "Resume/later than the top": "top began; grant has a term; claimed",
+    "Resume.followed/later than the top": "top began; grant has a term; claimed",
+    **{f"{name}/active counts": "active counts; one state" for name in _COUNTING},
+    **{f"{name}/formed by quorum": "formed by quorum; formed began" for name in _BEGINNING},
+    **{f"{name}/wiped is used": _WIPED for name in ("Inform", "Inform.cut", "Inform.first")},
+    "Inform.cut/cut is dead": "cut is dead; content by history; votes own; replaced is dead; history of an owner;"
+    " history by an owner; one owner; a history has owners; own from the first; one store told; told began; now began;"
+    " active is newest; began tops; one term",
+    "Judge/safe by votes": "safe by votes; acked are votes",
+    "Resume/nothing has a vote": "counted votes told; votes own; began has a term",
+    "Resume/dead by quorum": "dead by quorum; votes own; registering is new; frozen began",
+    "Resume.followed/what is excluded has no vote": "one term; replaced is dead; votes own; counted votes;"
+    " counted votes told",
+    "Resume.followed/dead by quorum": "dead by quorum; votes own; registering is new; frozen began",
     "Return.renewed/later acks are votes": "told terms; later acks are votes; now began",
 }
 """The invariants that suffice for a condition, where the solvers take long with all of them."""
@@ -163,12 +228,13 @@ NEEDS: Final = {
 PROPERTIES: Final = {
     "safe is not dead": "all e, n. safe(e, n) -> !dead(e, n)",
     "safe is own": "all e, n. safe(e, n) -> own(life(e), n, life(e))",
-    "StableByQuorum": "all e, n. safe(e, n) -> (some k. all s. in_k(s, k) -> disk_content(s, n, life(e)))",
+    "StableByQuorum": "all e, n. safe(e, n) ->"
+    " (some k. all s. in_k(s, k) -> disk_content(s, n, life(e)) | wiped(s, e, n))",
     "NumbersUnique": "all e, e2, n. safe(e, n) & safe(e2, n) -> life(e) = life(e2)",
     "NoReuse": "all e, e2, n. safe(e, n) & began(e2) & term(e) < term(e2) & first(life(e2)) <= n -> life(e) = life(e2)",
     "RetainedUntilSettled": "all l, n. released(l, n) -> stable(l, n)",
     "NoDeadServed": "all s, l, e, n, l2. active(l) & up(s) & store_life(s, l) & store_begun(s) & safe(e, n) &"
     " content(s, n, l2) & store_told(s, e) -> l2 = life(e)",
     "SyncedFirst": "all l, s, n, e, e2. acked(l, s, n) & now(l, e) & disk_told(s, e2) & life(e2) = l ->"
-    " disk_content(s, n, l)",
+    " disk_content(s, n, l) | wiped(s, e, n)",
 }

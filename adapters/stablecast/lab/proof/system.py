@@ -62,12 +62,16 @@ class Transition:
 
 @attrs.frozen
 class Condition:
-    """Hold a condition to discharge: `assumptions` and the negated `goal` must be contradictory."""
+    """Hold a condition to discharge: `assumptions` and the negated `goal` must be contradictory.
+
+    `narrow` are some of the assumptions. They often suffice, and are tried first. Empty: nothing is tried first.
+    """
 
     transition: str
     invariant: str
     assumptions: tuple[Term, ...]
     goal: Term
+    narrow: tuple[Term, ...] = ()
 
     @property
     def name(self) -> str:
@@ -124,7 +128,13 @@ class System:
         for name, invariant in self.invariants.items():
             if any(symbol.name in transition.updates for symbol in symbols_of(invariant)):
                 goal = Substitution(transition.updates).apply(invariant)
-                yield self._condition(transition, name, assumed, goal)
+                kept = self._condition(transition, name, assumed, goal)
+                # Most invariants follow from themselves alone.
+                yield (
+                    kept
+                    if f"{transition.name}/{name}" in self.needs
+                    else attrs.evolve(kept, narrow=(invariant, *assumed))
+                )
 
     def _condition(self, transition: Transition, name: str, assumed: tuple[Term, ...], goal: Term) -> Condition:
         needed = self.needs.get(f"{transition.name}/{name}", tuple(self.invariants))

@@ -10,24 +10,23 @@ in the graph, with the same parameters. No solver is needed.
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
 
 import attrs
 
 from stablecast.lab.model import equal
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.graph import Graph
+from stablecast.lab.model.worlds.refill import RefillConstants
 from stablecast.lab.model.worlds.registration import RegistrationConstants
 from stablecast.lab.model.worlds.stability_stores import StabilityConstants
 from stablecast.lab.proof.bounds_stability import StabilityBounds
 from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.evaluation import Evaluator, Structure
+from stablecast.lab.proof.tie_refill import RefillBounds, RefillTie
 from stablecast.lab.proof.tie_registration import RegistrationBounds, RegistrationTie
 from stablecast.lab.proof.tie_stability import StabilityTie, Step
-
-TIED = ("Registration", "Stability")
-"""The models with a proof that is tied to their graphs."""
 
 _ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
 
@@ -193,15 +192,12 @@ def _read(value: Any) -> Any:
 
 
 def stability_constants(constants: Mapping[str, Any]) -> StabilityConstants:
-    """Return the constants of a configuration of `tla/Stability`; only the model has `Mutant`."""
-    return StabilityConstants(**{name: value for name, value in constants.items() if name != "Mutant"})
+    """Return the constants of a configuration of `tla/Stability`; the core has no `Mutant`."""
+    return StabilityConstants(**_of_the_core(constants))
 
 
-def covers(configuration: Configuration) -> bool:
-    """Return whether the proof is about the runs of a configuration. It assumes that disks keep what was synced."""
-    if configuration.model != "Stability":
-        return configuration.model in TIED
-    return "replace" not in stability_constants(configuration.constants).Faults
+def _of_the_core(constants: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in constants.items() if name != "Mutant"}
 
 
 def run(configuration: Configuration, limit: int = 0) -> TieResult:
@@ -211,24 +207,39 @@ def run(configuration: Configuration, limit: int = 0) -> TieResult:
 
     Raises:
         ModelError: the core's graph is too large.
-        ProofError: there is no tie for the model, or disks are replaced, which the proof does not cover.
+        ProofError: there is no tie for the model.
     """
     if configuration.model not in TIED:
         raise ProofError(f"no tie to the graphs of {configuration.model}")
-    if not covers(configuration):
-        raise ProofError(f"disks are replaced in {configuration.name}, and the proof assumes that disks are kept")
     path = equal.kept_path(configuration)
     graph = Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
-    if configuration.model == "Registration":
-        return registration_run(configuration, graph, limit).run()
+    return TIED[configuration.model](configuration, graph, limit).run()
+
+
+def stability_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
+    """Return the comparison with a graph of `tla/Stability`."""
     constants = stability_constants(configuration.constants)
     tie = StabilityTie.create(attrs.asdict(constants), terms(graph))
-    return TieRun(graph, tie, StabilityBounds(constants, tie), limit).run()
+    return TieRun(graph, tie, StabilityBounds(constants, tie), limit)
 
 
 def registration_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
     """Return the comparison with a graph of `tla/Registration`."""
-    shared = {name: value for name, value in configuration.constants.items() if name != "Mutant"}
-    constants = RegistrationConstants(**shared)  # type: ignore[arg-type]
+    constants = RegistrationConstants(**_of_the_core(configuration.constants))
     tie = RegistrationTie.create(constants)
     return TieRun(graph, tie, RegistrationBounds(constants, tie), limit)
+
+
+def refill_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
+    """Return the comparison with a graph of `tla/Refill`."""
+    constants = RefillConstants(**_of_the_core(configuration.constants))
+    tie = RefillTie.create(constants)
+    return TieRun(graph, tie, RefillBounds(constants, tie), limit)
+
+
+TIED: Final[Mapping[str, Callable[[Configuration, Graph, int], TieRun]]] = {
+    "Refill": refill_run,
+    "Registration": registration_run,
+    "Stability": stability_run,
+}
+"""The comparison with a graph of each model that has a proof."""

@@ -7,7 +7,6 @@ enabled. The structure after the edge must agree with the state after it in ever
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
 from typing import Any, ClassVar
 
 import attrs
@@ -15,6 +14,7 @@ import attrs
 from stablecast.lab.model.worlds.stability_stores import LAYOUTS
 from stablecast.lab.proof.evaluation import Evaluator, Structure, Value
 from stablecast.lab.proof.stability import stability
+from stablecast.lab.proof.stability_quorums import quorums
 
 Step = tuple[str, dict[str, Value]]
 """The name of a transition, and its parameters."""
@@ -131,10 +131,26 @@ class StabilityTie:
                 get(structure, "granted_term")[life, index],
                 (life, index) in get(structure, "owes"),
             )
+            wanted[f"blank {index}"] = registration["grant"]["blank"]
+            shown[f"blank {index}"] = (life, index) in get(structure, "granted_blank")
+            if not begun:
+                wanted[f"told {index}"] = registration["grant"]["told"]
+                shown[f"told {index}"] = get(structure, "granted_told")[life, index]
+                yield from self._reported(life, index, registration["grant"], structure)
             inside = range(window["trail"] - 1, window["next"] - 1)
             wanted[f"acked {index}"] = {number - 1 for number in window["acked"][index]}
             shown[f"acked {index}"] = {n for n in inside if (life, index, n) in get(structure, "acked")}
         yield from (f"{name} of life {life}" for name in wanted if wanted[name] != shown[name])
+
+    def _reported(self, life: int, index: int, grant: Mapping[str, Any], structure: Structure) -> Iterator[str]:
+        """Yield numbers in use that a grant reports otherwise than a structure."""
+        get = self.evaluator.value
+        used = {n for one, s, n in get(structure, "granted_used") if (one, s) == (life, index)}
+        held = {n for one, s, n, _ in get(structure, "granted_held") if (one, s) == (life, index)}
+        if used | held and max(used | held) >= max(grant["high"], grant["known"]):
+            yield f"numbers that {index} reports"
+        if grant["known"] and used != set(range(grant["known"])):
+            yield f"numbers that {index} knows"
 
     def _store(self, state: Mapping[str, Any], index: int, structure: Structure) -> Iterator[str]:
         get, store = self.evaluator.value, state["store"][index]
@@ -155,6 +171,8 @@ class StabilityTie:
                 set() if epoch is None else {epoch},
                 record["told"],
                 {(n, life) for n, life in enumerate(record["content"]) if life},
+                record["blank"],
+                set(range(record["known"])),
             )
             shown = (
                 {life for one, life in get(structure, f"{prefix}life") if one == index},
@@ -162,6 +180,8 @@ class StabilityTie:
                 {epoch for one, epoch in get(structure, f"{prefix}told") if one == index},
                 get(structure, f"{prefix}told_term")[index,],
                 {(n, life) for one, n, life in get(structure, content) if one == index},
+                (index,) in get(structure, f"{prefix}blank"),
+                {n for one, n in get(structure, f"{prefix}used") if one == index},
             )
             if wanted != shown:
                 yield f"{prefix}* of {index}: {wanted} is not {shown}"
@@ -180,8 +200,13 @@ class StabilityTie:
             if message["kind"] == "grant":
                 after = True
                 grant = message["grant"]
-                shown = (get(structure, "grant_term")[index, life], get(structure, "grant_told")[index, life])
-                if (index, life) not in get(structure, "grant") or shown != (grant["term"], grant["told"]):
+                shown = (
+                    get(structure, "grant_term")[index, life],
+                    get(structure, "grant_told")[index, life],
+                    (index, life) in get(structure, "grant_blank"),
+                )
+                wanted = (grant["term"], grant["told"], grant["blank"])
+                if (index, life) not in get(structure, "grant") or shown != wanted:
                     yield f"grant of {index}"
             else:
                 known = get(structure, "ack_after" if after else "ack")
@@ -256,11 +281,11 @@ class StabilityTie:
         settled = {
             index
             for index, one in enumerate(after["reg"])
-            if one["state"] in COUNTING and one["grant"]["term"] >= new["claim"]
+            if one["state"] in COUNTING and one["grant"]["term"] >= new["claim"] and not one["grant"]["blank"]
         }
         life = new["life"]
         if old["state"] == "REGISTERING" and new["state"] == "ACTIVE":
-            yield from self._resumed(after, settled)
+            yield from self._resumed(before, after, settled)
         elif old["state"] == "SUSPENDED" and new["state"] == "ACTIVE":
             epoch, before_it = self.epoch(life, new["term"]), self.epoch(life, old["term"])
             if epoch == before_it:
@@ -269,18 +294,20 @@ class StabilityTie:
                 # The registrations that made it enough count as renewed at once.
                 yield ("Return.renewed", {"l": life, "e": epoch, "e0": before_it, "r": self.within("r", settled)})
 
-    def _resumed(self, after: Mapping[str, Any], settled: set[int]) -> Iterator[Step]:
+    def _resumed(self, before: Mapping[str, Any], after: Mapping[str, Any], settled: set[int]) -> Iterator[Step]:
         source = after["source"]
         life = source["life"]
+        grants = {index: one["grant"] for index, one in enumerate(before["reg"])} | before.get("granted", {})
         counted = [index for index, one in enumerate(after["reg"]) if one["state"] in COUNTING]
-        teller = max(counted, key=lambda index: (after["disk"][index]["told"], -index))
+        voters = [index for index in counted if not grants[index]["blank"]]
+        teller = max(voters, key=lambda index: (grants[index]["told"], -index))
         parameters: dict[str, Value] = {
             "l": life,
             "e": self.epoch(life, source["term"]),
             "r": self.within("r", settled),
             "n": source["resume"] - 1,
         }
-        told = self.told(after["disk"][teller])
+        told = self.told(grants[teller])
         if told is None:
             yield ("Resume", parameters)
         else:
@@ -407,6 +434,7 @@ class StabilityTie:
                 before["heard"] = (s, message["numbers"])  # type: ignore[index]
         elif state == "REGISTERING":
             yield ("ToSource.grant", {"l": life, "s": s})
+            before["granted"] = {s: message["grant"]}  # type: ignore[index]
         elif self._is_over(s, before, message["grant"]):
             yield ("ToSource.over", {"l": life, "s": s})
         else:
@@ -433,6 +461,9 @@ class StabilityTie:
     def _crashed(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         yield ("Crash", {"s": s})
 
+    def _wiped(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
+        yield ("Wipe", {"s": s})
+
     def _restarted(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         disk = before["disk"][s]
         epoch = self.told(disk)
@@ -450,39 +481,5 @@ class StabilityTie:
         "ToSource": _heard,
         "Crash": _crashed,
         "Restart": _restarted,
+        "Wipe": _wiped,
     }
-
-
-def quorums(
-    sizes: tuple[int, ...], groups: tuple[int, ...], inside: str, between: str
-) -> dict[str, tuple[frozenset[int], ...]]:
-    """Return the least sets of stores with which a life begins, goes on, and that keep a stable message."""
-    inside_all = inside == "all"
-
-    def most(group: int, stores: frozenset[int]) -> bool:
-        return 2 * sum(groups[one] == group for one in stores) > sizes[group]
-
-    def met(group: int, stores: frozenset[int]) -> bool:
-        every = sum(groups[one] == group for one in stores) >= sizes[group]
-        return every if inside_all else most(group, stores)
-
-    def enough(stores: frozenset[int]) -> bool:
-        count = sum(met(group, stores) for group in range(len(sizes)))
-        if between == "majority":
-            return 2 * count > len(sizes)
-        return count == len(sizes) if between == "all" else count > 0
-
-    def begins(stores: frozenset[int]) -> bool:
-        several = len(sizes) > 1 and between in ("any", "all_active")
-        return enough(stores) and (not several or all(most(group, stores) for group in range(len(sizes))))
-
-    return {"r": _least(len(groups), begins), "c": _least(len(groups), enough), "k": _least(len(groups), enough)}
-
-
-def _least(stores: int, suffices: Any) -> tuple[frozenset[int], ...]:
-    found: list[frozenset[int]] = []
-    for size in range(stores + 1):
-        for chosen in map(frozenset, combinations(range(stores), size)):
-            if suffices(chosen) and not any(one <= chosen for one in found):
-                found.append(chosen)
-    return tuple(found)
