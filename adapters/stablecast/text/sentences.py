@@ -23,11 +23,11 @@ REMEDIES: Final = {
 def plural(number: int, name: str, of_one: str = "", of_many: str = "") -> str:
     """Return a count with its noun, and the matching verb if one follows.
 
-    >>> plural(0, "file"), plural(1, "source"), plural(1000, "source"), plural(1, "message", "was", "were")
-    ('0 files', '1 source', '1,000 sources', '1 message was')
+    >>> plural(0, "file"), plural(1, "source"), plural(1000, "branch"), plural(1, "message", "was", "were")
+    ('0 files', '1 source', '1,000 branches', '1 message was')
     """
     verb = of_one if number == 1 else of_many
-    return f"{number:,} {name}{'' if number == 1 else 's'}{verb and ' '}{verb}"
+    return f"{number:,} {name}{'' if number == 1 else 'es' if name.endswith('ch') else 's'}{verb and ' '}{verb}"
 
 
 def refusal(error: BaseException) -> str:

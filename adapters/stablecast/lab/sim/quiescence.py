@@ -91,7 +91,7 @@ def _farewell(cluster: Cluster) -> Trouble | None:
     # A source with a session id has no RegID to return where it never got one. An earlier life that does not know its
     # end may register again when the store has forgotten it. It has a RegID of its own, and its lifetime ends it.
     for index, reg_id in source.known_at.items():
-        clients = clients_of(cluster.disks[STORES[index]].states()).values()
+        clients = list(clients_of(cluster.disks[STORES[index]].states()).values())
         life = source.config.incarnation
         if STORES[index] in cluster.checkers.facts.copied:
             # The copy may know an earlier life, whose state the lifetime ends.
