@@ -10,7 +10,7 @@ It needs the packages `fastapi` and `uvicorn`.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -64,7 +64,7 @@ async def publish(source: Source, written: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def publishing(app: FastAPI) -> AsyncIterator[None]:
+async def publishing(app: FastAPI) -> AsyncGenerator[None, None]:
     """Publish while the service runs."""
     app.state.written = written = asyncio.Event()
     async with Context(resolver=["127.0.0.1:15380"], session_id=1) as context:

@@ -62,11 +62,6 @@ def test_a_directory_without_segments_is_read_by_every_release(tmp_path: Path) -
         downgrade.reads(report, "latest")
 
 
-def test_a_store_that_starts_has_written_the_newer_format(journal: Path) -> None:
-    with store(journal):
-        assert downgrade.releases(journal)["newest_format"] == 4
-
-
 def test_its_traces_are_refused_and_not_called_wrong() -> None:
     """This core is another one. Its replay of an older trace would look like violations."""
     status, printed, complaint = outcome("verify", str(LEFT / "traces"))
