@@ -147,7 +147,7 @@ def test_a_store_that_lost_its_disk_is_judged(do: Do, monkeypatch: pytest.Monkey
     """It votes for nothing that it does not know. If it did, messages would be lost, and that would be found."""
     assert Played(outlived(do), lambda conductor: None).violations == []
     monkeypatch.setattr(Registry, "mark", no_marks)
-    monkeypatch.setattr(declaration, "_marked", lambda client: client)
+    monkeypatch.setattr(declaration, "marked", lambda client: client)
     monkeypatch.setattr(Registry, "mute", lambda *_: None)
     assert Played(outlived(do), lambda conductor: None).violations != []
 
