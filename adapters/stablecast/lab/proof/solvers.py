@@ -44,9 +44,13 @@ def _package(name: str) -> Any:
 
 
 def z3(text: str) -> SolverAnswer:
-    """Return the answer of z3 to a script."""
+    """Return the answer of z3 to a script.
+
+    Each script has a context of its own. In a shared one the search depends on all scripts before: the same condition took
+    0.1 s, or more than the limit.
+    """
     package = _package("z3")
-    solver = package.Solver()
+    solver = package.Solver(ctx=package.Context())
     solver.set("timeout", LIMIT_MS)
     solver.from_string(text)
     return _ANSWERS.get(str(solver.check()), SolverAnswer.UNKNOWN)
