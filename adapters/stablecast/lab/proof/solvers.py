@@ -46,8 +46,8 @@ def _package(name: str) -> Any:
 def z3(text: str) -> SolverAnswer:
     """Return the answer of z3 to a script.
 
-    Each script has a context of its own. In a shared one the search depends on all scripts before: the same condition took
-    0.1 s, or more than the limit.
+    Each script has a context of its own. In a shared one the search depends on all scripts before: the same condition
+    took 0.1 s, or more than the limit.
     """
     package = _package("z3")
     solver = package.Solver(ctx=package.Context())
