@@ -144,9 +144,7 @@ def recover_command(where: At, token: Token = None, as_json: Json = False) -> No
 
 @app.command("downgrade-check")
 def downgrade_check_command(
-    directory: Annotated[
-        Path, typer.Argument(help="The directory of a store's journal.", exists=True, file_okay=False)
-    ],
+    directory: Annotated[Path, typer.Argument(help="The directory of a store's journal.")],
     to: Annotated[str | None, typer.Option(help="Release that is to read the directory, such as 0.1.0.")] = None,
     as_json: Json = False,
 ) -> None:

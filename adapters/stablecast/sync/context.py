@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 InnerT = TypeVar("InnerT")
 FacadeT = TypeVar("FacadeT")
-ReaderT = TypeVar("ReaderT", bound=client.Receiver | client.WildcardReceiver)
+ReaderT = TypeVar("ReaderT", bound=client.Receiver | client.WildcardReceiver | client.GroupReceiver)
 
 
 class Facade(Generic[InnerT]):
@@ -388,6 +388,22 @@ class WildcardReceiver(Reader[client.WildcardReceiver]):
         return self._thread.call(lambda: self._inner.topics)
 
 
+class GroupReceiver(Reader[client.GroupReceiver]):
+    """A member of a group that shares a topic, made by `Context.receiver(topic, group=...)`."""
+
+    deregister = awaited(client.GroupReceiver.deregister)
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """Return the shares whose messages this member gets now."""
+        return self._thread.call(lambda: self._inner.shares)
+
+    @property
+    def members(self) -> int:
+        """Return the number of members known, this one included."""
+        return self._thread.call(lambda: self._inner.members)
+
+
 class Context(Facade[client.Context]):
     """The shared part of sources and receivers. Use it inside `with`; leaving closes them all.
 
@@ -399,7 +415,7 @@ class Context(Facade[client.Context]):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         """Configure a context, with the arguments of `stablecast.client.Context`; `with` opens it."""
         super().__init__(client.Context(*arguments, **more), LoopThread())
-        self._receivers: list[Receiver | WildcardReceiver] = []
+        self._receivers: list[Receiver | WildcardReceiver | GroupReceiver] = []
 
     def __enter__(self) -> Self:
         """Start the thread and open the context. Raises like that of the client."""
@@ -429,21 +445,29 @@ class Context(Facade[client.Context]):
         return Source(self._thread.run(self._inner.source(*arguments, **more)), self._thread)
 
     @overload
+    def receiver(self, topic: str, *, group: str, **more: Any) -> GroupReceiver: ...
+
+    @overload
     def receiver(self, topic: str, **more: Any) -> Receiver: ...
 
     @overload
     def receiver(self, *, pattern: str, **more: Any) -> WildcardReceiver: ...
 
-    def receiver(self, topic: str = "", *, pattern: str | None = None, **arguments: Any) -> Receiver | WildcardReceiver:
-        """Make a receiver of a topic, or of all topics that match a pattern.
+    def receiver(
+        self, topic: str = "", *, pattern: str | None = None, group: str | None = None, **arguments: Any
+    ) -> Receiver | WildcardReceiver | GroupReceiver:
+        """Make a receiver of a topic, a member of a group, or a receiver of all topics that match a pattern.
 
         Takes the arguments of `stablecast.client.Context.receiver`, and raises as it does.
         """
-        wanted: dict[str, Any] = dict(arguments) if pattern is None else {"pattern": pattern, **arguments}
+        kinds = {"pattern": pattern, "group": group}
+        wanted: dict[str, Any] = arguments | {name: given for name, given in kinds.items() if given is not None}
         wanted["redelivery"] = _inner_redelivery(arguments.get("redelivery"))
         inner: Any = self._thread.call(self._inner.receiver, topic, **wanted)
         if isinstance(inner, client.Receiver):
-            receiver: Receiver | WildcardReceiver = Receiver(inner, self._thread)
+            receiver: Receiver | WildcardReceiver | GroupReceiver = Receiver(inner, self._thread)
+        elif isinstance(inner, client.GroupReceiver):
+            receiver = GroupReceiver(inner, self._thread)
         else:
             receiver = WildcardReceiver(inner, self._thread)
         self._receivers.append(receiver)

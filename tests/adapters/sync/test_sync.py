@@ -66,6 +66,15 @@ def test_the_loop_of_the_documentation(context: Context, store: str) -> None:
     assert len({message.incarnation for message in found}) == 1
 
 
+def test_a_lone_member_of_a_group_gets_every_message(context: Context, store: str) -> None:
+    source = context.source("jobs", stores=[store])
+    with context.receiver("jobs", group="workers", shares=2) as member:
+        for number in range(5):
+            source.send(b"%d" % number).stable()
+        assert sorted(member.next(PATIENCE_SECONDS).payload for _ in range(5)) == [b"%d" % number for number in range(5)]
+        assert (set(member.shares), member.members) == ({0, 1}, 1)
+
+
 def test_a_message_is_consumed_when_the_next_one_is_asked_for(relay: str, store: str) -> None:
     with Context(resolver=[relay]) as sending:
         source = sending.source("again", stores=[store], session_id=3)

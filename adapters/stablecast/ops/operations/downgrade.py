@@ -26,9 +26,12 @@ def releases(directory: Path) -> Report:
     A segment whose header is damaged or not yet written tells nothing, and is left out.
 
     Raises:
+        OperationError: There is no such directory.
         JournalError: A newer release wrote a segment.
         OSError: A segment cannot be read.
     """
+    if not directory.is_dir():
+        raise OperationError(f"there is no directory {directory}; name the directory of a store's journal")
     paths, _ = list_segments(directory)
     versions = {number: version for number in sorted(paths) if (version := _version(paths[number], number)) is not None}
     newest = max(versions.values(), default=VERSION)

@@ -124,7 +124,7 @@ def on_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the masters that were asked, instead of any Spark."""
     asked: list[str] = []
 
-    def judge(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[object]]:
+    def judge(files: list[Path], master: str, wanted: VerificationRequest) -> tuple[VerificationSummary, list[object]]:
         asked.append(master)
         return VerificationSummary([FileReport(path) for path in files]), []
 
@@ -165,7 +165,8 @@ def test_asking_for_a_spark_that_is_not_installed_is_one_sentence(
 def test_spark_is_asked_for_what_is_wanted(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
-    def verify_on(session: str, files: list[Path], *, timeline: bool) -> object:
+    def verify_on(session: str, files: list[Path], *, timeline: bool, show: object) -> object:
+        assert callable(show)
         asked.extend((session, files, timeline))
         return SimpleNamespace(summary=VerificationSummary(), points=[])
 
