@@ -267,7 +267,7 @@ SAME_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Request", "Reset", "RouteInfo", "SessionMessage", "SourceInfo", "Store"), _WIRE),
     **dict.fromkeys(("Batch", "Message", "NotStable", "Sent"), _CLIENT),
     **dict.fromkeys(
-        ("Context", "Reader", "Receiver", "Source", "WildcardReceiver"),
+        ("Context", "GroupReceiver", "Reader", "Receiver", "Source", "WildcardReceiver"),
         "the client that blocks has the names of the one that awaits",
     ),
 }
