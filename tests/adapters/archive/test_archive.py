@@ -1,6 +1,5 @@
 """`stablecast archive`: each stable message once, over runs, kills and reclaimed messages, and queries that use it."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,30 +14,11 @@ from pyspark.sql.types import StructType
 
 from stablecast.archive.archived_rows import archived_rows, first_since
 from stablecast.archive.manifest import ArchivedFile, ArchivedHole, ArchivedSource, ArchiveError, Manifest
-from stablecast.client import Context
 from stablecast.spark.message_ranges import TopicError
 from stablecast.spark.message_source import MessageSource, TopicStreamReader, TopicTableReader
 from tests.support.processes import until
 from tests.support.program import outcome, store
-
-PACED = {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 100_000, "ume_repository_size_limit": 10_000_000}
-
-
-async def send(address: str, first: int, stop: int) -> None:
-    async with Context(session_id=7) as context:
-        source = await context.source("orders", stores=[address], options=PACED)
-        if first < stop:
-            await source.send_many([b"%d" % number for number in range(first, stop)])
-            await source.wait_stable_through(stop - 1)
-
-
-def held(address: str) -> list[tuple[int, int]]:
-    async def ask() -> list[tuple[int, int]]:
-        async with Context() as context:
-            found, _ = await context.stored("orders", stores=[address])
-            return [one for source in found.sources for one in source.ranges]
-
-    return asyncio.run(ask())
+from tests.support.stored_orders import held_orders, send_orders
 
 
 def stream(**options: str) -> TopicStreamReader:
@@ -74,18 +54,18 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
             assert status == 0, err
             return int(json.loads(out)["messages"])
 
-        asyncio.run(send(address, 0, 0))
+        send_orders(address, 0, 0)
         assert archive() == 0
-        asyncio.run(send(address, 0, 100))
-        assert held(address) == [(0, 100)]
+        send_orders(address, 0, 100)
+        assert held_orders(address) == [(0, 100)]
         # A run that was killed left a file that no manifest names.
         (folder / "day=2026-01-01").mkdir()
         (folder / "day=2026-01-01" / "7-0.parquet").write_bytes(b"unfinished")
         assert archive() == 100
         assert not (folder / "day=2026-01-01" / "7-0.parquet").exists()
-        assert until(lambda: held(address) == [], 20), "what is archived is released"
+        assert until(lambda: held_orders(address) == [], 20), "what is archived is released"
         between = datetime.now(UTC).isoformat()
-        asyncio.run(send(address, 100, 150))
+        send_orders(address, 100, 150)
         reader = stream(stores=address, archive=f"file://{folder}")
         begin = reader.initialOffset()
         end = reader.latestOffset(begin, ReadAllAvailable())
@@ -93,7 +73,7 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
         assert [one.value.archived for one in partitions] == [True, False]
         assert numbers(reader, partitions) == list(range(150))
         assert archive() == 50
-        assert until(lambda: held(address) == [], 20)
+        assert until(lambda: held_orders(address) == [], 20)
         # A batch that is planned again after the next run has the same rows.
         assert numbers(reader, reader.partitions(begin, end)) == list(range(150))
         given = {"stores": address, "archive": str(folder)}
