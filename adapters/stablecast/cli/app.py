@@ -397,17 +397,20 @@ def whatif_command(
 
 @app.command("incident")
 def incident_command(
-    paths: Annotated[list[Path], typer.Argument(help="Traces and logs, or directories of them, of all hosts.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Traces, captures and logs, or directories of them, of all hosts.")
+    ],
     threshold: Annotated[
         float, typer.Option(help="Wait of a message that is reported, in seconds.", min=0.01, max=86_400)
     ] = 1.0,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    port: Annotated[list[str] | None, typer.Option(help="Port of captures, as in `capture decode`.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Report what happened, by traces and logs of several hosts: gaps in stability and delivery, and their causes."""
+    """Report what happened, by traces, captures and logs of several hosts: gaps, and their causes."""
     from stablecast.evidence.incident import command
 
-    raise typer.Exit(command.run(command.IncidentRequest(paths, threshold, html, as_json)))
+    raise typer.Exit(command.run(command.IncidentRequest(paths, threshold, html, as_json, port or [])))
 
 
 @app.command("verify")
