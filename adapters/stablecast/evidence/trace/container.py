@@ -160,6 +160,31 @@ def offsets(path: Path, start: int = 0) -> list[int]:
         raise TraceError(unread(path, error)) from error
 
 
+def last_offset(path: Path) -> int:
+    """Return where the last frame of a growing file begins, or its end if that is between frames. Raise as `offsets`.
+
+    The last finished frame is read again if no other one follows, because its snapshot is a state to begin with.
+    """
+    try:
+        found = offsets(path)
+    except TruncatedError:  # It is being copied.
+        return 0
+    size = path.stat().st_size
+    return found[-1] if size > found[-1] + HEAD.size or len(found) == 1 else found[-2]
+
+
+def finished_at(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
+    """Return length and checksum of the frame at `offset`; None if its head is not written yet.
+
+    Raises:
+        TraceError: If no frame begins there.
+    """
+    file.seek(offset)
+    with suppress(TruncatedError):  # The rest of the head may come.
+        return _length(file, path, offset) if file.peek(1) else None  # type: ignore[attr-defined] # a buffered reader
+    return None
+
+
 def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
     """Read a head; return length and checksum of its frame, or None at the end of the finished frames."""
     head = file.read(HEAD.size)
