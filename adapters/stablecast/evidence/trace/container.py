@@ -161,16 +161,22 @@ def offsets(path: Path, start: int = 0) -> list[int]:
 
 
 def last_offset(path: Path) -> int:
-    """Return where the last frame of a growing file begins, or its end if that is between frames. Raise as `offsets`.
+    """Return where the last frame of a growing file begins that has some bytes, 0 in an empty file.
 
-    The last finished frame is read again if no other one follows, because its snapshot is a state to begin with.
+    Raises:
+        TraceError: If the file cannot be read or is no trace.
     """
     try:
-        found = offsets(path)
-    except TruncatedError:  # It is being copied.
-        return 0
-    size = path.stat().st_size
-    return found[-1] if size > found[-1] + HEAD.size or len(found) == 1 else found[-2]
+        with machine.files.file(path, "rb") as file:
+            size, last, end = machine.files.size(file.fileno()), 0, 0
+            while end + HEAD.size < size:
+                last = end
+                if (head := finished_at(file, path, last)) is None:
+                    break
+                end = last + HEAD.size + head[0]
+            return last
+    except OSError as error:
+        raise TraceError(unread(path, error)) from error
 
 
 def finished_at(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ class AlarmKind(StrEnum):
 
 
 @attrs.frozen
-class Alarm:
+class WatchAlarm:
     """A sentence.
 
     Attributes:
@@ -50,7 +50,7 @@ class Alarm:
     remedy: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for machines."""
+        """Return the sentence with its place for machines."""
         return {**attrs.asdict(self), "file": str(self.file), "kind": self.kind.value}
 
 
@@ -60,7 +60,7 @@ class AlarmBound:
 
     counts: "OrderedDict[tuple[str, str, str], int]" = attrs.field(factory=OrderedDict)
 
-    def admit(self, alarm: Alarm) -> bool:
+    def admit(self, alarm: WatchAlarm) -> bool:
         """Count a sentence; return whether it is printed."""
         key = alarm.kind.value, str(alarm.file), alarm.rule
         count = self.counts.pop(key, 0) + 1

@@ -16,10 +16,10 @@ from typing import Final
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.watch import watch_state
-from stablecast.evidence.watch.alarms import Alarm, AlarmBound, AlarmKind
+from stablecast.evidence.watch.alarms import AlarmBound, AlarmKind, WatchAlarm
 from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures
 from stablecast.evidence.watch.screen import MAX_ROWS, line_of, screen
 from stablecast.evidence.watch.trace_watch import TraceWatch
@@ -32,7 +32,7 @@ FOUND: Final = 1
 UNREADABLE: Final = 2
 """Exit statuses: nothing was found; something was; the inputs or options are wrong."""
 
-POLL_NS: Final = 500 * MILLISECOND
+POLL_NS: Final = 1 * SECOND
 """Time between two readings of the inputs."""
 
 SAVE_NS: Final = 5 * SECOND
@@ -67,17 +67,17 @@ class WatchRequest:
 
 @attrs.define
 class Watch:
-    """A running watch."""
+    """A running watch: its inputs, its counters, and the newest sentences."""
 
     wanted: WatchRequest
     traces: TraceWatch
     figures: WatchFigures = attrs.field(factory=WatchFigures)
     bound: AlarmBound = attrs.field(factory=AlarmBound)
-    newest: "deque[Alarm]" = attrs.field(factory=lambda: deque(maxlen=MAX_ROWS))
+    newest: "deque[WatchAlarm]" = attrs.field(factory=lambda: deque(maxlen=MAX_ROWS))
     found: bool = False
     saved_ns: int = 0
 
-    def step(self, now_ns: int, report: Callable[[Alarm], None]) -> None:
+    def step(self, now_ns: int, report: Callable[[WatchAlarm], None]) -> None:
         """Read the inputs once, report what is new, and save the state. Raise StateError."""
         alarms = self.traces.poll(now_ns)
         for alarm in alarms:
@@ -154,12 +154,12 @@ def _loop(watch: Watch, server: MetricsServer | None, stack: ExitStack) -> None:
             return
 
 
-def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[Alarm], None], Callable[[int], None]]:
+def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[WatchAlarm], None], Callable[[int], None]]:
     """Return what reports an alarm, and what renews the screen."""
     wanted = watch.wanted
     if wanted.as_json or not sys.stdout.isatty():
 
-        def report(alarm: Alarm) -> None:
+        def report(alarm: WatchAlarm) -> None:
             say(alarm.as_json() if wanted.as_json else line_of(_titled(alarm)))
             _alert(wanted.alert, alarm)
 
@@ -175,12 +175,12 @@ def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[Alarm], None], 
     return lambda alarm: _alert(wanted.alert, alarm), renew
 
 
-def _titled(alarm: Alarm) -> Alarm:
+def _titled(alarm: WatchAlarm) -> WatchAlarm:
     """Return an alarm with the name of its rule."""
     return attrs.evolve(alarm, rule=RULES[alarm.rule].title) if alarm.rule in RULES else alarm
 
 
-def _alert(command: str, alarm: Alarm) -> None:
+def _alert(command: str, alarm: WatchAlarm) -> None:
     """Run the alert command with an alarm on its standard input; report its failure."""
     if not command or alarm.kind is AlarmKind.NOTE:
         return

@@ -24,6 +24,9 @@ from stablecast.evidence.trace.facts import UNCOUNTED, Fact
 MARGIN_NS: Final = 1 * SECOND
 """A trace confirms a round if records of it were read this much later: pieces of traces wait as long for the disk."""
 
+EARLY_NS: Final = 2 * SECOND
+"""Age from which a round is judged although some traces do not confirm it yet."""
+
 PROMPT_NS: Final = 6 * SECOND
 """Age of a round up to which it is judged again whenever one more trace confirms it."""
 
@@ -50,6 +53,9 @@ MAX_SAME: Final = 16
 
 MAX_FEW: Final = 1 << 14
 """Facts of one trace and of one kind without ranges that are remembered."""
+
+MAX_ACCUSED: Final = 1 << 10
+"""Stable numbers that broke a rule and are remembered with their records."""
 
 MAX_REPORTED: Final = 1 << 14
 """Suspects and undecidable questions that are remembered, so that each is reported once."""
@@ -89,7 +95,7 @@ class _Round:
 
 @attrs.frozen
 class Standing:
-    """What the ledger needs to know of a trace: the evidence, whether it is whole and ended, and its last reading."""
+    """A trace as the ledger needs it: the evidence, whether it is whole and ended, and its last reading."""
 
     witness: Witness
     whole: bool
@@ -115,6 +121,7 @@ class FactLedger:
         factory=lambda: defaultdict(OrderedDict)
     )
     connections: dict[Key, "deque[Told]"] = attrs.field(factory=lambda: defaultdict(lambda: deque(maxlen=MAX_SAME)))
+    accused: "deque[Told]" = attrs.field(factory=lambda: deque(maxlen=MAX_ACCUSED))
     rounds: "deque[_Round]" = attrs.field(factory=deque)
     lives: "OrderedDict[Incarnation, None]" = attrs.field(factory=OrderedDict)
     forgotten: "OrderedDict[Incarnation, None]" = attrs.field(factory=OrderedDict)
@@ -147,7 +154,7 @@ class FactLedger:
         for waiting in self.rounds:
             missing = self._missing(waiting, traces, now_ns)
             fewer = waiting.missing is None or missing < waiting.missing
-            if fewer and MARGIN_NS <= now_ns - waiting.read_ns <= PROMPT_NS:
+            if fewer and EARLY_NS <= now_ns - waiting.read_ns <= PROMPT_NS:
                 waiting.missing = missing
                 self._decide(waiting, everyone, found, last=False)
         self._bound(found)
@@ -160,7 +167,7 @@ class FactLedger:
     def _decide(self, waiting: _Round, traces: Iterable[Standing], found: LedgerFinding, *, last: bool) -> None:
         """Judge a round by the traces that confirm it."""
         witnesses = [attrs.evolve(one.witness, complete=one.whole and _confirms(one, waiting)) for one in traces]
-        # What confirms a round confirms the earlier ones: their stable numbers are ground of S2 and S3.
+        # Traces that confirm a round confirm the earlier ones, whose stable numbers are ground of S2 and S3.
         earlier = (one for before in self.rounds if before.read_ns < waiting.read_ns for one in before.told)
         asked = [*waiting.told, *(one for one in earlier if one.fact.kind == "stable")]
         known = [one for one in asked if one.fact.life not in self.forgotten]
@@ -194,6 +201,7 @@ class FactLedger:
         for one in self.joined.values():
             for first, stop in one.numbers:
                 yield attrs.evolve(one.told, fact=attrs.evolve(one.told.fact, first=first, last=stop - 1))
+        yield from self.accused
         yield from self.growing.values()
         for (_, kind), facts in self.small.items():
             if with_control or kind != "spoke":
@@ -221,7 +229,9 @@ class FactLedger:
         suspects = {key[:4] for key in self.reported if isinstance(key, tuple)}
         for told in done.told:
             fact = told.fact
-            if fact.kind == "stable" and not _accused(told, suspects):
+            if fact.kind == "stable" and _accused(told, suspects):
+                self.accused.append(told)  # It keeps its record, because an earlier life may turn out to have it.
+            elif fact.kind == "stable":
                 self.join(told, [(fact.first, fact.last + 1)])
 
     def join(self, told: Told, ranges: Iterable[tuple[int, int]]) -> None:
@@ -238,11 +248,11 @@ class FactLedger:
             facts[key] = told
         else:
             facts.setdefault(key, told)
-        if len(facts) > MAX_FEW:
+        while len(facts) > MAX_FEW:
             _, gone = facts.popitem(last=False)
             if fact.kind == "spoke":  # From now on this endpoint may have sent any message.
-                more = attrs.evolve(gone.fact, first=UNCOUNTED, last=UNCOUNTED)
-                facts[0, gone.fact.peer, UNCOUNTED] = attrs.evolve(gone, fact=more)
+                any_message = attrs.evolve(gone.fact, life=0, first=UNCOUNTED, last=UNCOUNTED)
+                facts[0, fact.peer, UNCOUNTED, UNCOUNTED] = attrs.evolve(gone, fact=any_message)
 
     def _mention(self, life: Incarnation) -> None:
         if life:
@@ -271,7 +281,7 @@ class FactLedger:
             self.forgotten.popitem(last=False)
         for table in (self.joined, self.growing, self.connections):
             for key in [key for key in table if key[2] == life]:
-                del table[key]  # type: ignore[attr-defined] # a table by `Key`
+                del table[key]
         for facts in self.small.values():
             for one in [one for one, told in facts.items() if told.fact.life == life]:
                 del facts[one]
@@ -281,7 +291,7 @@ class FactLedger:
         lives = {key[2] for key in self.joined if key[:2] == ("held", trace)}
         for table in (self.joined, self.growing, self.connections):
             for key in [key for key in table if key[1] == trace]:
-                del table[key]  # type: ignore[attr-defined] # a table by `Key`
+                del table[key]
         for few in [few for few in self.small if few[0] == trace]:
             del self.small[few]
         for life in lives:

@@ -25,7 +25,7 @@ from stablecast.evidence.trace.frames import Foot, Head, TraceFrame, digest, obj
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
-from stablecast.evidence.watch.alarms import Alarm, AlarmKind
+from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
 from stablecast.evidence.watch.growing_trace import FrameEnd, FrameStart, GrowingTrace, RecordLines, TracePart
 
 UNKNOWN: Final = Foot(0, "", closed=False)
@@ -101,7 +101,7 @@ class FollowedTrace:
     records: int = 0
     read_ns: int = 0
     told: list[Told] = attrs.field(factory=list)
-    alarms: list[Alarm] = attrs.field(factory=list)
+    alarms: list[WatchAlarm] = attrs.field(factory=list)
     witness: Witness | None = None
     owner: str = ""
     wall_ns: int | None = None
@@ -112,7 +112,10 @@ class FollowedTrace:
     @property
     def judged(self) -> int:
         """Return the records of the current frame that are judged."""
-        return 0 if self._frame is None else max(self._frame.count, self._frame.silent)
+        frame = self._frame
+        if frame is None:
+            return self.silent
+        return max(frame.count, frame.silent) if frame.offset == self.file.offset else 0
 
     @property
     def ended(self) -> bool:
@@ -355,7 +358,7 @@ class FollowedTrace:
 
     def _say(self, kind: AlarmKind, rule: str, place: int, text: str, time: int | None) -> None:
         wall = None if time is None else self.wall_at(time)
-        self.alarms.append(Alarm(kind, rule, self.file.path, self.owner, place, text, time, wall))
+        self.alarms.append(WatchAlarm(kind, rule, self.file.path, self.owner, place, text, time, wall))
 
     def wall_at(self, time_ns: int) -> int | None:
         """Return the wall clock of the endpoint's host at a time of its own clock (ns), if the trace has it."""

@@ -33,7 +33,7 @@ class FrameStart:
 
 @attrs.frozen
 class RecordLines:
-    """Whole lines of records."""
+    """Whole lines of records, each with its end of line."""
 
     text: bytes
 
@@ -87,12 +87,10 @@ class GrowingTrace:
             if size == self._size and self.between_frames:
                 return
             with self.path.open("rb") as file:
-                while True:
+                before = -1
+                while before < self.offset < os.fstat(file.fileno()).st_size:
+                    before = self.offset
                     yield from self._read_frame(file)
-                    if self._frame.read:
-                        break
-                    if os.fstat(file.fileno()).st_size <= self.offset + container.HEAD.size:
-                        break
             self._size = size
         except OSError as error:
             raise TraceError(unread(self.path, error)) from error
@@ -110,7 +108,7 @@ class GrowingTrace:
             if used < len(octets) or frame.stuck:
                 break
         if finished is None or left:
-            if frame.stuck and finished is not None:
+            if (frame.stuck or frame.stream.eof) and finished is not None:
                 raise self._damaged("a frame cannot be decoded")
             return
         if frame.checksum != finished[1]:
@@ -122,8 +120,10 @@ class GrowingTrace:
     def _decode(self, octets: bytes) -> int:
         """Decode more of the frame; return the number of bytes that belong to it."""
         frame = self._frame
+        if frame.stream.eof:  # The head is still missing, and the next frame has begun.
+            return 0
         try:
-            text = b"" if frame.stream.eof else frame.stream.decompress(octets)
+            text = frame.stream.decompress(octets)
         except zstandard.ZstdError:  # Perhaps half of a write: the checksum will tell.
             frame.stuck = True
             return 0

@@ -2,20 +2,21 @@
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.ops.monitor import access
-from stablecast.ops.monitor.metrics import TEXT, label
 from stablecast.text import refusal
 
 MAX_SERIES: Final = 1000
 """Rules, endpoints and kinds with series of their own; further ones share the row `*other*`."""
 
 OTHER: Final = "*other*"
+
+TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class PlaceError(StablecastError):
@@ -47,7 +48,7 @@ class WatchFigures:
     alarms: Counter[tuple[str, str, str]] = attrs.field(factory=Counter)
 
     def count(self, kind: str, rule: str, whose: str) -> None:
-        """Count a sentence."""
+        """Count a sentence under its kind, rule and endpoint."""
         key = kind, rule, whose
         self.alarms[key if key in self.alarms or len(self.alarms) < MAX_SERIES else (kind, OTHER, OTHER)] += 1
 
@@ -73,7 +74,12 @@ class WatchFigures:
         return "\n".join(lines) + "\n"
 
 
-def _metric(name: str, text: str, values: "dict[str, float]") -> list[str]:
+def label(value: str) -> str:
+    """Return the text of a label's value."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _metric(name: str, text: str, values: Mapping[str, float]) -> list[str]:
     kind = "counter" if name.endswith("_total") else "gauge"
     return [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *(f"{name}{one} {values[one]}" for one in values)]
 
@@ -100,7 +106,7 @@ class MetricsServer(ThreadingHTTPServer):
             raise PlaceError(f"the metrics cannot be served at {place}: {refusal(error)}; name another port") from None
 
     def begin(self) -> None:
-        """Serve from now on."""
+        """Serve from now on, in a thread of its own."""
         threading.Thread(target=self.serve_forever, name="metrics", daemon=True).start()
 
 
@@ -116,8 +122,6 @@ class _Handler(BaseHTTPRequestHandler):
         found = self.path.partition("?")[0] == "/metrics"
         body = (self.server.text if found else "there is no such page: the metrics are at /metrics\n").encode()
         self.send_response(200 if found else 404)
-        for name, value in access.HEADERS.items():
-            self.send_header(name, value)
         self.send_header("Content-Type", TEXT if found else "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stablecast.core.machine.units import SECOND
-from stablecast.evidence.watch.alarms import Alarm, AlarmKind
+from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
 from stablecast.evidence.watch.metrics_page import WatchFigures
 from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.text import plural
@@ -18,7 +18,7 @@ MAX_ROWS = 20
 COLOURS = {AlarmKind.VIOLATION: "red", AlarmKind.DAMAGE: "red", AlarmKind.ADVICE: "yellow", AlarmKind.NOTE: "dim"}
 
 
-def screen(figures: WatchFigures, watch: TraceWatch, newest: Iterable[Alarm], now_ns: int) -> RenderableType:
+def screen(figures: WatchFigures, watch: TraceWatch, newest: Iterable[WatchAlarm], now_ns: int) -> RenderableType:
     """Return the screen, `newest` first; `now_ns` is the watch's clock."""
     alarms = sum(count for (kind, _, _), count in figures.alarms.items() if kind != AlarmKind.NOTE)
     head = Text.assemble(
@@ -36,7 +36,7 @@ def screen(figures: WatchFigures, watch: TraceWatch, newest: Iterable[Alarm], no
     return Group(head, *lines[:MAX_ROWS], Text(), table)
 
 
-def line_of(alarm: Alarm) -> str:
+def line_of(alarm: WatchAlarm) -> str:
     """Return the sentence of an alarm with its place, for people."""
     where = f"{alarm.file}: " if alarm.file.name else ""
     whose = f"{alarm.whose}: " if alarm.whose else ""

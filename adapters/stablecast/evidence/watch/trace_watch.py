@@ -17,7 +17,7 @@ from stablecast.evidence.trace.cross_rules import Told
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import SUFFIX, part_of
 from stablecast.evidence.trace.trace_judge import violation
-from stablecast.evidence.watch.alarms import Alarm, AlarmKind
+from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
 from stablecast.evidence.watch.fact_ledger import FactLedger, Standing
 from stablecast.evidence.watch.followed_trace import FollowedTrace
 from stablecast.evidence.watch.growing_trace import GrowingTrace
@@ -56,9 +56,9 @@ class TraceWatch:
     named: "OrderedDict[tuple[Path, int, str], None]" = attrs.field(factory=OrderedDict)
     _begun: bool = False
 
-    def poll(self, now_ns: int) -> list[Alarm]:
+    def poll(self, now_ns: int) -> list[WatchAlarm]:
         """Judge what is new, at this time of the caller's clock (ns), and return its sentences."""
-        alarms: list[Alarm] = []
+        alarms: list[WatchAlarm] = []
         with garbage_collection.paused():
             self._find(alarms)
             told: list[Told] = []
@@ -74,7 +74,7 @@ class TraceWatch:
             self._give_up(now_ns, alarms)
         return [alarm for alarm in alarms if self._first_time(alarm)]
 
-    def _first_time(self, alarm: Alarm) -> bool:
+    def _first_time(self, alarm: WatchAlarm) -> bool:
         if alarm.kind is not AlarmKind.VIOLATION:
             return True
         key = alarm.file, alarm.place, alarm.rule
@@ -89,7 +89,7 @@ class TraceWatch:
         """Judge traces that are new since an earlier watch from their first record."""
         self._begun = True
 
-    def _find(self, alarms: list[Alarm]) -> None:
+    def _find(self, alarms: list[WatchAlarm]) -> None:
         """Begin to follow traces that are new."""
         for trace, parts in _parts(self.paths).items():
             if trace in self.traces:
@@ -101,7 +101,7 @@ class TraceWatch:
             self.traces[trace] = self._follow(trace, parts, alarms)
         self._begun = True
 
-    def _follow(self, trace: str, parts: list[Path], alarms: list[Alarm]) -> FollowedTrace:
+    def _follow(self, trace: str, parts: list[Path], alarms: list[WatchAlarm]) -> FollowedTrace:
         whole = self.whole or self._begun
         path = parts[0] if whole else parts[-1]
         offset = 0
@@ -109,11 +109,11 @@ class TraceWatch:
             try:
                 offset = container.last_offset(path)
             except TraceError as error:
-                alarms.append(Alarm(AlarmKind.NOTE, "", path, "", 0, f"judged from its beginning: {error}"))
+                alarms.append(WatchAlarm(AlarmKind.NOTE, "", path, "", 0, f"judged from its beginning: {error}"))
         joined = offset > 0 or part_of(path)[1] > 0
         return FollowedTrace(trace, GrowingTrace(path, offset), joined=joined)
 
-    def _judge_together(self, now_ns: int) -> Iterator[Alarm]:
+    def _judge_together(self, now_ns: int) -> Iterator[WatchAlarm]:
         standings = [
             Standing(trace.witness, trace.whole, trace.ended, trace.read_ns)
             for trace in self.traces.values()
@@ -125,11 +125,11 @@ class TraceWatch:
             trace = self.traces.get(part_of(one.path)[0])
             whose = "" if trace is None else trace.owner
             wall = None if trace is None or one.time is None else trace.wall_at(one.time)
-            yield Alarm(AlarmKind.VIOLATION, one.rule, one.path, whose, one.record, one.text, one.time, wall)
+            yield WatchAlarm(AlarmKind.VIOLATION, one.rule, one.path, whose, one.record, one.text, one.time, wall)
         for text in found.notes:
-            yield Alarm(AlarmKind.NOTE, "undecided", Path(), "", 0, text)
+            yield WatchAlarm(AlarmKind.NOTE, "undecided", Path(), "", 0, text)
 
-    def _give_up(self, now_ns: int, alarms: list[Alarm]) -> None:
+    def _give_up(self, now_ns: int, alarms: list[WatchAlarm]) -> None:
         """Stop following traces that ended, that were silent for long, or that are too many."""
         for name, trace in list(self.traces.items()):
             if trace.ended or now_ns - trace.read_ns > QUIET_NS:
@@ -137,7 +137,7 @@ class TraceWatch:
         while len(self.traces) > MAX_FOLLOWED:
             name = min(self.traces, key=lambda one: self.traces[one].read_ns)
             text = f"more than {MAX_FOLLOWED:,} traces at a time: this one is no longer followed"
-            alarms.append(Alarm(AlarmKind.NOTE, "", self.traces[name].file.path, "", 0, text))
+            alarms.append(WatchAlarm(AlarmKind.NOTE, "", self.traces[name].file.path, "", 0, text))
             self._drop(name)
 
     def _drop(self, name: str) -> None:

@@ -42,6 +42,7 @@ def write(path: Path, watch: TraceWatch, more: Json) -> None:
         "version": VERSION,
         "traces": [_trace(trace) for trace in watch.traces.values()],
         "sizes": watch.sizes,
+        "named": [[str(path), place, rule] for path, place, rule in watch.named],
         "ledger": _ledger(watch.ledger),
         **more,
     }
@@ -72,6 +73,7 @@ def read(path: Path, watch: TraceWatch, now_ns: int) -> Json:
             raise StateError(f"{path} is of version {value['version']}, and this release reads {VERSION}: remove it")
         watch.traces = {one["trace"]: _followed(one, now_ns) for one in value["traces"]}
         watch.sizes = value["sizes"]
+        watch.named.update({(Path(path), place, rule): None for path, place, rule in value["named"]})
         _restore(watch.ledger, value["ledger"], now_ns)
         watch.resume()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -111,6 +113,7 @@ def _ledger(ledger: FactLedger) -> Json:
         "joined": [[_told(one.told), one.numbers.ranges] for one in ledger.joined.values()],
         "learnt": [_told(one) for one in ledger.learnt()],
         "rounds": [_told(one) for waiting in ledger.rounds for one in waiting.told],
+        "accused": [_told(one) for one in ledger.accused],
         "lives": [*ledger.lives],
         "forgotten": [*ledger.forgotten],
         "past": [_standing(one) for one in ledger.past.values()],
@@ -123,6 +126,7 @@ def _restore(ledger: FactLedger, value: Json, now_ns: int) -> None:
         ledger.join(_told_of(told), [(first, stop) for first, stop in ranges])
     for told in value["learnt"]:
         ledger.learn(_told_of(told))
+    ledger.accused.extend(_told_of(told) for told in value["accused"])
     ledger.lives.update(dict.fromkeys(value["lives"]))
     ledger.forgotten.update(dict.fromkeys(value["forgotten"]))
     ledger.reported.update(dict.fromkeys(_key(one) for one in value["reported"]))

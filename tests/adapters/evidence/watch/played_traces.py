@@ -8,14 +8,12 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS
-from stablecast.evidence.watch.alarms import Alarm
+from stablecast.evidence.watch.alarms import WatchAlarm
+from stablecast.evidence.watch.command import POLL_NS
 from stablecast.evidence.watch.trace_watch import TraceWatch
-
-POLL_NS: Final = 500 * MILLISECOND
-"""Time between two readings of the watch."""
 
 AFTER_NS: Final = 40 * SECOND
 """Time for which the watch goes on after the end of the world."""
@@ -128,7 +126,7 @@ def _believed(time: Any, before: int | None) -> int:
 class PlayedWatch:
     """The outcome: each sentence with the time of the watch's report, and the times (ns) at which records were made."""
 
-    named: list[tuple[int, Alarm]] = attrs.field(factory=list)
+    named: list[tuple[int, WatchAlarm]] = attrs.field(factory=list)
     times: dict[tuple[str, int], int] = attrs.field(factory=dict)
 
     def delay(self, path: str, record: int, rule: str) -> int | None:
