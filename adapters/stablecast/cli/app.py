@@ -268,7 +268,10 @@ def strategies_command(
 
 @app.command("send")
 def send_command(
-    topic: str,
+    topic: Annotated[str, typer.Argument(help="The topic.")],
+    message: Annotated[
+        list[str] | None, typer.Argument(help="Messages to send; default: the lines of standard input.")
+    ] = None,
     store: Annotated[list[str] | None, typer.Option("--store", "-s", help="ip:port[:regid]. Repeatable.")] = None,
     resolver: Resolvers = None,
     service: Services = None,
@@ -288,13 +291,15 @@ def send_command(
     statistics: Statistics = False,
     as_json: Json = False,
 ) -> None:
-    """Send each line as a message and wait until all messages are stable."""
+    """Send the messages, or each line as one, and wait until all are stable."""
     from stablecast.cli import send
     from stablecast.cli.client_options import Participant
 
     given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
     participant = Participant(*given, config or [], application, context)
-    job = send.SendJob(topic, store or [], participant, file, timeout, linger, as_json, statistics)
+    if message and file is not None:
+        raise typer.BadParameter("the messages are given twice: leave out the messages, or --file")
+    job = send.SendJob(topic, store or [], participant, message or [], file, timeout, linger, as_json, statistics)
     raise typer.Exit(send.run(job))
 
 
