@@ -12,21 +12,20 @@ looks at it again, no sooner than it would join a new life.
 import asyncio
 import operator
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from stablecast.client.batch import ArrivalTime, Batch
+from stablecast.client.batch import ArrivalTime
 from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
-from stablecast.client.delivery import Delivery
+from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
-from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
@@ -123,7 +122,7 @@ class JoinPlan:
     timer: asyncio.TimerHandle
 
 
-class Receiver:
+class Receiver(IteratedReceiver):
     """A receiver of one topic, made by `Context.receiver`; an asynchronous iterator of messages, for one task.
 
     async for message in context.receiver("orders", session_id=7):
@@ -206,14 +205,6 @@ class Receiver:
         state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
         return f"<Receiver '{self.topic}', {state}>"
 
-    async def __aenter__(self) -> Self:
-        """Return the receiver itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the receiver."""
-        await self.close()
-
     async def close(self) -> None:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
         if self._closed:
@@ -250,34 +241,6 @@ class Receiver:
         """
         check_loop(self._loop, f"receiver '{self.topic}'")
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
-
-    # ------------------------------------------------------------------------------------------------------- iteration
-
-    def __aiter__(self) -> MessageIterator:
-        """Begin a loop over messages, in order for each source. It continues where the previous loop ended.
-
-        A message is consumed when the loop asks for the next one; a new loop consumes the message that the previous
-        loop had in hand. The loop ends when the receiver is closed.
-
-        Raises:
-            RegistrationFailed: `reg_id` or `start_at` raised, or returned a value that is not usable.
-            EndpointFailed: The receiver could not do what its protocol decided.
-            MisuseError: Another task iterates, another event loop runs, or the receiver has `on_message`.
-        """
-        return self._delivery.reader.claim()
-
-    async def __anext__(self) -> Message:
-        """Return the next message; raises as a loop does."""
-        self._delivery.reader.check()
-        return await self._delivery.alone.__anext__()
-
-    def batches(self) -> AsyncGenerator[Batch, None]:
-        """Return the runs of messages, to iterate over. A run is consumed when the loop asks for the next.
-
-        Ends and raises as a loop does. The first run is one message, and each next one may be twice as long. An
-        application that crashes on each start therefore still advances.
-        """
-        return self._delivery.batches()
 
     def disown(self) -> None:
         """Refuse every later call, because this is a forked process."""
