@@ -10,7 +10,7 @@ import pytest
 from tests.examples.programs import Example, example
 from tests.support.program import Program, lbmrd, store
 
-UNHURRIED_SECONDS = 0.4
+UNHURRIED_SECONDS = 0.25
 """Interval of a source that must outlast the start of another program on a busy machine."""
 
 INTERRUPTED = 130
