@@ -13,9 +13,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from stablecast.archive.archived_rows import archived_rows, first_since
+from stablecast.archive.archiver import opened
 from stablecast.archive.manifest import ArchivedFile, ArchivedHole, ArchivedSource, ArchiveError, Manifest
 from stablecast.spark.message_ranges import TopicError
 from stablecast.spark.message_source import MessageSource, TopicStreamReader, TopicTableReader
+from stablecast.text.exit_status import FAILED
 from tests.support.processes import until
 from tests.support.program import outcome, store
 from tests.support.stored_orders import held_orders, send_orders
@@ -81,6 +83,31 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
         assert table(**given, start="90", end="110") == list(range(90, 110))
         assert table(**given, start=between) == list(range(100, 150))
         assert table(**given, end=between) == list(range(100))
+
+
+def test_what_a_limit_let_go_is_a_hole_of_the_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    with store(tmp_path / "a", "-o", "repository-disk-file-size-limit=200000") as (_, address):
+        send_orders(address, 0, 10, paced=False)
+        arguments = ("archive", "orders", "--output", folder, "-s", address)
+        assert outcome(*arguments)[0] == 0
+        send_orders(address, 10, 30_000, paced=False)
+        [(kept, stop)] = held_orders(address)
+        assert kept > 10, "the limit let messages go"
+        status, _, err = outcome(*arguments)
+        assert (status, stop) == (FAILED, 30_000)
+        assert f"messages 10 to {kept - 1}" in err, err
+    manifest = Manifest.load(folder)
+    assert [(hole.first, hole.last) for hole in manifest.sources["7"].missing] == [(10, kept - 1)]
+    assert sum(file.rows for file in manifest.files) == 10 + stop - kept
+
+
+def test_a_second_run_of_an_archive_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    with opened(folder, "orders"), pytest.raises(ArchiveError, match=r"another run writes the archive .*: wait"):
+        opened(folder, "orders").__enter__()
+    with opened(folder, "orders") as manifest:
+        assert manifest.sources == {}
 
 
 def archived(folder: Path) -> Manifest:
