@@ -195,6 +195,11 @@ class GroupReceiver(IteratedReceiver):
         return self._machine.held
 
     @property
+    def unconsumed(self) -> int:
+        """Return the number of messages that were delivered and that the application has not consumed."""
+        return sum(receiver.unconsumed for receiver in self._open.values())
+
+    @property
     def members(self) -> int:
         """Return the number of members that this one knows, itself included."""
         return self._machine.members

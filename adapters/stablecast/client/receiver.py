@@ -58,6 +58,7 @@ from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
 if TYPE_CHECKING:
+    from stablecast.client.measured_times import ContextTimes
     from stablecast.client.message_spans import MessageSpans
 
 DRAIN_SECONDS = 1.0
@@ -86,6 +87,7 @@ class ReceiverContext(Protocol):
         oddities: How often each kind of malformed or unexpected input came.
         transports: The transports that receivers join.
         lives: The receiver that has a session with each life of a source.
+        times: What the context measures; None: nothing.
     """
 
     request_address: str
@@ -94,6 +96,7 @@ class ReceiverContext(Protocol):
     oddities: Counter[str]
     transports: Transports
     lives: "dict[int, Receiver]"
+    times: "ContextTimes | None"
 
     @property
     def spans(self) -> "MessageSpans | None":
@@ -204,6 +207,11 @@ class Receiver(IteratedReceiver):
         sources = ", ".join(session.source_name for session in self._sessions.values())
         state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
         return f"<Receiver '{self.topic}', {state}>"
+
+    @property
+    def unconsumed(self) -> int:
+        """Return the number of messages that were delivered and that the application has not consumed."""
+        return sum(session.waiting for session in (*self._sessions.values(), *self._finished))
 
     async def close(self) -> None:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
@@ -481,6 +489,8 @@ class Receiver(IteratedReceiver):
         except StablecastError as error:
             self._delivery.reader.fail(error, error)
             return None
+        if self._context.times is not None:
+            self._context.times.measure_session(session)
         if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
             for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
                 self._end(other)

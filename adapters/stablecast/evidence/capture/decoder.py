@@ -73,6 +73,7 @@ class CapturePacket:
         lost: Bytes of the stream before or between its messages that were not captured.
         anew: Whether it opens another connection between endpoints that had one.
         refused: The datagram that a host without a listener refuses by ICMP.
+        cut: Whether the capture has not all bytes of the frame.
     """
 
     number: int
@@ -90,6 +91,7 @@ class CapturePacket:
     lost: int = 0
     anew: bool = False
     refused: PortUnreachable | None = None
+    cut: bool = False
 
 
 @attrs.define
@@ -362,6 +364,7 @@ class CaptureDecoder:
             verdict=verdict,
             problems=found.problems,
             settles=settles,
+            cut=self._last.length > len(self._last.octets),
         )
 
 

@@ -78,9 +78,11 @@ def _read(witness: CaptureWitness, told: Sequence[str], unread: list[str]) -> Re
                 elif copies.judge_datagram(statement):
                     examination.add_datagram(statement)
                     ledger.add(statement)
+                else:
+                    examination.add_copy(statement)
     except CutError as error:
         unread.append(str(error))
-    advice = examination.findings()
+    advice = [*examination.findings(), *examination.quality.findings(examination.thresholds)]
     return ReadCapture(witness, [*acts.actors()], ledger, advice, _times(path, advice))
 
 
