@@ -355,6 +355,9 @@ def sim_command(
     jobs: Annotated[int, typer.Option(help="Number of processes; 0: one per core.", min=0)] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Run the shipped programs, not the bare endpoints.")] = False,
     wipe: Annotated[bool, typer.Option("--wipe", help="Lose and damage disks of stores in every world.")] = False,
+    earlier: Annotated[
+        int, typer.Option(help="Stores of release 0.1.0 in every world, as in an upgrade.", min=0, max=3)
+    ] = 0,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
     digests: Annotated[
@@ -365,6 +368,8 @@ def sim_command(
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
     if whole and wipe:
         raise typer.BadParameter("whole worlds always wipe disks: leave out --wipe, or --whole")
+    if earlier and (whole or wipe):
+        raise typer.BadParameter("worlds with earlier stores lose no disks and are not whole: leave out the others")
     if whole and digests:
         raise typer.BadParameter("whole worlds have no digests: leave out --digests, or --whole")
     if whole:
@@ -373,7 +378,7 @@ def sim_command(
         raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
     from stablecast.lab.sim import command as sim
 
-    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests), as_json, replay))
+    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests, earlier), as_json, replay))
 
 
 @app.command("whatif")
