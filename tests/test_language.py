@@ -54,7 +54,6 @@ GERUNDS: Final[Mapping[str, str]] = {
     "decoding": "the field's word for bytes to messages",
     "testing": "the user's word for the plugin, as in unittest and numpy.testing",
     "embedding": "a chapter about an activity of the reader",
-    "worksharing": "the name of the model, by which its world is found",
 }
 """Modules and chapters that are named by a gerund, each with its reason."""
 

@@ -227,7 +227,7 @@ ROOMS: Mapping[str, str] = {
     "evidence.spark": "core transports text runtime runtime.machine evidence.rules evidence.trace evidence.capture",
     "evidence.verification":
         "core text runtime runtime.machine evidence.rules evidence.trace evidence.capture evidence.spark",
-    "evidence.incident": "core text runtime.machine evidence.trace",
+    "evidence.incident": "core transports text runtime.machine evidence.trace evidence.capture",
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",

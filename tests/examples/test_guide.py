@@ -10,6 +10,9 @@ import pytest
 from tests.examples.programs import Example, example
 from tests.support.program import Program, lbmrd, store
 
+UNHURRIED_SECONDS = 0.25
+"""Interval of a source that must outlast the start of another program on a busy machine."""
+
 INTERRUPTED = 130
 SAVES_SOURCE = 'saving RegID info to "UME-example-src-RegID" - PLACE1:ID1'
 ASKS = "UME Store 0: PLACE1 [TCP][ID1] Requesting RegID: "
@@ -70,7 +73,7 @@ def test_running_the_examples(source: Start, receiver: Start, tmp_path: Path) ->
 @pytest.mark.rows("P-008", "P-600", "P-609")
 def test_a_single_receiver_fails_and_recovers(source: Start, receiver: Start, tmp_path: Path) -> None:
     """The receiver continues directly after the last printed message. It recovers the missed ones from the store."""
-    with source(0.1) as sending:
+    with source(UNHURRIED_SECONDS) as sending:
         with receiver() as receiving:
             receiving.until("'UME Message 03'")
             assert receiving.interrupt() == INTERRUPTED
@@ -89,7 +92,7 @@ def test_a_single_receiver_fails_and_recovers(source: Start, receiver: Start, tm
 
 def test_a_receiver_that_crashes_may_get_a_message_twice(source: Start, receiver: Start) -> None:
     """The receiver misses no message."""
-    with source(0.1) as sending:
+    with source(UNHURRIED_SECONDS) as sending:
         with receiver() as receiving:
             receiving.until("'UME Message 03'")
             receiving.kill()
@@ -110,7 +113,7 @@ def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end:
     Messages that reached the receiver and were not stable when the source was killed are sent again, as new messages.
     """
     with receiver() as receiving:
-        with source(0.1) as sending:
+        with source(UNHURRIED_SECONDS) as sending:
             receiving.until("'UME Message 04'")
             end(sending)
             assert "Traceback" not in sending.error()

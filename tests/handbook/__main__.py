@@ -28,6 +28,8 @@ def main() -> int:
     if arguments.outputs:
         rewrite()
         return 0
+    if (arguments.first_click or arguments.screenshots) and not (assembly.OUTPUT / "play" / snapshot.FILE).exists():
+        return _report("no site", [f"{name(assembly.OUTPUT)} has no page that runs the core: make site"])
     if arguments.first_click:
         for _ in range(arguments.first_click):
             seconds = snapshot.first_click(assembly.OUTPUT / "play") / 1000

@@ -13,6 +13,7 @@ from typing import Any, Final
 import typer
 
 from stablecast.cli.app import app
+from stablecast.client.delivery import IteratedReceiver
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.messages import Refusal, Refused, Role
 from stablecast.core.protocol.refusals import sentence
@@ -71,7 +72,10 @@ def api_page(module: str) -> str:
     lines = [f"# {MODULES[module]}", "", f"`{module}`", "", "```{eval-rst}", f".. currentmodule:: {module}", ""]
     for name, value in public(module).items():
         if inspect.isclass(value):
-            lines += [f".. autoclass:: {name}", "   :members:", "   :special-members: __aiter__, __iter__", ""]
+            lines += [f".. autoclass:: {name}", "   :members:", "   :special-members: __aiter__, __iter__"]
+            if issubclass(value, IteratedReceiver):
+                lines.append("   :inherited-members: object")
+            lines.append("")
         elif inspect.isroutine(value):
             lines += [f".. autofunction:: {name}", ""]
         elif inspect.ismodule(value):

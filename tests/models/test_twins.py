@@ -1,7 +1,6 @@
 """Check that an abstraction which drops a fact that matters is refused, also by the gate."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ FORGOTTEN = {
 
 def forget(patch: pytest.MonkeyPatch, name: str) -> None:
     """Drop the variable from the abstraction."""
-    world = import_module(f"stablecast.lab.model.worlds.{name.partition('/')[0].lower()}")
+    world = equal.world_module(name.partition("/")[0])
     kind = next(one for key, one in vars(world).items() if key.endswith("World"))
     real = kind.abstract
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.mutants.archives import ARCHIVES
 from tests.mutants.journal import JOURNAL
 from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
@@ -23,6 +24,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *TERMS,
     *VOTES,
     *RANGE_READERS,
+    *ARCHIVES,
     *RECEIVERS,
     *STORES,
     *REFILLS,

@@ -5,7 +5,10 @@ twice. With a session the run registers a consumer and acknowledges what is arch
 the rest until the next run.
 """
 
-from collections.abc import Sequence
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -131,31 +134,49 @@ class ArchiveRun:
 
 async def archive(context: Context, terms: ArchiveTerms) -> ArchiveReport:
     """Archive what is stable now and was not archived before. Raises ArchiveError, ReadFailed, ConsumerRefused."""
-    manifest = opened(terms.folder, terms.topic)
-    if not terms.session:
-        return await ArchiveRun(terms, context, manifest).run()
-    config = attrs.evolve(context.template(terms.session), topic=terms.topic, pace=terms.pace)
-    consumer = StoredConsumer(context.reads, config, terms.stores)
-    try:
-        return await ArchiveRun(terms, context, manifest, consumer).run()
-    finally:
-        await consumer.close()
+    with opened(terms.folder, terms.topic) as manifest:
+        if not terms.session:
+            return await ArchiveRun(terms, context, manifest).run()
+        config = attrs.evolve(context.template(terms.session), topic=terms.topic, pace=terms.pace)
+        consumer = StoredConsumer(context.reads, config, terms.stores)
+        try:
+            return await ArchiveRun(terms, context, manifest, consumer).run()
+        finally:
+            await consumer.close()
 
 
-def opened(folder: Path, topic: str) -> Manifest:
-    """Return the manifest of an archive, which is made if the folder is new or empty. Raises ArchiveError."""
+@contextmanager
+def opened(folder: Path, topic: str) -> Iterator[Manifest]:
+    """Yield the manifest of an archive, which is made if the folder is new or empty. Raises ArchiveError.
+
+    The folder is locked: another run would take the files of this one for those of a run that was killed.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise ArchiveError(f"the archive {folder} cannot be written: {refusal(error)}") from error
+    try:
+        yield _locked(folder, descriptor, topic)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(folder: Path, descriptor: int, topic: str) -> Manifest:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not (folder / MANIFEST).exists():
             if any(folder.iterdir()):
                 raise ArchiveError(f"{folder} has other files and is no archive: name a new folder")
             Manifest(topic).save(folder)
         found = Manifest.load(folder)
+        if found.topic != topic:
+            raise ArchiveError(f"{folder} is the archive of '{found.topic}', not of '{topic}': name another folder")
         _remove_unfinished(folder, found)
+    except BlockingIOError:
+        raise ArchiveError(f"another run writes the archive {folder}: wait until it ends, or stop it") from None
     except OSError as error:
         raise ArchiveError(f"the archive {folder} cannot be written: {refusal(error)}") from error
-    if found.topic != topic:
-        raise ArchiveError(f"{folder} is the archive of '{found.topic}', not of '{topic}': name another folder")
     return found
 
 

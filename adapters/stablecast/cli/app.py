@@ -268,7 +268,10 @@ def strategies_command(
 
 @app.command("send")
 def send_command(
-    topic: str,
+    topic: Annotated[str, typer.Argument(help="The topic.")],
+    message: Annotated[
+        list[str] | None, typer.Argument(help="Messages to send; default: the lines of standard input.")
+    ] = None,
     store: Annotated[list[str] | None, typer.Option("--store", "-s", help="ip:port[:regid]. Repeatable.")] = None,
     resolver: Resolvers = None,
     service: Services = None,
@@ -288,13 +291,15 @@ def send_command(
     statistics: Statistics = False,
     as_json: Json = False,
 ) -> None:
-    """Send each line as a message and wait until all messages are stable."""
+    """Send the messages, or each line as one, and wait until all are stable."""
     from stablecast.cli import send
     from stablecast.cli.client_options import Participant
 
     given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
     participant = Participant(*given, config or [], application, context)
-    job = send.SendJob(topic, store or [], participant, file, timeout, linger, as_json, statistics)
+    if message and file is not None:
+        raise typer.BadParameter("the messages are given twice: leave out the messages, or --file")
+    job = send.SendJob(topic, store or [], participant, message or [], file, timeout, linger, as_json, statistics)
     raise typer.Exit(send.run(job))
 
 
@@ -397,17 +402,20 @@ def whatif_command(
 
 @app.command("incident")
 def incident_command(
-    paths: Annotated[list[Path], typer.Argument(help="Traces and logs, or directories of them, of all hosts.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Traces, captures and logs, or directories of them, of all hosts.")
+    ],
     threshold: Annotated[
         float, typer.Option(help="Wait of a message that is reported, in seconds.", min=0.01, max=86_400)
     ] = 1.0,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    port: Annotated[list[str] | None, typer.Option(help="Port of captures, as in `capture decode`.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Report what happened, by traces and logs of several hosts: gaps in stability and delivery, and their causes."""
+    """Report what happened, by traces, captures and logs of several hosts: gaps, and their causes."""
     from stablecast.evidence.incident import command
 
-    raise typer.Exit(command.run(command.IncidentRequest(paths, threshold, html, as_json)))
+    raise typer.Exit(command.run(command.IncidentRequest(paths, threshold, html, as_json, port or [])))
 
 
 @app.command("verify")

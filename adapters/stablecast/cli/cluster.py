@@ -117,7 +117,10 @@ async def _run(make: Callable[[End], list[Child]], explain: Callable[[Sequence[R
 
 def _program() -> str:
     """Return the words that run this program in a terminal."""
-    return "stablecast" if shutil.which("stablecast") else f"{sys.executable} -m stablecast.cli.main"
+    if shutil.which("stablecast"):
+        return "stablecast"
+    beside = Path(sys.executable).with_name("stablecast")
+    return str(beside) if beside.exists() else f"{sys.executable} -m stablecast.cli.main"
 
 
 def _lbmrd(port: int, end: Callable[[ChildError], None]) -> Child:

@@ -1,8 +1,8 @@
-"""Send lines as messages, for `stablecast send`."""
+"""Send words or lines as messages, for `stablecast send`."""
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -20,11 +20,12 @@ from stablecast.text.console import note, say
 
 @attrs.frozen
 class SendJob:
-    """Hold the arguments of `stablecast send`."""
+    """Hold the arguments of `stablecast send`; without `messages` the lines of `file` or standard input are sent."""
 
     topic: str
     stores: Sequence[str]
     participant: Participant
+    messages: Sequence[str]
     file: Path | None
     timeout: float
     linger: float
@@ -33,17 +34,24 @@ class SendJob:
 
 
 def run(job: SendJob) -> int:
-    """Send every line; return the exit status."""
+    """Send every message; return the exit status."""
+    if job.messages:
+        return run_loop(_send(job, _given(job.messages)))
     if job.file is None:
-        return run_loop(_send(job, machine.process.input_descriptor()))
+        return run_loop(_send(job, lines(machine.process.input_descriptor())))
     descriptor = machine.files.open(job.file, os.O_RDONLY)
     try:
-        return run_loop(_send(job, descriptor))
+        return run_loop(_send(job, lines(descriptor)))
     finally:
         machine.files.close(descriptor)
 
 
-async def _send(job: SendJob, descriptor: int) -> int:
+async def _given(messages: Sequence[str]) -> AsyncIterator[bytes]:
+    for message in messages:
+        yield os.fsencode(message)
+
+
+async def _send(job: SendJob, contents: AsyncIterator[bytes]) -> int:
     started = machine.clock.monotonic()
     sent = 0
     async with job.participant.context() as context:
@@ -53,8 +61,8 @@ async def _send(job: SendJob, descriptor: int) -> int:
         if is_source_string(source.place):
             note(f"receivers join at {source.place}")
         first, last = source.next_number, None
-        async for line in lines(descriptor):
-            last = (await source.send(line)).number
+        async for content in contents:
+            last = (await source.send(content)).number
             sent += 1
         source.flush()
         stores = bool(source.config.stores)

@@ -22,6 +22,7 @@ Sources = Annotated[
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to wait for stores that are away.", min=0.1)]
 Interface = Annotated[str, typer.Option("--interface", "-i", help="Address of this host that the stores connect to.")]
+Quorum = Annotated[int | None, typer.Option(help="Stores that must have a message; default: a majority.", min=1)]
 Configs = Annotated[
     list[Path] | None, typer.Option("--config", "-c", help="Option file, XML or TOML file of a client. Repeatable.")
 ]
@@ -36,9 +37,7 @@ def read_command(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with messages that come later.")] = False,
     count: Annotated[int, typer.Option(help="End after this number of messages; 0: never.", min=0)] = 0,
     patience: Patience = 10.0,
-    quorum: Annotated[
-        int | None, typer.Option(help="Stores that must have a message; default: a majority.", min=1)
-    ] = None,
+    quorum: Quorum = None,
     interface: Interface = "",
     config: Configs = None,
     as_json: Json = False,
@@ -107,9 +106,7 @@ def archive_command(
     ] = 0,
     pace: Annotated[str, typer.Option(help="Pace of the stores with --session-id: receivers or source.")] = "receivers",
     patience: Patience = 10.0,
-    quorum: Annotated[
-        int | None, typer.Option(help="Stores that must have a message; default: a majority.", min=1)
-    ] = None,
+    quorum: Quorum = None,
     interface: Interface = "",
     config: Configs = None,
     as_json: Json = False,

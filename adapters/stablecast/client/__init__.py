@@ -46,9 +46,11 @@ from stablecast.runtime.interfaces import InterfaceError
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.tls import TlsError
 from stablecast.runtime.tls import use as use_certificates
+from stablecast.text.open_metrics import OPEN_METRICS as METRICS_TYPE
 from stablecast.transports.wire.properties import Value as PropertyValue
 
 __all__ = [
+    "METRICS_TYPE",
     "AckHandle",
     "AddressError",
     "Batch",

@@ -26,6 +26,7 @@ from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
 from stablecast.client.instrumented_source import InstrumentedSource
 from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
+from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores
@@ -150,6 +151,7 @@ class Context:
         trace: Path | None = None,
         configuration: ClientConfiguration = NO_FILES,
         tracer_provider: "TracerProvider | None" = None,
+        metrics: bool = False,
     ) -> None:
         """Configure a context; `async with` opens it.
 
@@ -167,6 +169,8 @@ class Context:
             configuration: The options of files, which all arguments override; see `from_config`.
             tracer_provider: Makes the spans of OpenTelemetry. None: that which the program has set, if any, when a
                 source or receiver is made. A `NoOpTracerProvider` switches spans off.
+            metrics: Whether to measure how long messages and the event loop wait, for `metrics()`. Without it nothing
+                is measured, and nothing is slower.
 
         Raises:
             AddressError: An address is malformed.
@@ -190,6 +194,7 @@ class Context:
         self.trace = trace
         self.on_event: Callable[[ReceiverGone], None] | None = None
         self._tracer_provider = tracer_provider
+        self.times: ContextTimes | None = ContextTimes() if metrics else None
         self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
@@ -244,6 +249,9 @@ class Context:
             self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
             stack.callback(self._names.close)
             self._closing = stack.pop_all()
+        if self.times is not None:
+            self.times.begin(self._loop)
+            self._closing.callback(self.times.close)
         self._open = True
         watch_forks()
         OPEN.add(self)
@@ -262,6 +270,17 @@ class Context:
         from stablecast.client.message_spans import spans_of  # noqa: PLC0415
 
         return spans_of(self._tracer_provider)
+
+    def metrics(self) -> str:
+        """Return the figures of all sources and receivers as OpenMetrics, of the content type `METRICS_TYPE`.
+
+        Histograms have the time until messages are stable, until the application has consumed them, until missing ones
+        are recovered, and the lag of the event loop. Each bucket has the newest message as its example. Gauges have the
+        messages that are not stable, and those that are not consumed. Raises MisuseError without `metrics=True`.
+        """
+        if self.times is None:
+            raise MisuseError("this context does not measure: make it with Context(metrics=True)")
+        return self.times.text(self._sources.values(), self._receivers.values())
 
     def __repr__(self) -> str:
         """Return the request address, the topics and the state, for debugging."""
@@ -397,6 +416,8 @@ class Context:
             prepared.cancel()
             raise
         source.courtesy = self._courtesy if self.prompt else None
+        if self.times is not None:
+            self.times.measure_source(source)
         source.on_receiver_gone = self._on_receiver_gone
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)

@@ -4,9 +4,10 @@ A receiver of one topic has a delivery of its own. The receivers that a pattern 
 reads all topics at one place.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
@@ -158,6 +159,51 @@ class Delivery:
     def _resume(self) -> None:
         for receiver in tuple(self._receivers):
             receiver.resume()
+
+
+class IteratedReceiver(ABC):
+    """The reading side of every receiver: of a topic, of a pattern and of a member of a group."""
+
+    _delivery: Delivery
+
+    async def __aenter__(self) -> Self:
+        """Return the receiver itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the receiver."""
+        await self.close()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Acknowledge the consumed messages and leave all sources. Iteration ends."""
+
+    def __aiter__(self) -> MessageIterator:
+        """Begin a loop over messages, in order for each source. It continues where the previous loop ended.
+
+        A message is consumed when the loop asks for the next one; a new loop consumes the message that the previous
+        loop had in hand. The loop ends when the receiver is closed.
+
+        Raises:
+            RegistrationFailed: `reg_id` or `start_at` raised, or returned a value that is not usable.
+            EndpointFailed: The receiver could not do what its protocol decided.
+            MisuseError: Another task iterates, another event loop runs, or the receiver has `on_message`.
+        """
+        return self._delivery.reader.claim()
+
+    async def __anext__(self) -> Message:
+        """Return the next message; raises as a loop does."""
+        self._delivery.reader.check()
+        return await self._delivery.alone.__anext__()
+
+    def batches(self) -> AsyncGenerator[Batch, None]:
+        """Return the runs of messages, to iterate over. A run is consumed when the loop asks for the next.
+
+        Ends and raises as a loop does. The first run is one message, and each next one may be twice as long. An
+        application that crashes on each start therefore still advances. A run has one topic and one life of a source. A
+        group that divides by number has runs of one message.
+        """
+        return self._delivery.batches()
 
 
 def _iterator_of(spans: "MessageSpans | None", *, auto_ack: bool) -> Callable[[InboxReader], MessageIterator]:

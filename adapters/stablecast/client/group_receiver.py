@@ -6,17 +6,15 @@ its own. All shares deliver to one inbox, which the application reads.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 import attrs
 
 from stablecast.client.batch import Batch
 from stablecast.client.callbacks import notify
-from stablecast.client.delivery import Delivery
-from stablecast.client.iteration import MessageIterator
+from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.loop_ownership import check_loop
-from stablecast.client.message import Message
 from stablecast.client.message_division import MessageDivision, MessageKey
 from stablecast.client.presence import Presence, PresenceContext, presence_topic
 from stablecast.client.range_bounds import ReadBounds
@@ -118,7 +116,7 @@ class Sources:
     transport: TransportConfig
 
 
-class GroupReceiver:
+class GroupReceiver(IteratedReceiver):
     """A member of a group that shares a topic, made by `Context.receiver(topic, group=...)`; an iterator for one task.
 
     async for message in context.receiver("orders", group="billing"):
@@ -197,17 +195,14 @@ class GroupReceiver:
         return self._machine.held
 
     @property
+    def unconsumed(self) -> int:
+        """Return the number of messages that were delivered and that the application has not consumed."""
+        return sum(receiver.unconsumed for receiver in self._open.values())
+
+    @property
     def members(self) -> int:
         """Return the number of members that this one knows, itself included."""
         return self._machine.members
-
-    async def __aenter__(self) -> Self:
-        """Return the receiver itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the receiver."""
-        await self.close()
 
     async def close(self) -> None:
         """Leave the group: acknowledge the consumed messages, and release all shares. Iteration ends."""
@@ -245,21 +240,6 @@ class GroupReceiver:
         """Refuse every later call, because this is a forked process."""
         for receiver in self._open.values():
             receiver.disown()
-
-    # ------------------------------------------------------------------------------------------------------- iteration
-
-    def __aiter__(self) -> MessageIterator:
-        """Begin a loop over the messages of this member's shares, as `Receiver` does. Raises like it."""
-        return self._delivery.reader.claim()
-
-    async def __anext__(self) -> Message:
-        """Return the next message; raises as a loop does."""
-        self._delivery.reader.check()
-        return await self._delivery.alone.__anext__()
-
-    def batches(self) -> AsyncGenerator[Batch, None]:
-        """Return runs of messages, as `Receiver.batches`. Divided by number, a run has one message."""
-        return self._delivery.batches()
 
     # --------------------------------------------------------------------------------------------------------- sources
 

@@ -12,21 +12,20 @@ looks at it again, no sooner than it would join a new life.
 import asyncio
 import operator
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from stablecast.client.batch import ArrivalTime, Batch
+from stablecast.client.batch import ArrivalTime
 from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
-from stablecast.client.delivery import Delivery
+from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
-from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
@@ -59,6 +58,7 @@ from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
 if TYPE_CHECKING:
+    from stablecast.client.measured_times import ContextTimes
     from stablecast.client.message_spans import MessageSpans
 
 DRAIN_SECONDS = 1.0
@@ -87,6 +87,7 @@ class ReceiverContext(Protocol):
         oddities: How often each kind of malformed or unexpected input came.
         transports: The transports that receivers join.
         lives: The receiver that has a session with each life of a source.
+        times: What the context measures; None: nothing.
     """
 
     request_address: str
@@ -95,6 +96,7 @@ class ReceiverContext(Protocol):
     oddities: Counter[str]
     transports: Transports
     lives: "dict[int, Receiver]"
+    times: "ContextTimes | None"
 
     @property
     def spans(self) -> "MessageSpans | None":
@@ -123,7 +125,7 @@ class JoinPlan:
     timer: asyncio.TimerHandle
 
 
-class Receiver:
+class Receiver(IteratedReceiver):
     """A receiver of one topic, made by `Context.receiver`; an asynchronous iterator of messages, for one task.
 
     async for message in context.receiver("orders", session_id=7):
@@ -206,13 +208,10 @@ class Receiver:
         state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
         return f"<Receiver '{self.topic}', {state}>"
 
-    async def __aenter__(self) -> Self:
-        """Return the receiver itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the receiver."""
-        await self.close()
+    @property
+    def unconsumed(self) -> int:
+        """Return the number of messages that were delivered and that the application has not consumed."""
+        return sum(session.waiting for session in (*self._sessions.values(), *self._finished))
 
     async def close(self) -> None:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
@@ -250,34 +249,6 @@ class Receiver:
         """
         check_loop(self._loop, f"receiver '{self.topic}'")
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
-
-    # ------------------------------------------------------------------------------------------------------- iteration
-
-    def __aiter__(self) -> MessageIterator:
-        """Begin a loop over messages, in order for each source. It continues where the previous loop ended.
-
-        A message is consumed when the loop asks for the next one; a new loop consumes the message that the previous
-        loop had in hand. The loop ends when the receiver is closed.
-
-        Raises:
-            RegistrationFailed: `reg_id` or `start_at` raised, or returned a value that is not usable.
-            EndpointFailed: The receiver could not do what its protocol decided.
-            MisuseError: Another task iterates, another event loop runs, or the receiver has `on_message`.
-        """
-        return self._delivery.reader.claim()
-
-    async def __anext__(self) -> Message:
-        """Return the next message; raises as a loop does."""
-        self._delivery.reader.check()
-        return await self._delivery.alone.__anext__()
-
-    def batches(self) -> AsyncGenerator[Batch, None]:
-        """Return the runs of messages, to iterate over. A run is consumed when the loop asks for the next.
-
-        Ends and raises as a loop does. The first run is one message, and each next one may be twice as long. An
-        application that crashes on each start therefore still advances.
-        """
-        return self._delivery.batches()
 
     def disown(self) -> None:
         """Refuse every later call, because this is a forked process."""
@@ -518,6 +489,8 @@ class Receiver:
         except StablecastError as error:
             self._delivery.reader.fail(error, error)
             return None
+        if self._context.times is not None:
+            self._context.times.measure_session(session)
         if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
             for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
                 self._end(other)

@@ -1,9 +1,10 @@
 """A receiver's session with one life of one source: it feeds the machine and performs its effects."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 import attrs
 
@@ -27,6 +28,9 @@ from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
+
+if TYPE_CHECKING:
+    from stablecast.client.measured_times import TimedSession
 
 BEFORE_DELIVERY = (ReceiverState.WAITING, ReceiverState.REGISTERING, ReceiverState.CHOOSING)
 """States of a session that has delivered nothing."""
@@ -91,6 +95,7 @@ class ClientSession:
         self._ident = machine.threads.ident
         self._thread = self._ident()
         self._receiver = receiver
+        self._give: Callable[[Batch], None] = receiver.deliver
         self.arrival = receiver.arrival
         self.redeliverer = receiver.redeliverer
         self._pool = pool
@@ -209,6 +214,12 @@ class ClientSession:
             self._driver.feed(inputs.Reset(store))
         return not behind
 
+    def measure(self, timed: "TimedSession") -> None:
+        """Time each batch and loss from now on. A session that is not measured has the plain methods."""
+        self._give = partial(timed.deliver, self._give)
+        self.consumed = partial(timed.consumed, self.consumed)  # type: ignore[method-assign]
+        self._driver.feed = partial(timed.feed, self._driver.feed)  # type: ignore[method-assign]
+
     def choose(self, question: fx.AskLow, low: int) -> None:
         """Begin at the number that was chosen."""
         if not self._closed:
@@ -237,7 +248,7 @@ class ClientSession:
                 if stream is not None:
                     stream.next[life] = (first + count) % serial.MODULUS
                 self.waiting += count
-                self._driver.during(self._receiver.deliver, Batch(run, 0, count, at, life, self))
+                self._driver.during(self._give, Batch(run, 0, count, at, life, self))
                 return
         self.feed_run(run)
 
@@ -423,7 +434,7 @@ class ClientSession:
         """Deliver plain messages [first, stop) of a run."""
         self.waiting += stop - first
         skip = effect.skip + first - effect.first
-        self._receiver.deliver(Batch(run, skip, stop - first, first, sender, self, effect.recovered, effect.otr))
+        self._give(Batch(run, skip, stop - first, first, sender, self, effect.recovered, effect.otr))
 
     def _on_notify(self, event: events.Event) -> None:
         if isinstance(event, events.DeregistrationComplete):
@@ -451,7 +462,7 @@ class ClientSession:
             wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]
         if wholes:
             self.waiting += sum(whole.last + 1 - whole.first for whole in wholes)
-            self._receiver.deliver(AssembledBatch(wholes, run, effect, sender, self))
+            self._give(AssembledBatch(wholes, run, effect, sender, self))
 
     def _drop_useless(self) -> None:
         """Report the pieces that no message will come of. They are lost, and never confirmed as consumed (P-349)."""

@@ -44,6 +44,7 @@ class SharePlace:
         self.oddities = context.oddities
         self.transports = streams
         self.lives: dict[int, Receiver] = {}
+        self.times = context.times
         self.spans = None  # The delivery of the member makes them.
         self.store_name = context.store_name
         self.lost_source = context.lost_source

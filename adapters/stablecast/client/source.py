@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import attrs
 
@@ -70,6 +70,9 @@ from stablecast.transports.codec import fragments
 from stablecast.transports.wire import properties as wire_properties
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 from stablecast.transports.wire.properties import Value
+
+if TYPE_CHECKING:
+    from stablecast.client.measured_times import TimedBlocks
 
 logger = logging.getLogger("stablecast")
 
@@ -800,6 +803,13 @@ class Source:
             await self._change()
 
     # --------------------------------------------------------------------------------------------- inputs and effects
+
+    def measure(self, blocks: "TimedBlocks") -> None:
+        """Time each block from now on. A source that is not measured has the plain methods."""
+        self._emit = partial(blocks.emit, self._emit)  # type: ignore[method-assign]
+        stability = self._stability
+        stability.on_stable = partial(blocks.settle, stability.on_stable)  # type: ignore[method-assign]
+        stability.on_reclaimed = partial(blocks.settle, stability.on_reclaimed)  # type: ignore[method-assign]
 
     def receive(self, event: inputs.SourceInput) -> None:
         """Feed the machine; the context calls this."""

@@ -10,16 +10,14 @@ topic.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import attrs
 
 from stablecast.client.advice import advised, log, transport_of
-from stablecast.client.batch import Batch
-from stablecast.client.delivery import Delivery
-from stablecast.client.iteration import MessageIterator
+from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_inquiry import RangeRoutes
@@ -127,7 +125,7 @@ class Wildcard:
     start: ReadBounds | None = None
 
 
-class WildcardReceiver:
+class WildcardReceiver(IteratedReceiver):
     """A receiver of all topics that match a pattern, made by `Context.receiver`; an iterator for one task.
 
     async for message in context.receiver(pattern="^orders[.]", session_id=7):
@@ -180,14 +178,6 @@ class WildcardReceiver:
             spans=context.spans,
         )
 
-    async def __aenter__(self) -> Self:
-        """Return the wildcard receiver itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the wildcard receiver."""
-        await self.close()
-
     @property
     def topics(self) -> tuple[str, ...]:
         """Return the topics that are received now, in the order in which they were found."""
@@ -221,21 +211,6 @@ class WildcardReceiver:
         """
         self._withdraw()
         await asyncio.gather(*(receiver.deregister() for receiver in self._topics.values()))
-
-    # ------------------------------------------------------------------------------------------------------- iteration
-
-    def __aiter__(self) -> MessageIterator:
-        """Begin a loop over the messages of all topics, as `Receiver` does. Raises like a loop over a `Receiver`."""
-        return self._delivery.reader.claim()
-
-    async def __anext__(self) -> Message:
-        """Return the next message; raises as a loop does."""
-        self._delivery.reader.check()
-        return await self._delivery.alone.__anext__()
-
-    def batches(self) -> AsyncGenerator[Batch, None]:
-        """Return the runs of messages, to iterate over, as `Receiver.batches` does. A run has one topic."""
-        return self._delivery.batches()
 
     # ---------------------------------------------------------------------------------------------------------- topics
 

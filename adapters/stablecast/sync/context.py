@@ -439,6 +439,10 @@ class Context(Facade[client.Context]):
             finally:
                 self._thread.stop()
 
+    def metrics(self) -> str:
+        """Return the figures as those of `stablecast.client.Context`; Raises MisuseError without `metrics=True`."""
+        return self._thread.call(self._inner.metrics)
+
     @like(client.Context.source)
     def source(self, *arguments: Any, **more: Any) -> Source:
         """Make a source and wait until it may send."""

@@ -1,6 +1,5 @@
 """`stablecast archive`: each stable message once, over runs, kills and reclaimed messages, and queries that use it."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,31 +13,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from stablecast.archive.archived_rows import archived_rows, first_since
+from stablecast.archive.archiver import opened
 from stablecast.archive.manifest import ArchivedFile, ArchivedHole, ArchivedSource, ArchiveError, Manifest
-from stablecast.client import Context
 from stablecast.spark.message_ranges import TopicError
 from stablecast.spark.message_source import MessageSource, TopicStreamReader, TopicTableReader
+from stablecast.text.exit_status import FAILED
 from tests.support.processes import until
 from tests.support.program import outcome, store
-
-PACED = {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 100_000, "ume_repository_size_limit": 10_000_000}
-
-
-async def send(address: str, first: int, stop: int) -> None:
-    async with Context(session_id=7) as context:
-        source = await context.source("orders", stores=[address], options=PACED)
-        if first < stop:
-            await source.send_many([b"%d" % number for number in range(first, stop)])
-            await source.wait_stable_through(stop - 1)
-
-
-def held(address: str) -> list[tuple[int, int]]:
-    async def ask() -> list[tuple[int, int]]:
-        async with Context() as context:
-            found, _ = await context.stored("orders", stores=[address])
-            return [one for source in found.sources for one in source.ranges]
-
-    return asyncio.run(ask())
+from tests.support.stored_orders import held_orders, send_orders
 
 
 def stream(**options: str) -> TopicStreamReader:
@@ -74,18 +56,18 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
             assert status == 0, err
             return int(json.loads(out)["messages"])
 
-        asyncio.run(send(address, 0, 0))
+        send_orders(address, 0, 0)
         assert archive() == 0
-        asyncio.run(send(address, 0, 100))
-        assert held(address) == [(0, 100)]
+        send_orders(address, 0, 100)
+        assert held_orders(address) == [(0, 100)]
         # A run that was killed left a file that no manifest names.
         (folder / "day=2026-01-01").mkdir()
         (folder / "day=2026-01-01" / "7-0.parquet").write_bytes(b"unfinished")
         assert archive() == 100
         assert not (folder / "day=2026-01-01" / "7-0.parquet").exists()
-        assert until(lambda: held(address) == [], 20), "what is archived is released"
+        assert until(lambda: held_orders(address) == [], 20), "what is archived is released"
         between = datetime.now(UTC).isoformat()
-        asyncio.run(send(address, 100, 150))
+        send_orders(address, 100, 150)
         reader = stream(stores=address, archive=f"file://{folder}")
         begin = reader.initialOffset()
         end = reader.latestOffset(begin, ReadAllAvailable())
@@ -93,7 +75,7 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
         assert [one.value.archived for one in partitions] == [True, False]
         assert numbers(reader, partitions) == list(range(150))
         assert archive() == 50
-        assert until(lambda: held(address) == [], 20)
+        assert until(lambda: held_orders(address) == [], 20)
         # A batch that is planned again after the next run has the same rows.
         assert numbers(reader, reader.partitions(begin, end)) == list(range(150))
         given = {"stores": address, "archive": str(folder)}
@@ -101,6 +83,31 @@ def test_a_query_begins_in_the_archive_and_continues_in_the_stores(tmp_path: Pat
         assert table(**given, start="90", end="110") == list(range(90, 110))
         assert table(**given, start=between) == list(range(100, 150))
         assert table(**given, end=between) == list(range(100))
+
+
+def test_what_a_limit_let_go_is_a_hole_of_the_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    with store(tmp_path / "a", "-o", "repository-disk-file-size-limit=200000") as (_, address):
+        send_orders(address, 0, 10, paced=False)
+        arguments = ("archive", "orders", "--output", folder, "-s", address)
+        assert outcome(*arguments)[0] == 0
+        send_orders(address, 10, 30_000, paced=False)
+        [(kept, stop)] = held_orders(address)
+        assert kept > 10, "the limit let messages go"
+        status, _, err = outcome(*arguments)
+        assert (status, stop) == (FAILED, 30_000)
+        assert f"messages 10 to {kept - 1}" in err, err
+    manifest = Manifest.load(folder)
+    assert [(hole.first, hole.last) for hole in manifest.sources["7"].missing] == [(10, kept - 1)]
+    assert sum(file.rows for file in manifest.files) == 10 + stop - kept
+
+
+def test_a_second_run_of_an_archive_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    with opened(folder, "orders"), pytest.raises(ArchiveError, match=r"another run writes the archive .*: wait"):
+        opened(folder, "orders").__enter__()
+    with opened(folder, "orders") as manifest:
+        assert manifest.sources == {}
 
 
 def archived(folder: Path) -> Manifest:

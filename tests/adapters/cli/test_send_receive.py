@@ -35,6 +35,17 @@ def test_lines_become_stable_messages_and_lines_again(tmp_path: Path) -> None:
         assert summary == {"topic": "orders", "sent": 4, "first": 0, "last": 3, "stable": 4}
 
 
+def test_words_are_messages(tmp_path: Path) -> None:
+    with store(tmp_path) as (_, address):
+        status, out, err = outcome("send", "orders", "apples", "two pears", "--store", address, "--session-id", "7")
+        assert (status, out) == (0, ""), err
+        assert "2 messages sent, 2 stable" in err
+        assert outcome("read", "orders", "--store", address)[:2] == (0, "apples\ntwo pears\n")
+        status, _, err = outcome("send", "orders", "apples", "--file", tmp_path / "lines", "--store", address)
+        assert status == 2
+        assert "the messages are given twice: leave out the messages, or --file" in err
+
+
 def test_a_pattern_receives_several_topics(tmp_path: Path) -> None:
     """M-005: each line has its topic."""
     with lbmrd() as (_, resolver), store(tmp_path) as (_, address):

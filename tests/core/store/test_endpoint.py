@@ -20,7 +20,7 @@ from stablecast.core.protocol.messages import (
     StableAck,
 )
 from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES
-from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
+from tests.core.drivers import RECEIVER, RETRY_NS, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
 from tests.support.abstract_states import abstract
 from tests.support.invariants import check_invariants
@@ -161,14 +161,16 @@ def test_a_gap_is_asked_of_the_source() -> None:
 
 @pytest.mark.rows("P-835")
 def test_time_is_looked_at_at_its_interval() -> None:
-    driver = StoreDriver()
+    driver = StoreDriver(source_activity_ns=27, **UNSET)
     driver.feed(Tick(), 5)
     assert driver.machine.next_timeout() is None
     driver.hear(register(**SOURCE))
     driver.feed(Tick(), 9)
-    assert driver.machine.next_timeout() == 10
+    assert driver.machine.next_timeout() == 30, "the first check that has work"
     driver.feed(Tick(), 15)
-    assert driver.machine.next_timeout() == 25
+    assert driver.machine.next_timeout() == 35, "later checks follow the last one"
+    driver.feed(Tick(), 35)
+    assert [effect.reg_id for effect in driver.effects if isinstance(effect, fx.Forget)] == [50]
 
 
 @pytest.mark.rows("P-831")
@@ -189,7 +191,7 @@ def test_by_default_state_never_goes_by_itself() -> None:
     driver.sync()
     driver.feed(Tick(), 1000 * 365 * 86_400 * SECOND)
     assert [effect for effect in driver.effects if isinstance(effect, fx.Forget)] == []
-    assert driver.machine.next_timeout() is not None, "the store still looks at those that are here"
+    assert driver.machine.next_timeout() is None, "no time changes anything"
     driver.hear(register(**{**SOURCE, "incarnation": LIFE + 1}), 1000 * 365 * 86_400 * SECOND)
     driver.sync()
     [(_, answer)] = driver.sent(Registered)
@@ -251,7 +253,7 @@ def test_a_restart_finds_everything_that_was_synced() -> None:
     assert after.effects == [fx.Join(LIFE, "stream:1")]
     assert after.machine.next_timeout() == 7
     after.feed(Tick(), 7)
-    assert after.machine.next_timeout() == 17
+    assert after.machine.next_timeout() == 7 + after.machine.config.keepalive_ns
     clients, repositories = abstract(after.machine)
     assert clients == abstract(before.machine)[0]
     assert repositories == ((50, (LIFE, 0, ((1, 10),), ((1, 10),), 10)),)
@@ -275,7 +277,7 @@ def test_messages_that_a_transport_lost_are_requested_at_once() -> None:
     driver = StoreDriver.with_source()
     driver.feed(Lost(LIFE, 0, 3))
     assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
-    assert driver.machine.next_timeout() == 10
+    assert driver.machine.next_timeout() == RETRY_NS
     driver.feed(Lost(OLDER_LIFE, 0, 3))
     assert driver.effects == []
 

@@ -286,7 +286,7 @@ def test_a_registration_is_answered_when_it_is_on_disk() -> None:
     driver.sync()
     answer = registered(generation=5, reg_id=50, term=1, state_lifetime_ms=0xFFFF_FFFF)
     assert driver.sent(Registered) == [("source:1", answer)]
-    assert driver.machine.next_timeout() == 10
+    assert driver.machine.next_timeout() == driver.machine.config.keepalive_ns
 
 
 def test_a_source_that_returns_hears_what_is_held_and_acknowledged() -> None:

@@ -73,6 +73,7 @@ class CapturePacket:
         lost: Bytes of the stream before or between its messages that were not captured.
         anew: Whether it opens another connection between endpoints that had one.
         refused: The datagram that a host without a listener refuses by ICMP.
+        cut: Whether the capture has not all bytes of the frame.
     """
 
     number: int
@@ -90,6 +91,7 @@ class CapturePacket:
     lost: int = 0
     anew: bool = False
     refused: PortUnreachable | None = None
+    cut: bool = False
 
 
 @attrs.define
@@ -143,6 +145,7 @@ def packets(
     stop: int | None = None,
     roundtrip: bool = False,
     brief: bool = False,
+    on_segment: "SegmentWatch | None" = None,
 ) -> Iterator[CapturePacket]:
     """Yield the packets of a capture, or of the part from `start` to before the offset `stop`.
 
@@ -153,12 +156,13 @@ def packets(
         stop: See `frames`.
         roundtrip: Whether to encode everything again and compare.
         brief: Whether equal messages make one layer (`uniform_layers`), as judges want it.
+        on_segment: See `CaptureDecoder`.
 
     Raises:
         CaptureError: See `frames`. If a file was cut, all packets come before the error.
         OSError: If it cannot be read.
     """
-    decoder = CaptureDecoder(survey(path) if plan is None else plan, roundtrip, brief)
+    decoder = CaptureDecoder(survey(path) if plan is None else plan, roundtrip, brief, on_segment)
     try:
         for frame in frames(path, start, stop):
             yield from decoder.decode_frame(frame)
@@ -181,11 +185,25 @@ _BRIEF_READERS: _Readers = {
 }
 
 
-class CaptureDecoder:
-    """Decoder of frames, one by one."""
+SegmentWatch = Callable[[TcpSegment, int, int], None]
+"""Take a segment, its time in ns since 1970, and its frame."""
 
-    def __init__(self, plan: PortPlan, roundtrip: bool = False, brief: bool = False) -> None:
+
+class CaptureDecoder:
+    """Decoder of frames, one by one.
+
+    Args:
+        plan: The protocols of the endpoints.
+        roundtrip: Whether to encode everything again and compare.
+        brief: Whether equal messages make one layer.
+        on_segment: Called with each TCP segment of ours, the time and the frame, before the packet is made of it.
+    """
+
+    def __init__(
+        self, plan: PortPlan, roundtrip: bool = False, brief: bool = False, on_segment: SegmentWatch | None = None
+    ) -> None:
         self._plan = plan
+        self._on_segment = on_segment
         self._roundtrip = roundtrip
         self._brief = brief
         self._readers = _BRIEF_READERS if brief else _READERS
@@ -269,6 +287,8 @@ class CaptureDecoder:
         if kind is None:
             yield self._foreign(numbers)
             return
+        if self._on_segment is not None:
+            self._on_segment(segment, self._last.time_ns, number)
         direction = self._directions.get(ends)
         anew = direction is not None and direction.ends_with(segment)
         if anew:
@@ -344,6 +364,7 @@ class CaptureDecoder:
             verdict=verdict,
             problems=found.problems,
             settles=settles,
+            cut=self._last.length > len(self._last.octets),
         )
 
 

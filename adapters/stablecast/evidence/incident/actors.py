@@ -1,4 +1,4 @@
-"""The acts of each endpoint, as its trace has them: what it sent, got, wrote and reported, and when.
+"""The acts of each endpoint, as its trace or a capture has them: what it sent, got, wrote and reported, and when.
 
 Runs of messages within `JOINED_NS` are joined, so that a day of traffic is a few hundred thousand acts.
 """
@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 
@@ -19,7 +19,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.converter import TAG, Json, restore
 from stablecast.evidence.trace.facts import identity
-from stablecast.evidence.trace.file_names import find, part_of, traces_of
+from stablecast.evidence.trace.file_names import SUFFIX, find, part_of, traces_of
 from stablecast.evidence.trace.frames import TraceFrame, frames_from
 from stablecast.evidence.trace.quorums import asked_for
 from stablecast.evidence.trace.tools.records import TraceRecord, of_frame
@@ -41,7 +41,7 @@ NOTICED: Final = frozenset(
 
 @attrs.frozen
 class Proof:
-    """A record of a trace: its file, number, and time on one wall clock (ns of the epoch)."""
+    """A record of a trace or a packet of a capture: its file, number, and time on one wall clock (ns of the epoch)."""
 
     path: Path
     record: int
@@ -50,7 +50,23 @@ class Proof:
     @property
     def text(self) -> str:
         """Return the place for people."""
-        return f"{self.path.name} record {self.record}"
+        return f"{self.path.name} {'record' if self.path.name.endswith(SUFFIX) else 'packet'} {self.record}"
+
+
+class ActPlace(Protocol):
+    """A record of a trace, or a packet of a capture; `time` is in ns of its clock."""
+
+    @property
+    def path(self) -> Path:
+        """The trace or capture that has it."""
+
+    @property
+    def number(self) -> int:
+        """Its position in that file, from 0 in a trace and from 1 in a capture."""
+
+    @property
+    def time(self) -> int:
+        """When it was written, in ns of the clock of that file."""
 
 
 @attrs.define
@@ -71,7 +87,7 @@ class NumberedActs:
 
     rows: list[NumberedAct] = attrs.field(factory=list)
 
-    def add(self, record: TraceRecord, first: int, stop: int) -> None:
+    def add(self, record: ActPlace, first: int, stop: int) -> None:
         """Add numbers, or join them to the newest act."""
         last = self.rows[-1] if self.rows else None
         if last is not None and last.stop == first and record.time - last.time < JOINED_NS:
@@ -100,6 +116,8 @@ class Actor:
     """One life of an endpoint: the acts of one trace. Times are ns of the machine's clock.
 
     Attributes:
+        ending: How it ended, for people; empty: `closed` tells.
+        opening: The record with which it began.
         address: Where others find it.
         life: Of a source, or of the source of a receiver.
         closed: Whether the endpoint ended its trace; a killed process does not.
@@ -122,6 +140,8 @@ class Actor:
     began: int = -1
     ended: int = 0
     closed: bool = False
+    ending: str = ""
+    opening: int = 0
     records: int = 0
     shift: int = 0
     wall_known: bool = False
@@ -155,6 +175,16 @@ class Actor:
     def host(self) -> str:
         """Return the host's address."""
         return self.address.rpartition(":")[0]
+
+    @property
+    def clock(self) -> str:
+        """Return the name of the wall clock that timed it."""
+        return self.host
+
+    @property
+    def end(self) -> str:
+        """Return how it ended, for people."""
+        return self.ending or ("ended in order" if self.closed else "killed")
 
     def wall(self, time: int) -> int:
         """Return a time of the machine's clock on the wall clock."""
@@ -219,12 +249,15 @@ class Actor:
                 self._writing[ticket] = record.time
 
     def _keep(self, those: dict[str, int], message: Json, time: int) -> None:
-        """Keep a message that tells its origin, once; one that comes twice says nothing about clocks."""
-        key = json.dumps(message, sort_keys=True)
-        if key in those:
-            self.repeated.add(key)
-        elif len(those) < MAX_MATCHED:
-            those[key] = time
+        keep(those, self.repeated, json.dumps(message, sort_keys=True), time)
+
+
+def keep(those: dict[str, int], repeated: set[str], key: str, time: int) -> None:
+    """Keep a message that tells its origin, once; one that comes twice says nothing about clocks."""
+    if key in those:
+        repeated.add(key)
+    elif len(those) < MAX_MATCHED:
+        those[key] = time
 
 
 PAUSE_NS: Final = 1000 * MILLISECOND

@@ -9,6 +9,7 @@ import attrs
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.messages import Refusal, Role
 from stablecast.evidence.incident.actors import Actor, EndpointLives, NumberedAct, NumberedActs, Proof, reached
+from stablecast.evidence.incident.captured import CapturedActor
 from stablecast.evidence.incident.gaps import Gap
 
 SLOW_NS: Final = 250 * MILLISECOND
@@ -31,7 +32,9 @@ class Because(IntEnum):
     SLOW_DISK = 4
     CUT_TO = 5
     CUT_FROM = 6
-    LOSS = 7
+    UNANSWERED = 7
+    LATE = 8
+    LOSS = 9
 
 
 @attrs.frozen
@@ -61,6 +64,8 @@ def of_store(store: EndpointLives | None, address: str, gap: Gap) -> Cause | Non
         first = refused[0]
         proof = Proof(first.path, first.record, source.wall(first.time))
         return Cause(Because.REFUSED, store.name, proof.time, gap.until, _refusal(first.fields), (proof,))
+    if any(isinstance(one, CapturedActor) for one in store.lives):
+        return unanswered(store, gap) or _cut(store, gap, index)
     silent = _silent(store, gap)
     if silent is not None:
         return silent
@@ -82,7 +87,7 @@ def _down(one: EndpointLives, gap: Gap) -> Cause | None:
     for since, until, before in one.downs():
         if _covers(since, until, gap):
             after = one.lives[one.lives.index(before) + 1]
-            return _ended(one, before, until, (Proof(after.path, 0, until),))
+            return _ended(one, before, until, (Proof(after.path, after.opening, until),))
     last = one.lives[-1]
     ended = last.wall(last.ended)
     if not last.closed and _covers(ended, gap.until, gap):
@@ -92,14 +97,15 @@ def _down(one: EndpointLives, gap: Gap) -> Cause | None:
     first = one.lives[0]
     began = first.wall(first.began)
     if _covers(gap.since, began, gap):
-        return Cause(Because.DOWN, one.name, gap.since, began, "not started yet", (Proof(first.path, 0, began),))
+        return Cause(
+            Because.DOWN, one.name, gap.since, began, "not started yet", (Proof(first.path, first.opening, began),)
+        )
     return None
 
 
 def _ended(one: EndpointLives, life: Actor, until: int, more: tuple[Proof, ...]) -> Cause:
     since = life.wall(life.ended)
-    how = "ended in order" if life.closed else "killed"
-    return Cause(Because.DOWN, one.name, since, until, how, (Proof(life.path, life.records - 1, since), *more))
+    return Cause(Because.DOWN, one.name, since, until, life.end, (Proof(life.path, life.records - 1, since), *more))
 
 
 def _silent(one: EndpointLives, gap: Gap) -> Cause | None:
@@ -127,6 +133,41 @@ def _slow(store: EndpointLives, gap: Gap) -> Cause | None:
     since = min(one.wall(at) for _, one, at, _, _ in slow)
     until = max(one.wall(at) for _, one, _, at, _ in slow)
     return Cause(Because.SLOW_DISK, store.name, since, until, text, (Proof(life.path, record, life.wall(ended)),))
+
+
+def unanswered(store: EndpointLives, gap: Gap) -> Cause | None:
+    """Return that a store did not answer for a large part of a gap, or answered late, as a capture shows it."""
+    for life in store.lives:
+        if not isinstance(life, CapturedActor):
+            continue
+        for span in life.quiet:
+            since, until = life.wall(span.since), life.wall(span.until)
+            if _covers(since, until, gap):
+                proofs = (Proof(life.path, span.frame, since), Proof(life.path, span.last_frame, until))
+                quiet = _quiet(store, life, gap, since, until, proofs)
+                if quiet is not None:
+                    return quiet
+    late = _slow(store, gap)
+    return None if late is None else attrs.evolve(late, because=Because.LATE)
+
+
+def _quiet(
+    store: EndpointLives, life: CapturedActor, gap: Gap, since: int, until: int, proofs: tuple[Proof, ...]
+) -> Cause | None:
+    """Return why a store was quiet: nothing came, its process sent nothing, or nobody there answered.
+
+    None: there was nothing to answer. Messages near the end may be those that ended the pause.
+    """
+    source, stop = gap.source, until - int(SHARE * (until - since))
+    come = life.arrived[source.life] if source.life in life.arrived else NumberedActs()
+    came = come.within(since + EDGE_NS - life.shift, stop - life.shift)
+    if not came and not source.sent.within(since + EDGE_NS - source.shift, stop - source.shift):
+        return None
+    if life.own and not came:
+        return Cause(Because.CUT_TO, store.name, since, until, "", proofs)
+    paused = any(_covers(life.wall(span.since), life.wall(span.until), gap) for span in life.system.pauses)
+    text = "did not answer" if paused and not life.own else "got messages and answered nothing"
+    return Cause(Because.UNANSWERED, store.name, since, until, text, proofs)
 
 
 Passed = Sequence[tuple[Actor, NumberedActs]]

@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
+from stablecast.evidence.capture.files import is_capture
 from stablecast.evidence.incident.logs import is_log
 from stablecast.evidence.incident.page import render
 from stablecast.evidence.incident.report import Incident, examine
@@ -23,12 +24,16 @@ UNREADABLE: Final = 2
 
 @attrs.frozen
 class IncidentRequest:
-    """Traces and logs to examine, the wait (s) that counts as a gap, and a file for the page."""
+    """Traces, captures and logs to examine, the wait (s) that counts as a gap, and a file for the page.
+
+    `ports` is what the caller knows of ports in captures, as `kind=port`.
+    """
 
     paths: Sequence[Path]
     threshold: float = 1.0
     page: Path | None = None
     as_json: bool = False
+    ports: Sequence[str] = ()
 
 
 def run(wanted: IncidentRequest) -> int:
@@ -36,8 +41,11 @@ def run(wanted: IncidentRequest) -> int:
     try:
         files = [file for path in wanted.paths for file in _files(path)]
         traces = [one for one in files if one.name.endswith(SUFFIX)]
-        logs = [one for one in files if not one.name.endswith(SUFFIX) and is_log(one)]
-        report = examine(traces or wanted.paths, logs, int(wanted.threshold * SECOND))
+        others = [one for one in files if not one.name.endswith(SUFFIX)]
+        captures = [one for one in others if one.exists() and is_capture(one)]
+        logs = [one for one in others if is_log(one)]
+        named = traces or ([] if captures else wanted.paths)
+        report = examine(named, logs, int(wanted.threshold * SECOND), captures, wanted.ports)
         if wanted.page is not None:
             wanted.page.write_text(render(report), encoding="utf-8")
     except StablecastError as error:

@@ -5,7 +5,8 @@ from typing import Final
 
 import attrs
 
-from stablecast.evidence.incident.report import Incident, clock
+from stablecast.evidence.incident.incident_finding import clock
+from stablecast.evidence.incident.report import Incident
 
 LEFT: Final = 210
 WIDTH: Final = 920

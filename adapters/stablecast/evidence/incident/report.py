@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +12,14 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.evidence.incident import causes
 from stablecast.evidence.incident.actors import Actor, EndpointLives, Notice, Proof, participants, read
+from stablecast.evidence.incident.capture_findings import of_advice, of_paths, on_the_way
+from stablecast.evidence.incident.capture_reading import chosen, read_captures
+from stablecast.evidence.incident.captured import CapturedActor
 from stablecast.evidence.incident.causes import Because, Cause
 from stablecast.evidence.incident.clocks import FAR_NS, HostOffset, align
+from stablecast.evidence.incident.datagram_paths import PathLoss, losses
 from stablecast.evidence.incident.gaps import Gap, undelivered, unstable
+from stablecast.evidence.incident.incident_finding import IncidentFinding, clock
 from stablecast.evidence.incident.logs import LogLine, read_logs
 from stablecast.evidence.trace.converter import TAG
 from stablecast.text import plural
@@ -31,35 +35,6 @@ MAX_LINES: Final = 5
 
 
 @attrs.frozen
-class IncidentFinding:
-    """A finding: a sentence with its cause, further sentences, and the records and lines that prove them.
-
-    `weight` orders the findings: what was lost first, then what waited, the longest first.
-    """
-
-    kind: str
-    since: int
-    until: int
-    weight: float
-    text: str
-    more: tuple[str, ...] = ()
-    proofs: tuple[Proof, ...] = ()
-    lines: tuple[LogLine, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the finding for programs; times are ns of the epoch."""
-        return {
-            "kind": self.kind,
-            "since": self.since,
-            "until": self.until,
-            "text": self.text,
-            "more": [*self.more],
-            "proof": [{"file": str(one.path), "record": one.record, "time": one.time} for one in self.proofs],
-            "log": [one.text for one in self.lines],
-        }
-
-
-@attrs.frozen
 class Incident:
     """All findings, the heaviest first, with the endpoints, the clocks, and the files that were not read to the end."""
 
@@ -67,6 +42,7 @@ class Incident:
     members: list[EndpointLives]
     clocks: list[HostOffset]
     unread: list[str]
+    packets: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for programs."""
@@ -95,8 +71,10 @@ class Incident:
                 yield f"  proof: {', '.join(dict.fromkeys(proof.text for proof in one.proofs))}"
             yield from (f"  log: {line.text}" for line in one.lines)
         if not self.happenings:
-            records = sum(life.records for one in self.members for life in one.lives)
-            yield f"nothing happened: {plural(records, 'record')} of {plural(len(self.members), 'endpoint')}"
+            lives = [life for one in self.members for life in one.lives if not isinstance(life, CapturedActor)]
+            seen = [plural(sum(life.records for life in lives), "record")] if lives else []
+            seen += [plural(self.packets, "packet")] if self.packets else []
+            yield f"nothing happened: {' and '.join(seen)} of {plural(len(self.members), 'endpoint')}"
         yield from self.clock_lines()
         yield from (f"not read to the end: {text}" for text in self.unread)
 
@@ -112,21 +90,35 @@ class Incident:
             yield f"clocks of {', '.join(unknown)} are not aligned: no messages in both directions"
 
 
-def examine(paths: Iterable[Path], logs: Iterable[Path] = (), threshold: int = THRESHOLD_NS) -> Incident:
-    """Return what happened, by these traces and logs.
+def examine(
+    paths: Iterable[Path],
+    logs: Iterable[Path] = (),
+    threshold: int = THRESHOLD_NS,
+    captures: Sequence[Path] = (),
+    told: Sequence[str] = (),
+) -> Incident:
+    """Return what happened, by these traces, captures and logs.
 
     Args:
-        paths: Traces, and directories with traces.
+        paths: Traces, and directories with traces. None: there are captures only.
         logs: Log files of stores, of which the lines near a finding are shown.
         threshold: Wait of a message that counts as a gap, ns.
+        captures: Captures of any of the hosts.
+        told: What the caller knows of ports in captures, as `kind=port`.
 
     Raises:
-        TraceError: If there is no trace.
+        TraceError: If there is no trace, and no capture.
+        CaptureError: If a text of `told` cannot be read.
     """
-    actors, unread = read(paths)
-    clocks = align(actors)
+    paths = [*paths]
+    traced, unread = read(paths) if paths or not captures else ([], [])
+    seen, cut = read_captures(captures, told)
+    unread += cut
+    actors = chosen(traced, [actor for one in seen for actor in one.actors])
+    clocks = align([*actors, *(one.witness for one in seen)])
     members = participants(actors)
     lines = read_logs(logs)
+    lost = [*losses(one.ledger for one in seen)]
     stores = {one.lives[0].address: one for one in members if one.role is Role.STORE}
     readers = [one for one in members if one.role is Role.RECEIVER]
     found: list[IncidentFinding] = []
@@ -136,12 +128,15 @@ def examine(paths: Iterable[Path], logs: Iterable[Path] = (), threshold: int = T
         found += [_of_stability(gap, stores, explained) for gap in stalls]
         for reader in readers:
             late = undelivered(source, reader, threshold)
-            found += [_of_delivery(gap, reader, members, stalls, explained) for gap in late]
+            found += [_of_delivery(gap, reader, members, stalls, explained, lost) for gap in late]
     found += _of_absences(members, explained, threshold)
     found += _of_notices(actors)
+    found += of_paths(lost)
+    found += of_advice(seen)
     found += _of_clocks(clocks)
     found = [attrs.evolve(one, lines=_near(lines, one)) for one in _together(found)]
-    return Incident(sorted(found, key=lambda one: (-one.weight, one.since)), members, clocks, unread)
+    packets = sum(one.witness.packets for one in seen)
+    return Incident(sorted(found, key=lambda one: (-one.weight, one.since)), members, clocks, unread, packets)
 
 
 def _near(lines: Sequence[LogLine], one: IncidentFinding) -> tuple[LogLine, ...]:
@@ -223,14 +218,19 @@ def _alone(because: Sequence[Cause]) -> bool:
 
 
 def _of_delivery(
-    gap: Gap, reader: EndpointLives, members: Sequence[EndpointLives], stalls: Sequence[Gap], explained: list[Cause]
+    gap: Gap,
+    reader: EndpointLives,
+    members: Sequence[EndpointLives],
+    stalls: Sequence[Gap],
+    explained: list[Cause],
+    lost: Sequence[PathLoss],
 ) -> IncidentFinding:
     source, because = gap.source, causes.of_reader(reader, gap)
     weight = 500 if gap.ended else 3000
     gone = next((one for one in members if source in one.lives), None)
     ended = source.wall(source.ended)
     if not gap.ended and ended < gap.until and source is (gone.lives[-1] if gone else source):
-        how = "ended" if source.closed else "was killed"
+        how = f"ended ({source.ending})" if source.ending else "ended" if source.closed else "was killed"
         head = (
             f"Messages {gap.first} to {gap.last} never reached {reader.name}: the source {source.endpoint} {how} at "
             f"{clock(ended)} before it could send them again"
@@ -245,6 +245,8 @@ def _of_delivery(
             )
     else:
         head = f"Delivery to {reader.name} late by up to {gap.longest / 1e9:.1f} s: the traces do not show why"
+    if because is None or because.because is Because.LOSS:
+        head += on_the_way(gap, lost)
     if any(stall.since <= gap.until and gap.since <= stall.until for stall in stalls):
         weight -= 100
     end = "had been delivered by" if gap.ended else "had not all been delivered by"
@@ -265,10 +267,10 @@ def _of_absences(
                 continue
             if before.role is Role.RECEIVER and before.closed:
                 continue
-            how = "ended in order" if before.closed else "was killed"
+            how = before.ending or ("ended in order" if before.closed else "was killed")
             text = (
                 f"{member.name[0].upper()}{member.name[1:]} was down for {(until - since) / 1e9:.1f} s, from "
-                f"{clock(since)} to {clock(until)}: it {how}"
+                f"{clock(since)} to {clock(until)}: {how if before.ending else f'it {how}'}"
             )
             if before.role is Role.SOURCE:
                 text += "; nothing of it was sent meanwhile"
@@ -350,6 +352,11 @@ def _sentence(because: Sequence[Cause]) -> str:
                 parts.append(f"nothing reached {who} {_during(those)}, although {_they(those)} ran: a path was cut")
             case Because.CUT_FROM:
                 parts.append(f"acknowledgements of {who} did not arrive {_during(those)}: a path was cut")
+            case Because.UNANSWERED:
+                parts.append(f"{who} {those[0].text} {_during(those)}")
+            case Because.LATE:
+                took = those[0].text.rpartition(" up to ")[2]
+                parts.append(f"acknowledgements of {who} came up to {took} after the messages, {_during(those)}")
             case Because.LOSS:
                 parts.append(f"{who}: {those[0].text}")
     return "; ".join(parts)
@@ -369,8 +376,3 @@ def _names(those: Sequence[Cause]) -> str:
 
 def _during(those: Sequence[Cause]) -> str:
     return f"from {clock(min(one.since for one in those))} to {clock(max(one.until for one in those))}"
-
-
-def clock(time: int) -> str:
-    """Return a wall time with milliseconds, UTC."""
-    return f"{datetime.fromtimestamp(time // SECOND, UTC):%H:%M:%S}.{time % SECOND // MILLISECOND:03}"

@@ -5,12 +5,14 @@ from. If it differs and the model's graph is kept beside its configuration, the 
 checker the model's graph is generated again.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -22,6 +24,8 @@ from stablecast.lab.model.graph import Graph
 
 T = TypeVar("T")
 
+WORD: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+"""Where a word begins in the name of a model."""
 TWINS = 1
 """Further worlds of every state whose steps are compared with those of the first one."""
 SMALL_NODES = 5_000
@@ -41,6 +45,11 @@ class Comparison:
     difference: dict[str, Any] | str | None = None
 
 
+def world_module(model: str) -> ModuleType:
+    """Return the module whose world drives the core for a model. Raises ModuleNotFoundError if there is none."""
+    return import_module(f"stablecast.lab.model.worlds.{WORD.sub('_', model).lower()}")
+
+
 def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None = None) -> Exploration:
     """Return the core's graph under a configuration's constants; with a model, up to the first difference.
 
@@ -48,7 +57,7 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
         ModelError: the model has no world, its graph is too large, or its abstraction is refused.
     """
     try:
-        world = import_module(f"stablecast.lab.model.worlds.{configuration.model.lower()}")
+        world = world_module(configuration.model)
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
     made = getattr(world, f"{configuration.model}World").create(_shared(configuration.constants))

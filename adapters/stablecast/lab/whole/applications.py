@@ -158,11 +158,13 @@ class TopicPublisher:
         """Send one message, and return its number. Wait while too few stores are registered."""
         name = f"{self._stream}:{self._count}"
         payload = name.encode().ljust(self._job.get("size", 100), b".")
+        patience: Any = self._job.get("patience")
         while True:
             try:
-                async with asyncio.timeout(self._job.get("patience")):
+                async with asyncio.timeout(patience):
                     sent = await source.send(payload)
             except TimeoutError:
+                patience *= 2  # A source may wait for seconds, and each attempt costs as much as a message.
                 continue
             except NotRegistered:
                 self.flush()

@@ -55,10 +55,11 @@ class UdpSocket(SimulatedSocket):
 
     def recvfrom(self, size: int, flags: int = 0) -> tuple[bytes, Address]:
         """Return the next datagram, cut to `size` bytes, and its sender."""
-        self.alive()
-        self.await_ready()
-        self.alive()
-        self._raise_error()
+        if self.closed or self.error or not self._queue:
+            self.alive()
+            self.await_ready()
+            self.alive()
+            self._raise_error()
         data, sender = self._queue.popleft()
         self._queued -= len(data) + OVERHEAD
         return data[:size], sender

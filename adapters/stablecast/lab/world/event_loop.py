@@ -15,13 +15,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from contextvars import Context, copy_context
-from heapq import heappop
+from contextvars import Context
+from heapq import heapify, heappop, heappush
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
+from stablecast.lab.world.handles import SoonHandle, SoonTimer
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
-from stablecast.lab.world.selector import FREE_TURNS, Selectable, Selector
+from stablecast.lab.world.selector import FREE_TURNS, READ, WRITE, Selectable, Selector
 
 SUBPROCESS = "start a program of its own with World.start"
 """The remedy for a program that wants a subprocess."""
@@ -30,8 +31,8 @@ ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")
 
 
-FEW_TIMERS = 100
-"""Timers of a loop up to which asyncio keeps those that were cancelled."""
+FEW_CANCELLED = 100
+"""Cancelled timers that a loop keeps, whatever their share of all timers is."""
 
 LONGEST_WAIT = 86_400
 """The longest wait of a turn in s, as in asyncio."""
@@ -48,23 +49,6 @@ class SimulatedTask(asyncio.Task[ResultT]):
     def __hash__(self) -> int:
         """Return the number of the task."""
         return self.number
-
-
-class SoonHandle(asyncio.Handle):
-    """A handle that is made in fewer steps; there are thousands in a world."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, callback: Callable[..., object], args: Any, loop: asyncio.AbstractEventLoop, context: Context | None
-    ) -> None:
-        """Make the handle of a callback of a loop that does not debug."""
-        self._context = copy_context() if context is None else context
-        self._loop = loop
-        self._callback = callback
-        self._args = args
-        self._cancelled = False
-        self._repr = self._source_traceback = None
 
 
 class SimulatedFuture(asyncio.Future[ResultT]):
@@ -156,9 +140,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     _timer_cancelled_count: int
     _check_closed: Callable[[], None]
     _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
     _transports: MutableMapping[int, Any]
-    _process_events: Callable[[list[Any]], None]
 
     def __init__(self, process: LoopOwner) -> None:
         """Make a loop; the thread that calls it runs it."""
@@ -171,6 +153,9 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         super().__init__(self.alarms)
         self._clock_resolution = 1e-9
         self._numbers = itertools.count(1)
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers_of_timers = itertools.count()
+        self._next_turn: Any = self.call_soon
         self._asyncgens: Any = GeneratorSet()
         self._jobs: dict[asyncio.Future[Any], None] = {}
         self._handled: set[int] = set()
@@ -190,36 +175,90 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
         handle = SoonHandle(callback, args, self, context)
+        if args and callback == self._next_turn:  # A driver calls back one turn later: no call makes the second handle.
+            later: Any = args
+            handle._callback = self._ready.append
+            handle._args = (SoonHandle(later[0], later[1:], self, context),)
         self._ready.append(handle)
         return handle
 
+    def call_soon_threadsafe(
+        self, callback: Callable[[Unpack[ArgsT]], object], *args: *ArgsT, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call back in the next turn, and end the wait of the loop. Any thread may call this."""
+        handle = self.call_soon(callback, *args, context=context)
+        self.alarms.alarm()
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[ArgsT]], object],
+        *args: *ArgsT,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call back after a time in s."""
+        if delay is None:
+            raise TypeError("delay must not be None")
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[ArgsT]], object],
+        *args: *ArgsT,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call back at a time in s. Timers of one time are called in the order in which they were set."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        self._check_closed()
+        make = asyncio.TimerHandle if self._debug else SoonTimer
+        timer = make(when, callback, args, self, context)
+        timer._scheduled = True  # type: ignore[attr-defined]
+        heappush(self._timers, (when, next(self._numbers_of_timers), timer))
+        return timer
+
+    def _forget_cancelled(self) -> None:
+        """Forget the cancelled timers before they are due, once they are many."""
+        if self._timer_cancelled_count > FEW_CANCELLED and 2 * self._timer_cancelled_count > len(self._timers):
+            self._timers[:] = [one for one in self._timers if not one[2]._cancelled]
+            heapify(self._timers)
+            self._timer_cancelled_count = 0
+
     def _run_once(self) -> None:
-        """Run one turn, as asyncio does, in fewer steps: worlds spend a fifth of their time between callbacks."""
-        scheduled, ready, alarms = self._scheduled, self._ready, self.alarms
-        if self._debug or len(scheduled) > FEW_TIMERS:  # asyncio discards timers that were cancelled.
-            super()._run_once()  # type: ignore[misc]
-            return
-        while scheduled and scheduled[0]._cancelled:
-            self._timer_cancelled_count -= 1
-            heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
-        timeout: float | None = None
-        if ready or self._stopping:
-            timeout = 0
-        elif scheduled:
-            timeout = min(max(0, scheduled[0]._when - self.time()), LONGEST_WAIT)  # type: ignore[attr-defined]
-        if timeout == 0 and not alarms.candidates and alarms.turns < FREE_TURNS - 1:
-            alarms.turns += 1  # As a look that finds nothing.
-            alarms.alarmed = False
-        elif events := alarms.select(timeout):
-            self._process_events(events)
-        if scheduled:
-            end = self.time() + self._clock_resolution
-            while scheduled and scheduled[0]._when < end:  # type: ignore[attr-defined]
-                timer = heappop(scheduled)
-                timer._scheduled = False  # type: ignore[attr-defined]
-                ready.append(timer)
-        handle: asyncio.Handle | None = None
-        for _ in range(len(ready)):  # Not those that these callbacks add.
+        """Run turns until nothing is ready, as asyncio does, in fewer steps.
+
+        Worlds spend a fifth of their time between callbacks.
+        """
+        timers, ready, alarms = self._timers, self._ready, self.alarms
+        self._forget_cancelled()
+        while True:
+            while timers and timers[0][2]._cancelled:
+                self._timer_cancelled_count -= 1
+                heappop(timers)[2]._scheduled = False  # type: ignore[attr-defined]
+            if ready or self._stopping:
+                if not alarms.candidates and alarms.turns < FREE_TURNS - 1:
+                    alarms.turns += 1  # As a look that finds nothing.
+                    alarms.alarmed = False
+                elif events := alarms.select(0):
+                    self._process_events(events)
+            elif events := alarms.select(min(max(0, timers[0][0] - self.time()), LONGEST_WAIT) if timers else None):
+                self._process_events(events)
+            if timers:
+                end = (self._read if self._kernel.now == self._read_at else self.time()) + self._clock_resolution
+                while timers and timers[0][0] < end:
+                    timer = heappop(timers)[2]
+                    timer._scheduled = False  # type: ignore[attr-defined]
+                    ready.append(timer)
+            self._run_ready()
+            if not ready or self._stopping:
+                return
+
+    def _run_ready(self) -> None:
+        """Run what is ready, but not what these callbacks add."""
+        ready = self._ready
+        for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
                 continue
@@ -229,7 +268,22 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
                 raise
             except BaseException as error:  # noqa: BLE001  # reported, as asyncio does
                 self._report(handle, error)
-        events = handle = None  # type: ignore[assignment]  # An exception may refer to this frame.
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """Append the callbacks of ready sockets."""
+        ready = self._ready
+        for key, mask in event_list:
+            reader, writer = key.data
+            if reader is not None and mask & READ:
+                if reader._cancelled:
+                    self._remove_reader(key.fileobj)  # type: ignore[attr-defined]
+                else:
+                    ready.append(reader)
+            if writer is not None and mask & WRITE:
+                if writer._cancelled:
+                    self._remove_writer(key.fileobj)  # type: ignore[attr-defined]
+                else:
+                    ready.append(writer)
 
     def _report(self, handle: asyncio.Handle, error: BaseException) -> None:
         """Report the exception of a callback in the words of asyncio."""
@@ -365,7 +419,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             _close(task.get_coro())
         self._ready.clear()
-        self._scheduled.clear()
+        self._timers.clear()
         for transport in list(self._transports.values()):
             transport._sock, transport._closing = None, True  # The finalizers would report an unclosed transport.
         self.alarms.close()

@@ -12,7 +12,7 @@ by repeated looking comes to its end.
 import asyncio
 import random
 import sys
-from asyncio import events
+from asyncio.events import _get_running_loop, _set_running_loop
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, NoReturn, Protocol
@@ -26,6 +26,8 @@ TURN_NS = 2_000
 
 WAKE_NS = 30_000
 """Time in ns within which a thread that was woken runs."""
+
+_WAKE_BITS = WAKE_NS.bit_length()
 
 EVENTS_AT_ONCE = 1_000_000
 """Events of one moment of virtual time; with more, a program repeats something for ever."""
@@ -115,7 +117,10 @@ class SimulatedThread:
         if self._waits and not self._woken and not self.ended:
             self._woken = True
             kernel = self._kernel
-            kernel.at(kernel.now + 1 + kernel.below(WAKE_NS), self._resume_woken)
+            bits = kernel.bits
+            while (wait := bits(_WAKE_BITS)) >= WAKE_NS:  # As `Kernel.below`; threads are woken thousands of times.
+                pass
+            kernel.at(kernel.now + 1 + wait, self._resume_woken)
 
     def join(self, timeout: float | None = None) -> None:
         """Block the calling thread until this one has ended, at most `timeout` seconds."""
@@ -137,27 +142,34 @@ class SimulatedThread:
         self._waits, self._woken = True, False
         if deadline is not None:
             self._timer = kernel.at(max(kernel.now, deadline), self._resume)
-        loop = events._get_running_loop()
-        task = None if loop is None else _suspend_task(loop)
-        # A traceback may keep this frame. The collector does not look into the pair that the call returns, so the pair
-        # would keep the whole world.
-        first_hook, last_hook = sys.get_asyncgen_hooks()
-        events._set_running_loop(None)
-        sys.set_asyncgen_hooks(None, None)
-        kernel.hub.switch()
-        events._set_running_loop(loop)
-        sys.set_asyncgen_hooks(first_hook, last_hook)
-        if loop is not None and task is not None:
-            _resume_task(loop, task)
+        loop = _get_running_loop()
+        if loop is None:
+            kernel.hub.switch()
+        else:
+            self._switch_from(loop)
         woken = self._woken
         owner.on_resume(self)
         return woken
+
+    def _switch_from(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Switch to the hub, and then run the loop of this thread again."""
+        task = None if _swap_current_task is None else _suspend_task(loop)
+        # A traceback may keep this frame. The collector does not look into the pair that the call returns, so the pair
+        # would keep the whole world.
+        first_hook, last_hook = sys.get_asyncgen_hooks()
+        _set_running_loop(None)
+        sys.set_asyncgen_hooks(None, None)
+        self._kernel.hub.switch()
+        _set_running_loop(loop)
+        sys.set_asyncgen_hooks(first_hook, last_hook)
+        if task is not None:
+            _resume_task(loop, task)
 
     def leave(self) -> NoReturn:
         """Run no more, because the process has ended; `dispose` raises `Gone` here."""
         while not self._disposing:
             self._waits = True
-            events._set_running_loop(None)
+            _set_running_loop(None)
             sys.set_asyncgen_hooks(None, None)
             self._kernel.hub.switch()
         raise ProcessGone
@@ -175,7 +187,7 @@ class SimulatedThread:
             kernel.current = previous
 
     def _resume_woken(self) -> None:
-        if self._waits and self._woken:
+        if self._woken:
             self._resume(woken=True)
 
     def _resumable(self) -> bool:
@@ -193,7 +205,7 @@ class SimulatedThread:
             owner.postpone(lambda: self._resume(woken))
             return
         if self._timer is not None:
-            self._timer.cancel()
+            self._timer[-1] = None  # As `cancel`.
             self._timer = None
         self._waits, self._woken = False, woken
         kernel.current = self
@@ -212,7 +224,7 @@ class SimulatedThread:
             self.owner.on_error(self, error)
         finally:
             self.ended = True
-            events._set_running_loop(None)
+            _set_running_loop(None)
             joiners, self.joiners = self.joiners, []
             for joiner in joiners:
                 joiner.wake()
@@ -265,7 +277,7 @@ class Kernel:
         self.steps = 0
         self.on_turn: Callable[[SimulatedThread], object] | None = None
         self._events: list[Event] = []
-        self._bits = self.random.getrandbits
+        self.bits = self.random.getrandbits
         self._numbers = 0
         self._looks = 0
         self._looked_at = 0
@@ -278,15 +290,14 @@ class Kernel:
     def below(self, limit: int) -> int:
         """Return what `random.randrange(limit)` returns, in a third of its time."""
         bits = limit.bit_length()
-        while (number := self._bits(bits)) >= limit:
+        while (number := self.bits(bits)) >= limit:
             pass
         return number
 
     def at(self, when: int, act: Callable[[], object]) -> Event:
         """Call `act` on the hub at a time in ns. The seed orders the calls of one moment."""
         self._numbers = number = self._numbers + 1
-        event = Event((when, self._bits(16), number, act))
-        heappush(self._events, event)
+        heappush(self._events, event := Event((when, self.bits(16), number, act)))
         return event
 
     def after(self, wait: int, act: Callable[[], object]) -> Event:

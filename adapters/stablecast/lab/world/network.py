@@ -7,6 +7,7 @@ a refusal, by a reset, or by a peer that stays silent longer than the options of
 
 import errno
 import os
+from functools import lru_cache
 from typing import Protocol
 
 import attrs
@@ -72,6 +73,20 @@ class NetworkHost(Protocol):
     powered: bool
     privileged: bool
     network: "SimulatedNetwork"
+
+
+@attrs.define
+class Way:
+    """A path with the hosts at its two ends."""
+
+    here: NetworkHost
+    there: NetworkHost
+    path: Path
+
+    @property
+    def passes(self) -> bool:
+        """Return whether a packet arrives now: both hosts have power and the path is not cut."""
+        return self.there.powered and self.here.powered and not self.path.cut
 
 
 class ConnectionEnd(Protocol):
@@ -142,7 +157,7 @@ class SimulatedNetwork:
         self._hosts: dict[str, NetworkHost] = {}
         self._names: dict[str, str] = {"localhost": LOOPBACK}
         self._paths: dict[tuple[str, str], Path] = {}
-        self._ways: dict[tuple[str, str], tuple[NetworkHost, NetworkHost, Path]] = {}
+        self._ways: dict[tuple[str, str], Way] = {}
         self._streams: dict[tuple[str, int], list[StreamPort]] = {}
         self._datagrams: dict[int, dict[str, list[DatagramPort]]] = {}  # by port and host
         self.ends: dict[ConnectionEnd, None] = {}
@@ -172,15 +187,19 @@ class SimulatedNetwork:
         return path
 
     def passes(self, source: str, target: str) -> bool:
-        """Return whether a packet arrives now: both hosts have power and the path is not cut."""
+        """Return whether a packet arrives now."""
+        way = self.way(source, target)
+        return way is not None and way.passes
+
+    def way(self, source: str, target: str) -> Way | None:
+        """Return the path between two hosts, with the hosts; None unless both exist."""
         way = self._ways.get((source, target))  # This is asked for each packet.
         if way is None:
-            there, here = self._hosts.get(target), self._hosts.get(source)
-            if there is None or here is None:
-                return False
-            way = self._ways[source, target] = here, there, self.path(source, target)
-        here, there, path = way
-        return there.powered and here.powered and not path.cut
+            here, there = self._hosts.get(source), self._hosts.get(target)
+            if here is None or there is None:
+                return None
+            way = self._ways[source, target] = Way(here, there, self.path(source, target))
+        return way
 
     def connected(self, one: str, other: str) -> bool:
         """Return whether packets pass both ways."""
@@ -266,9 +285,10 @@ class SimulatedNetwork:
     def _carry(
         self, here: str, there: str, source: Address, to: Address, data: bytes, sender: DatagramPort | None
     ) -> None:
-        if not self.passes(here, there):
+        way = self.way(here, there)
+        if way is None or not way.passes:
             return
-        kernel, path = self.kernel, self.path(here, there)
+        kernel, path = self.kernel, way.path
         rng = kernel.random
         for _ in range(2 if path.duplication and rng.random() < path.duplication else 1):
             if path.loss and rng.random() < path.loss:
@@ -296,6 +316,7 @@ class SimulatedNetwork:
             self.kernel.after(wait, lambda: sender.refused(to))
 
 
+@lru_cache(maxsize=1_024)
 def is_group(address: str) -> bool:
     """Return whether an IPv4 address names a multicast group."""
     return 224 <= int(address.partition(".")[0]) <= 239

@@ -97,30 +97,27 @@ class Selector(selectors._BaseSelectorImpl):
         ready = self._ready() if self.candidates else []
         if not ready and not self.alarmed and (timeout is None or timeout > 0):
             deadline = None if timeout is None else kernel.now + self._wait_ns(timeout)
-            self._thread = kernel.running()
-            kernel.block(deadline)
+            self._thread = thread = kernel.current or kernel.running()
+            thread.block(deadline)
             self._thread = None
             self.turns = 0
-            ready = self._ready()
+            ready = self._ready() if self.candidates else []
         self.alarmed = False
         return ready
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
         found: list[tuple[selectors.SelectorKey, int]] = []
-        idle: list[int] = []
         keys, candidates = self._fd_to_key, self.candidates
-        for descriptor, one in candidates.items():
+        for descriptor, one in tuple(candidates.items()):
             key = keys[descriptor]
-            _, _, wanted, _ = key
+            wanted = key[2]
             events = READ if wanted & READ and one.readable else 0
             if wanted & WRITE and one.writable:
                 events |= WRITE
             if events:
                 found.append((key, events))
             else:
-                idle.append(descriptor)
-        for descriptor in idle:
-            del candidates[descriptor]
+                del candidates[descriptor]
         if len(found) > 1:
             self._kernel.random.shuffle(found)
         return found

@@ -113,8 +113,8 @@ class StreamEnd:
 
     @property
     def _room(self) -> int:
-        unread = 0 if self.peer is None else max(0, self.peer.unread - self._unacknowledged)
-        return self._window - self._flying - unread
+        unread = 0 if self.peer is None else self.peer.unread - self._unacknowledged
+        return self._window - self._flying - max(0, unread)
 
     def send(self, data: bytes) -> int:
         """Send as much as there is room for; return the bytes that were taken. Raises OSError after the end."""
@@ -122,34 +122,40 @@ class StreamEnd:
             raise refusal(self.take_error())
         if self.dead or self.finished:
             raise refusal(errno.EPIPE)
-        taken = data[: max(0, self._room)]
+        taken, room = data, self._room
         count = len(taken)
-        if count < len(data):
+        if count > room and taken:
+            taken = data[: max(0, room)]
+            count = len(taken)
             self._was_full = True
         if taken:
             self._flying += count
             kernel = self._kernel
-            cut = 0 if kernel.random.getrandbits(SPLIT_BITS) else kernel.below(count)
-            for piece in (taken[:cut], taken[cut:]) if cut else (taken,):
-                self._transmit(piece)
+            cut = 0 if kernel.bits(SPLIT_BITS) else kernel.below(count)
+            if cut:
+                self._transmit(taken[:cut])
+                taken = taken[cut:]
+            self._transmit(taken)
         return count
 
     def read(self, size: int, *, peek: bool = False) -> bytes:
         """Return up to `size` bytes that have arrived; b"" at the end of the stream. Raises the error of the end."""
-        if not self.inbox:
+        inbox = self.inbox
+        if not inbox:
             if self.error and not self.over:
                 raise refusal(self.take_error())
             return b""
-        whole = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
-        data, rest = whole[:size], whole[size:]
+        whole = inbox[0] if len(inbox) == 1 else b"".join(inbox)
+        data = whole[:size]
         if peek:
             return data
-        self.inbox.clear()
-        if rest:
-            self.inbox.append(rest)
+        inbox.clear()
+        if rest := whole[size:]:
+            inbox.append(rest)
         self.unread -= len(data)
-        if self.peer is not None:
-            self._notify(self.peer)
+        peer = self.peer
+        if peer is not None and peer._was_full:
+            self._notify(peer)
         return data
 
     def take_error(self) -> int:
@@ -232,16 +238,20 @@ class StreamEnd:
     def _transmit(self, data: bytes) -> None:
         if self.dead:
             return
-        if self._stalled or not self._network.passes(self.here, self.there) or self._has_timed_out():
+        way = self._network.way(self.here, self.there)
+        if self._stalled or way is None or not way.passes or (self._unacknowledged and self._has_timed_out()):
             self._stall(data)
             return
-        path, kernel = self._network.path(self.here, self.there), self._kernel
+        path, kernel = way.path, self._kernel
         wait = path.time(kernel)
         repeat = REPEAT_NS
         while path.loss and kernel.random.random() < path.loss:
             wait += repeat
             repeat = min(2 * repeat, LONGEST_REPEAT_NS)
-        self._last_arrival = arrival = max(self._last_arrival + 1, kernel.now + wait)
+        arrival = kernel.now + wait
+        if arrival <= self._last_arrival:
+            arrival = self._last_arrival + 1
+        self._last_arrival = arrival
         peer = self.peer
         assert peer is not None
         kernel.at(arrival, lambda: self._arrived(peer, data))

@@ -88,7 +88,7 @@ class TcpSocket(SimulatedSocket):
 
     def send(self, data: Any, flags: int = 0) -> int:
         """Send bytes; return how many were taken. Raises OSError."""
-        octets = bytes(data)
+        octets = data if type(data) is bytes else bytes(data)
         while True:
             taken = self._connected().send(octets)
             if taken or not octets:
@@ -107,6 +107,9 @@ class TcpSocket(SimulatedSocket):
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Return bytes that have arrived; b"" at the end. Raises OSError."""
+        end = self.end
+        if end is not None and end.inbox and not flags and not self.closed:
+            return end.read(size)
         end = self._connected()
         if flags and flags & _DONT_WAIT and not self.readable:
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -142,7 +145,10 @@ class TcpSocket(SimulatedSocket):
         """Return whether accept or a read returns at once."""
         if self.listening:
             return bool(self.accepted)
-        return self.closed or bool(self.error) or (self.end is not None and self.end.readable)
+        end = self.end
+        if self.closed or self.error or end is None:
+            return self.closed or bool(self.error)
+        return bool(end.inbox or end.over or end.dead)
 
     @property
     def writable(self) -> bool:
@@ -188,11 +194,12 @@ class TcpSocket(SimulatedSocket):
             raise refusal(number)
 
     def _connected(self) -> StreamEnd:
-        self.alive()
-        if self.end is None:
+        end = self.end
+        if end is None or self.closed:
+            self.alive()
             self._raise_error()
             raise refusal(errno.EAGAIN if self.connecting else errno.ENOTCONN)
-        return self.end
+        return end
 
     def _dial(self, to: Address) -> None:
         if not self.local[1]:

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.machine.durations import BOUNDS_NS, DurationView
+from stablecast.core.machine.durations import DurationView
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.events import OlderCopy
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.monitor.board import Reader, Snapshot
 from stablecast.runtime import machine
+from stablecast.text.open_metrics import END, OPEN_METRICS, buckets, head, label
 
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
-OPEN_METRICS: Final = "application/openmetrics-text"
 CHUNK: Final = 512
 """Samples in one piece of the answer."""
 MAX_SOURCES: Final = 1000
@@ -216,18 +216,9 @@ PROCESS_METRICS: Final = (
 """Names of the figures of the process."""
 
 
-def label(value: object) -> str:
-    r"""Escape a label's value.
-
-    >>> label('a"b\\c')
-    'a\\"b\\\\c'
-    """
-    return str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
 def content_type(accepted: str) -> str:
     """Return the type of the answer for a client that accepts these types."""
-    return f"{OPEN_METRICS}; version=1.0.0; charset=utf-8" if OPEN_METRICS in accepted else TEXT
+    return OPEN_METRICS if OPEN_METRICS.partition(";")[0] in accepted else TEXT
 
 
 Row = tuple[str, Sequence[Any]]
@@ -246,7 +237,7 @@ def exposition(
         openly: Write OpenMetrics, with an example for each bucket of a histogram that has one.
     """
     for name, text, labels, number in _process():
-        yield f"{_head(name, text, 'counter' if name.endswith('_total') else 'gauge', openly)}{name}{labels} {number}\n"
+        yield f"{head(name, text, 'counter' if name.endswith('_total') else 'gauge', openly)}{name}{labels} {number}\n"
     rows = [_source_rows(one, sources) for one in stores]
     for metrics, subjects in (
         (STORE_METRICS, [(_name(one), [one]) for one in stores]),
@@ -255,19 +246,14 @@ def exposition(
         (RECEIVER_METRICS, [row for some in rows for row in _receiver_rows(some, receivers)]),
     ):
         for metric in metrics:
-            yield _head(metric.name, metric.help, metric.kind, openly)
+            yield head(metric.name, metric.help, metric.kind, openly)
             yield from _samples(metric, subjects)
     for histogram in HISTOGRAMS:
-        yield _head(histogram.name, histogram.help, "histogram", openly)
+        yield head(histogram.name, histogram.help, "histogram", openly)
         for one in stores:
-            yield _buckets(histogram.name, _name(one), histogram.value(one), openly)
+            yield buckets(histogram.name, _name(one), histogram.value(one), openly)
     if openly:
-        yield "# EOF\n"
-
-
-def _head(name: str, text: str, kind: str, openly: bool) -> str:
-    family = name.removesuffix("_total") if openly else name
-    return f"# HELP {family} {text}\n# TYPE {family} {kind}\n"
+        yield END
 
 
 def _samples(metric: Metric, subjects: Iterable[Row]) -> Iterator[str]:
@@ -278,29 +264,6 @@ def _samples(metric: Metric, subjects: Iterable[Row]) -> Iterator[str]:
     )
     while piece := "".join(islice(lines, CHUNK)):
         yield piece
-
-
-def _buckets(name: str, labels: str, found: DurationView, openly: bool) -> str:
-    lines: list[str] = []
-    total = 0
-    examples = {one[0]: one for one in found.exemplars} if openly else {}
-    for at, count in enumerate(found.counts):
-        total += count
-        bound = f"{BOUNDS_NS[at] / SECOND}" if at < len(BOUNDS_NS) else "+Inf"
-        example = examples.get(at)
-        told = ""
-        if example is not None:
-            _, its_labels, took_ns, at_ns = example
-            text = ",".join(f'{key}="{label(word[:_EXEMPLAR_CHARACTERS])}"' for key, word in its_labels)
-            told = f" # {{{text}}} {took_ns / SECOND} {at_ns / SECOND}"
-        lines.append(f'{name}_bucket{{{labels},le="{bound}"}} {total}{told}\n')
-    return "".join(
-        (*lines, f"{name}_sum{{{labels}}} {found.total_ns / SECOND}\n", f"{name}_count{{{labels}}} {total}\n")
-    )
-
-
-_EXEMPLAR_CHARACTERS: Final = 64
-"""Characters of a label's value in an example. The labels of one may have 128 together."""
 
 
 def _name(store: Snapshot) -> str:

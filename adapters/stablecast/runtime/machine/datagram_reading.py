@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 
 from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
 
@@ -91,9 +92,14 @@ def one_by_one(memory: DatagramMemory, readable: Callable[[Socket], bool] | None
                 if sizes:
                     break
                 raise
-            name = (socket.AF_INET, port.to_bytes(2), socket.inet_aton(host))
-            _NAME.pack_into(memory.names, number * NAME_BYTES, *name)
+            memory.names[number * NAME_BYTES : (number + 1) * NAME_BYTES] = _name(host, port)
             sizes.append(size)
         return sizes
 
     return read
+
+
+@lru_cache(maxsize=4_096)
+def _name(host: str, port: int) -> bytes:
+    """Return a socket address as the kernel writes it."""
+    return _NAME.pack(socket.AF_INET, port.to_bytes(2), socket.inet_aton(host))

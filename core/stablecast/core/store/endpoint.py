@@ -206,7 +206,16 @@ class StoreEndpoint:
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""
         registry = self.registry
-        return soonest(self.check_at, registry.agenda.next(), self.serving.next(), registry.refilling.due)
+        return soonest(self._next_check(), registry.agenda.next(), self.serving.next(), registry.refilling.due)
+
+    def _next_check(self) -> int | None:
+        """Return the first check that has work. Most clients are never silent, so most checks would find nothing."""
+        at, due = self.check_at, self.clients.agenda.next()
+        if at is None or self.registry.elections.running:
+            return at
+        if due is None or due <= at:
+            return None if due is None else at
+        return at - (at - due) // self.config.check_ns * self.config.check_ns
 
     def take_effects(self) -> list[StoreEffect]:
         """Return the effects to perform, in order, and empty the outbox."""

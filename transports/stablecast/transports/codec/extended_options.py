@@ -22,6 +22,7 @@ flight size in messages and in bytes (64 bits each). A message whose flag says e
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import IPv4Address
 
 from stablecast.core.protocol.generations import Known
@@ -56,6 +57,9 @@ ACK_ON_RECEPTION = 0x02
 WRITE_DELAY = 0x04
 """The field of the delay is valid."""
 
+MAX_ADDRESSES = 4_096
+"""Addresses of stores that are kept in both forms. Each answer names all stores again."""
+
 FLAGS = h.ExtendedOption.IGNORE | h.ExtendedOption.IGNORE_SUBTYPE
 
 
@@ -68,8 +72,8 @@ def encode_option(subtype: int, data: bytes) -> tuple[h.Header, ...]:
 
 def find_option(message: lbmc.Message, subtype: int) -> bytes:
     """Return the data of an option; empty if the message has none."""
-    options = (header for header in message.headers if isinstance(header, h.ExtendedOption))
-    return b"".join(option.data for option in options if option.subtype == subtype)
+    found = [one.data for one in message.headers if isinstance(one, h.ExtendedOption) and one.subtype == subtype]
+    return b"".join(found)
 
 
 def encode_lives(term: int, lives_term: int, lives: tuple[Life, ...]) -> tuple[h.Header, ...]:
@@ -120,8 +124,19 @@ def encode_generations(own: int, others: Iterable[Known] = ()) -> tuple[h.Header
 
 
 def _known_generation(index: int, address: str, generation: int) -> bytes:
+    return KNOWN_GENERATION.pack(index, *_place(address), generation)
+
+
+@lru_cache(maxsize=MAX_ADDRESSES)
+def _place(address: str) -> tuple[int, bytes]:
+    """Return the port and the four bytes of an address."""
     host, _, port = address.rpartition(":")
-    return KNOWN_GENERATION.pack(index, int(port), IPv4Address(host).packed, generation)
+    return int(port), IPv4Address(host).packed
+
+
+@lru_cache(maxsize=MAX_ADDRESSES)
+def _address(host: bytes, port: int) -> str:
+    return f"{IPv4Address(host)}:{port}"
 
 
 def decode_generations(message: lbmc.Message) -> tuple[int, tuple[Known, ...]]:
@@ -132,7 +147,7 @@ def decode_generations(message: lbmc.Message) -> tuple[int, tuple[Known, ...]]:
     if len(data) < GENERATION.size or (len(data) - GENERATION.size) % KNOWN_GENERATION.size:
         raise WireError(f"generations cannot have {len(data)} bytes")
     others = KNOWN_GENERATION.iter_unpack(data[GENERATION.size :])
-    found = tuple((index, f"{IPv4Address(host)}:{port}", generation) for index, port, host, generation in others)
+    found = tuple((index, _address(host, port), generation) for index, port, host, generation in others)
     return (GENERATION.unpack_from(data)[0], found)
 
 

@@ -203,6 +203,8 @@ class FixedPart:
     def __init__(self, fields: list[tuple[str, Fixed]]) -> None:
         self.struct = struct.Struct(">" + "".join(field.form for _, field in fields))
         self.names = [name for name, _ in fields]
+        # `attrgetter` returns no tuple for one name.
+        self._values_of = attrgetter(*self.names) if len(self.names) > 1 else None
         self._decoders = [(name, field.decode) for name, field in fields if field.decode]
         self._encoders = [(index, field.encode) for index, (_, field) in enumerate(fields) if field.encode]
 
@@ -215,9 +217,11 @@ class FixedPart:
 
     def octets(self, record: object) -> bytes:
         """Return the bytes of the record's fields. Raises WireError if a value does not fit."""
-        values = [getattr(record, name) for name in self.names]
-        for index, encode in self._encoders:
-            values[index] = encode(values[index])
+        values = self._values_of(record) if self._values_of else [getattr(record, name) for name in self.names]
+        if self._encoders:
+            values = list(values)
+            for index, encode in self._encoders:
+                values[index] = encode(values[index])
         try:
             return self.struct.pack(*values)
         except struct.error as error:

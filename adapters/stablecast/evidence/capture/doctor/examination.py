@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.doctor import resolution_findings
+from stablecast.evidence.capture.doctor.capture_quality import CaptureQuality
 from stablecast.evidence.capture.doctor.findings import CaptureAdvice
 from stablecast.evidence.capture.doctor.resolution_history import ResolutionHistory
 from stablecast.evidence.capture.doctor.session_findings import SessionFindings
@@ -28,9 +29,10 @@ MAX_UNREACHABLE: Final = 1 << 16
 
 @attrs.define
 class Examination:
-    """The state of an examination."""
+    """The state of an examination. Several ones of a capture whose clock was set share its `quality`."""
 
     thresholds: Thresholds = attrs.field(factory=Thresholds)
+    quality: CaptureQuality = attrs.field(factory=CaptureQuality)
     _sessions: dict[tuple[TransportKey, Endpoint | None], SessionHistory] = attrs.field(factory=dict)
     _topics: dict[TransportKey, Counter[int]] = attrs.field(factory=dict)
     _resolution: ResolutionHistory = attrs.field(factory=ResolutionHistory)
@@ -40,6 +42,7 @@ class Examination:
     def add_packet(self, packet: CapturePacket) -> None:
         """Follow a packet of topic resolution, the refusal of a NAK, and count the messages of a datagram."""
         self._end_ns = max(self._end_ns, packet.time_ns)
+        self.quality.add_packet(packet)
         if packet.refused is not None and len(self._unreachable) < MAX_UNREACHABLE:
             self._unreachable[packet.refused.source, packet.refused.target] += 1
         first = packet.layers[0].record if packet.layers else None
@@ -55,8 +58,13 @@ class Examination:
                     case lbmc.Message(kind=lbmc.MessageKind.DATA) as message:
                         topics[message.topic_index] += 1
 
+    def add_copy(self, datagram: StatedDatagram) -> None:
+        """Count a datagram that was captured before."""
+        self.quality.add_datagram(datagram.at.frame, copied=True)
+
     def add_datagram(self, datagram: StatedDatagram) -> None:
         """Follow a datagram of a session, which is no copy."""
+        self.quality.add_datagram(datagram.at.frame, copied=False)
         key = datagram.session, datagram.client
         history = self._sessions.get(key)
         if history is None:
@@ -66,7 +74,7 @@ class Examination:
         history.add(datagram.at, datagram.packet)
 
     def findings(self) -> list[CaptureAdvice]:
-        """Return the findings so far, those of sessions first."""
+        """Return the findings so far, those of sessions first; `quality` has its own."""
         return [*self._of_sessions(), *self._of_resolution()]
 
     def _of_sessions(self) -> Iterator[CaptureAdvice]:

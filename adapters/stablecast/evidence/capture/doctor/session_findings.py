@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.evidence.capture.doctor.findings import (
+    HISTOGRAM_MS,
     MAX_FRAMES,
     CaptureAdvice,
     histogram,
@@ -84,7 +85,7 @@ class SessionFindings:
         yield from self._unrepaired(whose, lost)
 
     def _losses(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
-        sent = max(self.history.sent, len(lost))
+        sent = max(self.history.span, len(lost))
         share = len(lost) / sent
         reported = self._reported("loss", whose, share)
         if reported is None:
@@ -96,11 +97,22 @@ class SessionFindings:
         text += f", the longest {max(runs)}; {plural(again, 'repair', 'was', 'were')} lost, too"
         if here < len(lost):
             text += f"; {plural(len(lost) - here, 'datagram', 'is', 'are')} not in the capture either"
+        times = histogram(_recovery_times(lost))
+        if any(times.values()):
+            shown = ", ".join(f"{count:,} {_column(bound)}" for bound, count in times.items() if count)
+            text += f". From sending to repair: {shown}"
         yield reported(
             text=text,
             remedy=self._loss_remedy(len(lost) / len(runs), here == len(lost)),
             frames=_frames(lost.values()),
-            figures={"lost": len(lost), "sent": sent, "gaps": len(runs), "longest_gap": max(runs), "again": again},
+            figures={
+                "lost": len(lost),
+                "sent": sent,
+                "gaps": len(runs),
+                "longest_gap": max(runs),
+                "again": again,
+                "histogram": times,
+            },
         )
 
     def _loss_remedy(self, mean: float, behind: bool) -> str:
@@ -116,7 +128,7 @@ class SessionFindings:
         )
 
     def _slow(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
-        times = sorted(loss.repaired_ns - loss.sent_ns for loss in lost.values() if loss.repaired_ns is not None)
+        times = _recovery_times(lost)
         if not times:
             return
         slowest = quantile(times, SLOWEST)
@@ -224,8 +236,7 @@ class SessionFindings:
             )
 
     def _slowest_recovery(self, lost: Mapping[int, AskedLoss]) -> float:
-        times = [loss.repaired_ns - loss.sent_ns for loss in lost.values() if loss.repaired_ns is not None]
-        return milliseconds(max(times, default=0))
+        return milliseconds(max(_recovery_times(lost), default=0))
 
     def _of_source(self) -> Iterator[CaptureAdvice]:
         history = self.history
@@ -266,6 +277,22 @@ class SessionFindings:
                 frames=(history.pause.frame,),
             )
 
+        yield from self._beats()
+
+    def _beats(self) -> Iterator[CaptureAdvice]:
+        history = self.history
+        total = history.beats + history.skipped
+        reported = self._reported("session-messages", history.name, history.skipped / max(1, total))
+        if reported is not None:
+            yield reported(
+                text=f"{history.skipped:,} of {plural(total, 'session message')} are not in the capture",
+                remedy="Session messages show losses at the end of a burst. If they are lost on their way, such losses "
+                f"show later, and receivers may give the session up after {self._option('activity_timeout')}. If the "
+                "capture itself lost them, capture with a larger buffer.",
+                frames=_first(history.skipped_frames),
+                figures={"missing": history.skipped, "captured": history.beats},
+            )
+
     def _missing(self) -> Iterator[CaptureAdvice]:
         history = self.history
         asked = {number for _, number in history.losses}
@@ -280,6 +307,15 @@ class SessionFindings:
                 "this session are then too low.",
                 figures={"missing": missing},
             )
+
+
+def _recovery_times(lost: Mapping[int, AskedLoss]) -> list[int]:
+    """Return the times from sending to repair, in order, ns."""
+    return sorted(loss.repaired_ns - loss.sent_ns for loss in lost.values() if loss.repaired_ns is not None)
+
+
+def _column(bound: str) -> str:
+    return f"below {bound[1:]} ms" if bound.startswith("<") else f"above {HISTOGRAM_MS[-1]} ms"
 
 
 def _runs(numbers: Sequence[int]) -> list[int]:

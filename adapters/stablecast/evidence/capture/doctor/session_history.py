@@ -26,6 +26,9 @@ MAX_LOSSES: Final = 1 << 17
 ANSWER_NS: Final = 1 * SECOND
 """A source that is there answers a NAK within this time."""
 
+MAX_SKIPPED: Final = 1 << 10
+"""Session messages in a row that may be missing; with more, the session began anew."""
+
 SAME_NAK_NS: Final = 1 * MILLISECOND
 """A NAK that comes again sooner was captured twice, or doubled on its way."""
 
@@ -71,7 +74,10 @@ class SessionHistory:
     Attributes:
         name: As in logs.
         prefix: The beginning of the names of the transport's options.
-        sent: New datagrams.
+        sent: New datagrams in the capture.
+        oldest: The first number that the capture shows as new.
+        beats: Session messages in the capture.
+        skipped: Session messages that are missing between them, and the first packets after a gap.
         topics: Messages by the index of their topic.
         losses: By receiver and number.
         uncounted: Losses beyond `MAX_LOSSES`.
@@ -88,6 +94,10 @@ class SessionHistory:
     name: str
     prefix: str
     sent: int = 0
+    oldest: int | None = None
+    beats: int = 0
+    skipped: int = 0
+    skipped_frames: list[int] = attrs.field(factory=list)
     newest: int | None = None
     first_ns: int = 0
     source_ns: int = 0
@@ -104,6 +114,7 @@ class SessionHistory:
     rate: tuple[int, int] = (0, 0)
     unseen: RangeSet = attrs.field(factory=RangeSet)
     pause: Silence = attrs.field(factory=Silence)
+    _newest_beat: int | None = None
     _newest_data: int = -1
     _sent_ns: dict[int, int] = attrs.field(factory=dict)
     _repaired_ns: dict[int, int] = attrs.field(factory=dict)
@@ -126,6 +137,7 @@ class SessionHistory:
                 self._first_sent(at, self._number(packet.sqn))
             case lbtrm.SessionMessage() | lbtru.SessionMessage():
                 self._reached(self._number(packet.lead) + 1)
+                self._beat(at, packet.sm_sqn)
             case lbtrm.Ncf() | lbtru.Ncf():
                 for sqn in packet.sqns:
                     self._confirmed(at, self._number(sqn), packet.reason)
@@ -133,6 +145,25 @@ class SessionHistory:
             self.pause = Silence(at.time_ns - self.source_ns, at.frame)
         self.first_ns = self.first_ns or at.time_ns
         self.source_ns = max(self.source_ns, at.time_ns)
+
+    @property
+    def span(self) -> int:
+        """Return how many datagrams the source sent while it was captured, also those that the capture lacks."""
+        if self.oldest is None or self.newest is None:
+            return self.sent
+        return max(self.sent, self.newest - self.oldest + 1)
+
+    def _beat(self, at: At, number: int) -> None:
+        """Count session messages, which have numbers of their own."""
+        self.beats += 1
+        if self._newest_beat is not None:
+            step = serial.extend(number, self._newest_beat) - self._newest_beat
+            if 1 < step <= MAX_SKIPPED:
+                self.skipped += step - 1
+                self.skipped_frames.append(at.frame)
+                del self.skipped_frames[8:]
+            number = self._newest_beat + max(step, 0)
+        self._newest_beat = number
 
     def _number(self, sqn: int) -> int:
         return serial.extend(sqn, self.newest or 0)
@@ -145,6 +176,9 @@ class SessionHistory:
 
     def _first_sent(self, at: At, number: int) -> None:
         self.sent += 1
+        self.oldest = number if self.oldest is None and self.newest is None else self.oldest
+        if self.oldest is None and self.newest is not None:
+            self.oldest = self.newest + 1
         self._reached(number + 1)
         self.unseen.remove(number, number + 1)
         self._newest_data = max(self._newest_data, number)

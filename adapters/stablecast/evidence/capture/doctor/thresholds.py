@@ -27,9 +27,14 @@ class Thresholds:
     duplicates: float = _threshold(0.01, "share", "repairs that nobody asked for")
     limited: float = _threshold(1, "datagrams", "NAKs that a rate limit delays")
     silence: float = _threshold(12_000, "ms", "time in which a living source sends nothing")
+    session_messages: float = _threshold(0.02, "share", "session messages of a source that the capture lacks")
     unwanted: float = _threshold(0.5, "share", "messages of its sessions that a receiver does not want")
     deaf: float = _threshold(10, "queries", "queries for a topic in a row without an advertisement")
     missing: float = _threshold(0.001, "share", "datagrams that the capture misses, and that no receiver asks for")
+    truncated: float = _threshold(0.001, "share", "packets of the protocol that the snap length of the capture cut")
+    copies: float = _threshold(0.01, "share", "datagrams that were captured twice")
+    disorder: float = _threshold(0.01, "share", "packets that were captured before the packet in front of them")
+    clock: float = _threshold(1, "steps", "steps back of the capture's clock by more than a second")
 
 
 def parse_thresholds(texts: Iterable[str]) -> Thresholds:

@@ -15,6 +15,7 @@ from typing import Final
 
 from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket, packets
 from stablecast.evidence.capture.doctor import Examination, Thresholds
+from stablecast.evidence.capture.doctor.capture_quality import CaptureQuality
 from stablecast.evidence.capture.files import CaptureError, CutError, watched
 from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.form_rule import FormRule
@@ -79,13 +80,14 @@ class _Judges:
         self.findings = findings
         self._thresholds = thresholds
         self._forms = FormRule(findings)
+        self._quality = CaptureQuality()
         self._last_ns, self._back, self._forth, self._late, self._count = 0, 0, 0, 0, 0
         self._begin()
 
     def _begin(self) -> None:
         self._reader, self._now_ns = StatementReader(), 0
         self._persistence, self._multicast = Persistence(self.findings), Multicast(self.findings)
-        self._examination = Examination(self._thresholds)
+        self._examination = Examination(self._thresholds, self._quality)
 
     def judge_packet(self, packet: CapturePacket) -> None:
         """Judge the next packet by all rules."""
@@ -106,6 +108,8 @@ class _Judges:
             if isinstance(statement, StatedDatagram):
                 if self._multicast.judge_datagram(statement):
                     self._examination.add_datagram(statement)
+                else:
+                    self._examination.add_copy(statement)
                 continue
             if isinstance(statement, MissingBytes) and packet.kind in DATAGRAMS:
                 self._multicast.miss(statement.at.ends)
@@ -115,6 +119,7 @@ class _Judges:
     def close(self) -> None:
         """Settle everything at the end of the capture."""
         self._settle()
+        self.findings.advice += self._quality.findings(self._thresholds)
         self._forms.close()
         if DISORDER * self._back > self._back + self._forth or LATENESS * self._late > self._count:
             self.findings.doubt("or frames are not in the order of their times: `reordercap` puts them in order")

@@ -41,7 +41,10 @@ def test_losses_are_counted_by_receiver(tmp_path: Path) -> None:
     assert {*found} == {("loss", FIRST)}
     sent = len({packet.sqn for _, packet in world.packets(lbtrm.Data)})
     loss = found["loss", FIRST]
+    histogram = loss.figures.pop("histogram")
     assert loss.figures == {"lost": 20, "sent": sent, "gaps": 20, "longest_gap": 1, "again": 0}
+    assert sum(histogram.values()) == 20
+    assert f"{histogram['<100']} below 100 ms" in loss.text
     assert loss.text.startswith(f"lost 20 of {sent} datagrams (9.8 %) in 20 gaps, the longest 1")
     assert (loss.value, len(loss.frames)) == (20 / sent, 5)
     assert "Single datagrams are lost between the place of the capture and the receiver" in loss.remedy
@@ -189,6 +192,7 @@ def test_what_is_captured_twice_is_counted_once(tmp_path: Path) -> None:
     packets = packets_of(traffic(200, lost_repairs()))
     alone = advice(tmp_path / "one.pcap", packets)
     twice = advice(tmp_path / "two.pcap", [one for packet in packets for one in (packet, packet)])
+    assert twice.pop(("copies", "the capture")).value == 0.5
     assert {key: one.value for key, one in twice.items()} == {key: one.value for key, one in alone.items()}
 
 

@@ -5,7 +5,7 @@ import pytest
 from stablecast.core.store.proxy_election import ElectionState
 from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.proxyelection import ProxyElectionWorld
+from stablecast.lab.model.worlds.proxy_election import ProxyElectionWorld
 from tests.adapters.lab.model.invariants import PROXY_ELECTION, broken, violations
 
 CONSTANTS: dict[str, Value] = {

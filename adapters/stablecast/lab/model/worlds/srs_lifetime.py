@@ -15,7 +15,7 @@ import attrs
 from stablecast.lab.model.canonical import Fn, ModelError, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.worlds import srslifetime_parts as parts
+from stablecast.lab.model.worlds import srs_lifetime_parts as parts
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext

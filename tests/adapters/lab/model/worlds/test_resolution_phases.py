@@ -4,7 +4,7 @@ import pytest
 
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.resolutionphases import ResolutionPhasesWorld
+from stablecast.lab.model.worlds.resolution_phases import ResolutionPhasesWorld
 from tests.adapters.lab.model.invariants import RESOLUTION_PHASES, broken, violations
 
 ALL = frozenset({"part", "lose", "end", "leave", "break"})

@@ -4,7 +4,7 @@ import pytest
 
 from stablecast.lab.model.canonical import Value, record
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.srslifetime import SrsLifetimeWorld
+from stablecast.lab.model.worlds.srs_lifetime import SrsLifetimeWorld
 from tests.adapters.lab.model.invariants import SRS_LIFETIME, broken, violations
 
 CONSTANTS: dict[str, Value] = {
