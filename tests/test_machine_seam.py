@@ -22,6 +22,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "adapters/stablecast/evidence/incident/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/spark/": "jobs on a cluster of real machines",
     "adapters/stablecast/evidence/verification/": "judges of recorded traces, which no daemon runs",
+    "adapters/stablecast/evidence/watch/": "judges of traces that other processes write, which no daemon runs",
     "adapters/stablecast/evidence/whatif/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/trace/tools/": "commands for people who read recorded traces",
     "adapters/stablecast/evidence/trace/reports.py": "writes a table for people, by a library that opens the file",

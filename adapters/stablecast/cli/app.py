@@ -16,7 +16,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 ORDER = (
     *("demo", "up", "send", "receive", "read", "topics", "replay", "archive"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
-    *("incident", "verify", "rules", "rows", "trace", "whatif", "capture"),
+    *("incident", "verify", "watch", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
@@ -436,6 +436,27 @@ def verify_command(
     from stablecast.cli import verify
 
     raise typer.Exit(verify.run(paths, as_json, master, report, parquet, port or []))
+
+
+@app.command("watch")
+def watch_command(
+    paths: Annotated[list[Path], typer.Argument(help="Running traces, or directories they are recorded to.")],
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Judge traces that are there from their first record, not from now on.")
+    ] = False,
+    state: Annotated[Path | None, typer.Option(help="Keep the progress in this file; go on from it.")] = None,
+    metrics: Annotated[str, typer.Option(help="Serve metrics at [ip:]port.")] = "",
+    alert: Annotated[str, typer.Option(help="Run this command for each alarm, with JSON on its standard input.")] = "",
+    seconds: Annotated[
+        float | None, typer.Option(help="End after this time; 0: after one reading. Default: never.", min=0)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge running traces with the rules of verify; name each violation within seconds."""
+    from stablecast.evidence.watch import command
+
+    wanted = command.WatchRequest(paths, whole, state, metrics, alert, seconds, as_json)
+    raise typer.Exit(command.run(wanted))
 
 
 @app.command("rules")

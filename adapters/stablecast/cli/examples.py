@@ -46,6 +46,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "strategies": "stablecast strategies --topics 100 --loss 10",
     "incident": "stablecast incident traces logs --html incident.html",
     "verify": "stablecast verify traces --report verdict.html",
+    "watch": "stablecast watch traces --state watch.json --metrics 127.0.0.1:15390",
     "rules": "stablecast rules S1",
     "rows": "stablecast rows --json",
     "trace": "stablecast trace why 7 traces",

@@ -160,6 +160,37 @@ def offsets(path: Path, start: int = 0) -> list[int]:
         raise TraceError(unread(path, error)) from error
 
 
+def last_offset(path: Path) -> int:
+    """Return where the last frame of a growing file begins that has some bytes, 0 in an empty file.
+
+    Raises:
+        TraceError: If the file cannot be read or is no trace.
+    """
+    try:
+        with machine.files.file(path, "rb") as file:
+            size, last, end = machine.files.size(file.fileno()), 0, 0
+            while end + HEAD.size < size:
+                last = end
+                if (head := finished_at(file, path, last)) is None:
+                    break
+                end = last + HEAD.size + head[0]
+            return last
+    except OSError as error:
+        raise TraceError(unread(path, error)) from error
+
+
+def finished_at(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
+    """Return length and checksum of the frame at `offset`; None if its head is not written yet.
+
+    Raises:
+        TraceError: If no frame begins there.
+    """
+    file.seek(offset)
+    with suppress(TruncatedError):  # The rest of the head may come.
+        return _length(file, path, offset) if file.peek(1) else None  # type: ignore[attr-defined] # a buffered reader
+    return None
+
+
 def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
     """Read a head; return length and checksum of its frame, or None at the end of the finished frames."""
     head = file.read(HEAD.size)

@@ -173,11 +173,19 @@ class FrameJudge:
         if self._follow(machine, watch := RecordWatch(standing, gatherer, self.book, self.violate)):
             self.known.learn(machine, self.frame.foot.digest)
             return standing
-        steps = self._doubt()
+        # The rules have not seen the unreadable records, so they begin again with the next snapshot.
+        return standing if self.doubt(watch) else None
+
+    def doubt(self, watch: RecordWatch) -> bool:
+        """Judge a frame that is in doubt, from the records on that `watch` has not seen, and replay it by schema.
+
+        Return whether all of its records can be decoded. Raise SchemaError for a bad snapshot.
+        """
+        head = self.frame.head
+        steps = self._decoded()
         watch.judge(steps[watch.judged :])
         self._replay(restore(head.role, head.snapshot), steps)
-        # The rules have not seen the unreadable records, so they begin again with the next snapshot.
-        return standing if len(steps) == self.frame.count else None
+        return len(steps) == self.frame.count
 
     def _follow(self, machine: Endpoint, watch: RecordWatch) -> bool:
         """Replay the frame and judge its records while they are beyond doubt; return whether all of them are."""
@@ -187,7 +195,7 @@ class FrameJudge:
             watch.judge(steps)
         return True
 
-    def _doubt(self) -> list[Step]:
+    def _decoded(self) -> list[Step]:
         """Return the records that can be decoded."""
         self._check_count()
         steps = self._decode()
@@ -232,7 +240,7 @@ class FrameJudge:
         role, steps = self.frame.head.role, []
         for at, line in enumerate(self.frame.records, self.frame.head.first):
             try:
-                steps.append(_step(role, line))
+                steps.append(step_of(role, line))
             except SchemaError as error:
                 self.violate(at, "schema", f"record {at} is {error}", None, line)
                 break
@@ -273,7 +281,8 @@ class FrameJudge:
         self.violate(number, "replay", text, expected, found)
 
 
-def _step(role: Role, line: Json) -> Step:
+def step_of(role: Role, line: Json) -> Step:
+    """Return the record of a line. Raise SchemaError if it is none."""
     match line:
         case {"n": int(number), "t": int(now), "in": dict(event), "out": list(effects)} if len(line) == 4:
             if not (-LIMIT < number < LIMIT and -LIMIT < now < LIMIT):

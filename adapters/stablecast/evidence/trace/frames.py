@@ -200,7 +200,7 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Trace
         TraceError: If they are none.
     """
     begin, end = text.find(b"\n") + 1, text.rfind(b"\n", 0, -1) + 1
-    if not finished and not text.startswith(_END, end):
+    if not finished and not is_foot(text[end : end + len(_END)]):
         end = len(text)
     if not 0 < begin <= end:
         raise TraceError(f"a frame has a first and a last line, this one has {len(text.splitlines())}")
@@ -223,11 +223,20 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Trace
     body = text[begin:end]
     if end == len(text):
         return TraceFrame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
-    last = object_of(text[end:])
-    if _field(last, "end", int) != head.frame:
-        raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
-    foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
-    return TraceFrame(head, body, foot, place)
+    return TraceFrame(head, body, parse_foot(text[end:], head.frame), place)
+
+
+def is_foot(line: bytes) -> bool:
+    """Return whether a line is the last one of a frame."""
+    return line.startswith(_END)
+
+
+def parse_foot(line: bytes, frame: int) -> Foot:
+    """Return the last line of the frame with this number. Raise TraceError if it is none."""
+    last = object_of(line)
+    if _field(last, "end", int) != frame:
+        raise TraceError(f"begins as frame {frame} and ends as frame {last['end']}")
+    return Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
 
 
 def _first_line(line: bytes) -> tuple[Json, bytes]:

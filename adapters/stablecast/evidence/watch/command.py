@@ -1,0 +1,199 @@
+"""`stablecast watch PATH...`: follow the inputs, report each finding, and end with an exit status."""
+
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import SECOND
+from stablecast.evidence.rules import RULES
+from stablecast.evidence.watch import watch_state
+from stablecast.evidence.watch.alarms import AlarmBound, AlarmKind, WatchAlarm
+from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures
+from stablecast.evidence.watch.screen import MAX_ROWS, line_of, screen
+from stablecast.evidence.watch.trace_watch import TraceWatch
+from stablecast.runtime import garbage_collection
+from stablecast.text.console import note, say
+from stablecast.text.exit_status import failed
+
+CLEAN: Final = 0
+FOUND: Final = 1
+UNREADABLE: Final = 2
+"""Exit statuses: nothing was found; something was; the inputs or options are wrong."""
+
+POLL_NS: Final = 1 * SECOND
+"""Time between two readings of the inputs."""
+
+SAVE_NS: Final = 5 * SECOND
+"""Time between two writes of the state file if nothing is reported."""
+
+ALERT_SECONDS: Final = 10
+"""Time for which an alert command may run, in seconds."""
+
+
+@attrs.frozen
+class WatchRequest:
+    """Inputs, outputs and bounds of a watch.
+
+    Attributes:
+        paths: Traces, and directories and patterns of traces.
+        whole: Whether to judge traces that are there from their first record.
+        state: The state file, or None.
+        metrics: The place of the metrics, or an empty text.
+        alert: A command that gets each alarm as JSON on its standard input, or an empty text.
+        seconds: Time after which the watch ends; None: never.
+        as_json: Whether to print JSON lines.
+    """
+
+    paths: Sequence[Path]
+    whole: bool = False
+    state: Path | None = None
+    metrics: str = ""
+    alert: str = ""
+    seconds: float | None = None
+    as_json: bool = False
+
+
+@attrs.define
+class Watch:
+    """A running watch: its inputs, its counters, and the newest sentences."""
+
+    wanted: WatchRequest
+    traces: TraceWatch
+    figures: WatchFigures = attrs.field(factory=WatchFigures)
+    bound: AlarmBound = attrs.field(factory=AlarmBound)
+    newest: "deque[WatchAlarm]" = attrs.field(factory=lambda: deque(maxlen=MAX_ROWS))
+    found: bool = False
+    saved_ns: int = 0
+
+    def step(self, now_ns: int, report: Callable[[WatchAlarm], None]) -> None:
+        """Read the inputs once, report what is new, and save the state. Raise StateError."""
+        alarms = self.traces.poll(now_ns)
+        for alarm in alarms:
+            self.figures.count(alarm.kind.value, alarm.rule, alarm.whose)
+            self.found |= alarm.kind is not AlarmKind.NOTE
+            if self.bound.admit(alarm):
+                self.newest.appendleft(alarm)
+                report(alarm)
+        self._measure()
+        if self.wanted.state is not None and (alarms or now_ns - self.saved_ns >= SAVE_NS):
+            self.save(now_ns)
+
+    def save(self, now_ns: int) -> None:
+        """Write the state file, if there is one. Raise StateError."""
+        if self.wanted.state is not None:
+            watch_state.write(self.wanted.state, self.traces, {})
+            self.saved_ns = now_ns
+
+    def _measure(self) -> None:
+        figures, used = self.figures, resource.getrusage(resource.RUSAGE_SELF)
+        figures.records, figures.traces = self.traces.records, len(self.traces.traces)
+        figures.waiting, figures.polled = len(self.traces.ledger.rounds), time.time()
+        figures.cpu, figures.resident = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+
+
+def run(wanted: WatchRequest) -> int:
+    """Watch until interrupted, or for the wanted time.
+
+    Return 1 if a rule was broken, a file is damaged or something is advised; 2 if the inputs are wrong; else 0.
+    """
+    watch = Watch(wanted, TraceWatch(list(wanted.paths), wanted.whole))
+    with ExitStack() as stack:
+        try:
+            _check(wanted.paths)
+            if wanted.state is not None:
+                watch_state.read(wanted.state, watch.traces, time.monotonic_ns())
+            server = None
+            if wanted.metrics:
+                server = stack.enter_context(MetricsServer.at(wanted.metrics))
+                server.begin()
+                stack.callback(server.shutdown)
+            garbage_collection.keep_loaded()
+            _loop(watch, server, stack)
+            watch.save(time.monotonic_ns())
+        except StablecastError as error:
+            return failed(error, UNREADABLE)
+    return FOUND if watch.found else CLEAN
+
+
+def _check(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if not path.exists() and not any(letter in path.name for letter in "*?["):
+            raise StablecastError(f"there is no {path}: name a trace, or the directory that traces are recorded to")
+
+
+def _loop(watch: Watch, server: MetricsServer | None, stack: ExitStack) -> None:
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.signal(number, lambda *_: ended.set())
+        stack.callback(signal.signal, number, before)
+    report, shown = _reporter(watch, stack)
+    begun = time.monotonic_ns()
+    due = begun
+    while True:
+        now = time.monotonic_ns()
+        watch.step(now, report)
+        shown(now)
+        if server is not None:
+            server.text = watch.figures.exposition()
+        if watch.wanted.seconds is not None and now - begun >= watch.wanted.seconds * SECOND:
+            return
+        due = max(due + POLL_NS, now)
+        if ended.wait(max(0, due - time.monotonic_ns()) / SECOND):
+            return
+
+
+def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[WatchAlarm], None], Callable[[int], None]]:
+    """Return what reports an alarm, and what renews the screen."""
+    wanted = watch.wanted
+    if wanted.as_json or not sys.stdout.isatty():
+
+        def report(alarm: WatchAlarm) -> None:
+            say(alarm.as_json() if wanted.as_json else line_of(_titled(alarm)))
+            _alert(wanted.alert, alarm)
+
+        return report, lambda _: None
+    from rich.live import Live  # noqa: PLC0415 - slow to import, and only a terminal needs it
+
+    live = stack.enter_context(Live(screen(watch.figures, watch.traces, [], 0), screen=True, auto_refresh=False))
+
+    def renew(now_ns: int) -> None:
+        shown = [_titled(one) for one in watch.newest]
+        live.update(screen(watch.figures, watch.traces, shown, now_ns), refresh=True)
+
+    return lambda alarm: _alert(wanted.alert, alarm), renew
+
+
+def _titled(alarm: WatchAlarm) -> WatchAlarm:
+    """Return an alarm with the name of its rule."""
+    return attrs.evolve(alarm, rule=RULES[alarm.rule].title) if alarm.rule in RULES else alarm
+
+
+def _alert(command: str, alarm: WatchAlarm) -> None:
+    """Run the alert command with an alarm on its standard input; report its failure."""
+    if not command or alarm.kind is AlarmKind.NOTE:
+        return
+    import json  # noqa: PLC0415
+
+    try:
+        subprocess.run(  # noqa: S603 - the user's own command
+            shlex.split(command),
+            input=json.dumps(alarm.as_json()),
+            text=True,
+            timeout=ALERT_SECONDS,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        note(f"stablecast: the alert command failed: {error}")

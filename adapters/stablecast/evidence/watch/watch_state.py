@@ -1,0 +1,158 @@
+"""The state file of a watch: how far each trace is judged, and what the rules between traces need to know.
+
+A watch that begins with the state of an earlier one judges the rest. A frame that was judged in part is replayed from
+its snapshot without sentences about the records that are known.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace.cross_rules import Told, Witness
+from stablecast.evidence.trace.facts import Fact
+from stablecast.evidence.trace.trace_judge import FrameLink
+from stablecast.evidence.watch.fact_ledger import FactLedger, Standing
+from stablecast.evidence.watch.followed_trace import FollowedTrace
+from stablecast.evidence.watch.growing_trace import GrowingTrace
+from stablecast.evidence.watch.trace_watch import TraceWatch
+from stablecast.text import refusal, unread
+
+VERSION: Final = 1
+"""Version of the state file; another one is refused."""
+
+Json = dict[str, Any]
+
+
+class StateError(StablecastError):
+    """The state file cannot be read or written."""
+
+
+def write(path: Path, watch: TraceWatch, more: Json) -> None:
+    """Replace the state file. `more` is state of other parts of the watch.
+
+    Raises:
+        StateError: If it cannot be written.
+    """
+    value = {
+        "version": VERSION,
+        "traces": [_trace(trace) for trace in watch.traces.values()],
+        "sizes": watch.sizes,
+        "named": [[str(path), place, rule] for path, place, rule in watch.named],
+        "ledger": _ledger(watch.ledger),
+        **more,
+    }
+    scratch = path.with_name(f"{path.name}.new")
+    try:
+        scratch.write_text(json.dumps(value, separators=(",", ":")), encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        raise StateError(f"the state {path} cannot be written: {refusal(error)}; name another file") from error
+
+
+def read(path: Path, watch: TraceWatch, now_ns: int) -> Json:
+    """Give the state to a new watch, if there is a file; return the whole content, empty without a file.
+
+    Raises:
+        StateError: If the file cannot be read or is no state.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(path, error) if isinstance(error, OSError) else f"{path} is no state of a watch"
+        raise StateError(why) from error
+    try:
+        value: Json = json.loads(text)
+        if value["version"] != VERSION:
+            raise StateError(f"{path} is of version {value['version']}, and this release reads {VERSION}: remove it")
+        watch.traces = {one["trace"]: _followed(one, now_ns) for one in value["traces"]}
+        watch.sizes = value["sizes"]
+        watch.named.update({(Path(path), place, rule): None for path, place, rule in value["named"]})
+        _restore(watch.ledger, value["ledger"], now_ns)
+        watch.resume()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StateError(f"{path} is no state of a watch: name another file, or remove it") from error
+    return value
+
+
+def _trace(trace: FollowedTrace) -> Json:
+    return {
+        "trace": trace.trace,
+        "path": str(trace.file.path),
+        "offset": trace.file.offset,
+        "judged": trace.judged,
+        "joined": trace.joined,
+        "whole": trace.whole,
+        "records": trace.records,
+        "link": None if trace.link is None or trace.judged else attrs.asdict(trace.link),
+    }
+
+
+def _followed(value: Json, now_ns: int) -> FollowedTrace:
+    return FollowedTrace(
+        value["trace"],
+        GrowingTrace(Path(value["path"]), value["offset"]),
+        joined=value["joined"],
+        resumed=True,
+        silent=value["judged"],
+        link=None if value["link"] is None else FrameLink(**value["link"]),
+        whole=value["whole"],
+        records=value["records"] - value["judged"],
+        read_ns=now_ns,
+    )
+
+
+def _ledger(ledger: FactLedger) -> Json:
+    return {
+        "joined": [[_told(one.told), one.numbers.ranges] for one in ledger.joined.values()],
+        "learnt": [_told(one) for one in ledger.learnt()],
+        "rounds": [_told(one) for waiting in ledger.rounds for one in waiting.told],
+        "accused": [_told(one) for one in ledger.accused],
+        "lives": [*ledger.lives],
+        "forgotten": [*ledger.forgotten],
+        "past": [_standing(one) for one in ledger.past.values()],
+        "reported": [*ledger.reported],
+    }
+
+
+def _restore(ledger: FactLedger, value: Json, now_ns: int) -> None:
+    for told, ranges in value["joined"]:
+        ledger.join(_told_of(told), [(first, stop) for first, stop in ranges])
+    for told in value["learnt"]:
+        ledger.learn(_told_of(told))
+    ledger.accused.extend(_told_of(told) for told in value["accused"])
+    ledger.lives.update(dict.fromkeys(value["lives"]))
+    ledger.forgotten.update(dict.fromkeys(value["forgotten"]))
+    ledger.reported.update(dict.fromkeys(_key(one) for one in value["reported"]))
+    for one in value["past"]:
+        ledger.end(_standing_of(one))
+    ledger.add((_told_of(one) for one in value["rounds"]), now_ns)
+
+
+def _key(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _told(told: Told) -> list[Any]:
+    return [told.trace, told.path, told.offset, *attrs.astuple(told.fact)]
+
+
+def _told_of(value: Iterable[Any]) -> Told:
+    trace, path, offset, *fact = value
+    return Told(trace, path, offset, Fact(*fact))
+
+
+def _standing(one: Standing) -> list[Any]:
+    return [*attrs.astuple(one.witness), one.whole, one.ended, one.read_ns]
+
+
+def _standing_of(value: Iterable[Any]) -> Standing:
+    trace, role, *rest = value
+    *witness, whole, ended, _ = rest
+    return Standing(Witness(trace, Role(role), *witness), whole, ended, 0)
