@@ -4,12 +4,15 @@
     python -m tests.bench.refill --budget default
 
 The daemons are processes of the shipped command. The source and the receiver are clients in this process. A disk is
-lost while the source sends: the daemon is killed, its directory is emptied, and the daemon starts again. The source
+lost while the source sends: the daemon is killed, its directory is emptied, and the daemon starts again, not as a new
+one. It grants nothing for the activity timeout, which is short here. The source
 then begins another life, because only a new life announces what a store lacks below its beginning. The next store is
 wiped once the former one lacks nothing.
 
 The figures are printed as JSON: messages lost, the refill of each store in messages a second beside the catch-up of one
-receiver in the same run, live throughput during a refill and right after it, and the peak memory of the daemon.
+receiver in the same run, and the peak memory of the daemon. Live throughput is that during a refill beside that right
+before and after it. Another process sends 500 messages a second to a live receiver (`refill_probe`). The 99th
+percentile of its latency during the refills stands beside that before and after them, under the same load.
 """
 
 import argparse
@@ -32,7 +35,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.client import Context, Source
-from tests.bench import processes
+from tests.bench import processes, refill_probe
 from tests.bench.pipeline import payload
 from tests.support.tree import PYTHON_PATH
 
@@ -43,9 +46,13 @@ BATCH: Final = 256
 WINDOW: Final = 5_000
 """Outstanding requested messages of the receiver, as in the benchmark of recovery."""
 LOOK_S: Final = 0.05
-PORTION: Final = 5_000
+SILENCE_MS: Final = 3000
+"""Activity timeouts, for which a store that lost its disk grants nothing."""
+PORTION: Final = 20_000
 """Messages whose rate is measured at one time."""
 PAUSE_S: Final = 0.2
+LIVE_SHARE: Final = 0.5
+"""Most of the messages of a part that are sent in portions during a refill, and before and after it."""
 BUDGETS: Final = {"off": {"refill-message-rate": "0", "refill-byte-rate": "0"}, "default": dict[str, str]()}
 
 CONFIG: Final = """
@@ -60,7 +67,11 @@ options = {{ disk-cache-directory = "{directory}/cache", disk-state-directory = 
 [[store.topic]]
 pattern = "."
 type = "PCRE"
-options = {{ repository-disk-file-size-limit = 8000000000, source-activity-timeout = 3000 }}
+
+[store.topic.options]
+repository-disk-file-size-limit = 8000000000
+source-activity-timeout = {silence}
+receiver-activity-timeout = {silence}
 """
 
 
@@ -87,15 +98,24 @@ class StoreProcess:
         assert self.process is not None
         return self.process.pid
 
-    async def start(self) -> None:
-        """Start the daemon, and wait until its monitor answers."""
+    async def start(self, *, new: bool = True) -> None:
+        """Start the daemon, as a new one or not, and wait until its monitor answers."""
         for name in ("cache", "state"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         more = "".join(f', {name} = "{value}"' for name, value in self.options.items())
         config = self.directory / "store.toml"
         values = {"directory": self.directory, "port": self.port, "monitor": self.monitor, "index": self.index}
+        values["silence"] = SILENCE_MS
         config.write_text(CONFIG.format(more=more, **values), encoding="utf-8")
-        command = [sys.executable, "-m", "stablecast.cli.main", "store", "run", str(config), "--new"]
+        command = [
+            sys.executable,
+            "-m",
+            "stablecast.cli.main",
+            "store",
+            "run",
+            str(config),
+            *(["--new"] if new else []),
+        ]
         with (self.directory / "output").open("ab") as output:
             environment = {**os.environ, "PYTHONPATH": self.path}
             self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)  # noqa: ASYNC220
@@ -127,7 +147,8 @@ class StoreProcess:
     def _view(self) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
-        found = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+        own = [line for line in lines if not line.startswith("#") and ("topic=" not in line or f'"{TOPIC}"' in line)]
+        found = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in own}
         return {"up": 1.0, **found}
 
 
@@ -190,15 +211,29 @@ class Load:
         await source.wait_stable_through(self.sent - 1)
         self.rates.append(count / (time.perf_counter() - started))
 
-    async def send_while(self, source: Source, most: int, doing: "asyncio.Task[Any] | None") -> float:
-        """Send at most half of `most` messages while a task runs; return the median of the rates."""
-        rates: list[float] = []
-        for _ in range(max(1, most // (2 * PORTION))):
+    async def send_while(self, source: Source, portions: int, doing: "asyncio.Task[Any] | None") -> "Live":
+        """Send at most this number of portions while a task runs."""
+        begin, rates = time.monotonic_ns(), list[float]()
+        for _ in range(max(1, portions)):
             if not rates or doing is None or not doing.done():
                 await self.send(source, PORTION)
                 rates.append(self.rates[-1])
                 await asyncio.sleep(PAUSE_S)  # The portions spread over the refill.
-        return statistics.median(rates)
+        return Live(rates, begin, time.monotonic_ns())
+
+
+@attrs.frozen
+class Live:
+    """Live portions: their messages a second, and when they began and ended, in ns."""
+
+    rates: list[float]
+    begin: int
+    end: int
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time in which they were sent."""
+        return self.begin, self.end
 
 
 async def caught_up(where: str, size: int, through: int) -> tuple[float, int]:
@@ -217,18 +252,73 @@ async def caught_up(where: str, size: int, through: int) -> tuple[float, int]:
     return number / (time.perf_counter() - started), wrong
 
 
-async def filled(store: StoreProcess, before: float) -> tuple[float, float, int]:
+async def progress(store: StoreProcess) -> tuple[float, float]:
+    """Return the messages that a store got back, and those that it still lacks."""
+    view = await store.view()
+    lacking = sum(
+        view.get(f"stablecast_source_lacking_{cause}_messages", 0.0) for cause in ("away", "empty", "damaged")
+    )
+    return view.get("stablecast_source_refilled_messages_total", 0.0), lacking
+
+
+async def refilling(store: StoreProcess) -> None:
+    """Wait until a store began to get its messages back."""
+    while not any(await progress(store)):  # noqa: ASYNC110 - another process decides
+        await asyncio.sleep(LOOK_S)
+
+
+async def filled(store: StoreProcess) -> tuple[float, float, int]:
     """Wait until a store lacks nothing; return messages a second, messages, and the peak of its memory in bytes."""
-    started, gained = time.perf_counter(), 0.0
+    started = time.perf_counter()
     while True:
-        view = await store.view()
-        gained = view.get("stablecast_source_refilled_messages_total", 0.0) - before
-        lacking = sum(
-            view.get(f"stablecast_source_lacking_{cause}_messages", 0.0) for cause in ("away", "empty", "damaged")
-        )
-        if view and gained and not lacking:
+        gained, lacking = await progress(store)
+        if gained and not lacking:
             return gained / (time.perf_counter() - started), gained, processes.peak(store.pid)
         await asyncio.sleep(LOOK_S)
+
+
+@attrs.define
+class Turn:
+    """The turn of one store to lose its disk: the live portions around its refill, and the figures of the refill."""
+
+    before: Live
+    during: Live
+    after: Live
+    figures: dict[str, float]
+
+    @property
+    def quiet(self) -> list[float]:
+        """The rates of the portions before and after the refill."""
+        return self.before.rates + self.after.rates
+
+    def report(self, probe: refill_probe.Probe) -> dict[str, float]:
+        """Return all figures."""
+        during, quiet = statistics.median(self.during.rates), statistics.median(self.quiet)
+        p99 = probe.p99_ms([self.during.window])
+        p99_quiet = probe.p99_ms([self.before.window, self.after.window])
+        live = {"live_per_s": during, "live_quiet_per_s": quiet, "ratio": during / quiet}
+        latency = {"p99_ms": p99, "p99_quiet_ms": p99_quiet, "p99_ratio": p99 / p99_quiet}
+        return {name: round(value, 3) for name, value in {**self.figures, **live, **latency}.items()}
+
+
+async def turn(load: Load, store: StoreProcess, part: int, portions: int) -> Turn:
+    """Let a store lose its disk and get its messages back, while `part` messages are sent."""
+    begun = load.sent
+    async with load.life() as source:
+        before = await load.send_while(source, portions // 2, None)
+    store.wipe()
+    await store.start(new=False)
+    async with load.life() as source:
+        await refilling(store)
+        filling = asyncio.create_task(filled(store))
+        during = await load.send_while(source, portions, filling)
+        rate, gained, peak = await filling
+        held = (await store.view())["stablecast_source_messages"]
+        after = await load.send_while(source, len(before.rates), None)
+        rest = part - (load.sent - begun)
+        if rest > 0:
+            await load.send(source, rest)
+    return Turn(before, during, after, {"per_s": rate, "messages": gained, "held": held, "peak_mb": peak / 1e6})
 
 
 async def measured(messages: int, size: int, budget: str, directory: Path, old: str) -> dict[str, Any]:
@@ -236,30 +326,39 @@ async def measured(messages: int, size: int, budget: str, directory: Path, old: 
     async with daemons(directory, BUDGETS[budget], old) as stores:
         load = Load([store.address for store in stores], size)
         part = messages // (STORES + 1)
-        refills: list[dict[str, float]] = []
+        portions = round(LIVE_SHARE * part) // PORTION
+        environment = {**os.environ, "PYTHONPATH": PYTHON_PATH}
+        turns: list[Turn] = []
         async with load.life() as source:
-            await load.send(source, part)
-        for store in stores[bool(old) :]:
-            store.wipe()
-            await store.start()
-            async with load.life() as source:
-                refilling = asyncio.create_task(filled(store, 0.0))
-                during = await load.send_while(source, part, refilling)
-                rate, gained, peak = await refilling
-                quiet = await load.send_while(source, part, None)
-                held = (await store.view())["stablecast_source_messages"]
-                figures = {"per_s": rate, "messages": gained, "held": held, "peak_mb": peak / 1e6}
-                refills.append({**figures, "live_per_s": during, "live_quiet_per_s": quiet, "ratio": during / quiet})
+            await load.send(source, messages - STORES * part)
+        async with refill_probe.running(directory / "probe.json", load.where, environment) as probe:
+            turns += [await turn(load, store, part, portions) for store in stores[bool(old) :]]
         async with load.life() as source:
             recovery, wrong = await caught_up(source.config.transport, size, load.sent)
+    quiet_p99 = probe.p99_ms(window for one in turns for window in (one.before.window, one.after.window))
+    during_p99 = probe.p99_ms(one.during.window for one in turns)
+    live, quiet = ([rate for one in turns for rate in rates(one)] for rates in (_during, _quiet))
     return {
         "messages": load.sent,
         "size": size,
         "budget": budget,
         "wrong_or_lost": wrong,
-        "refills": [{name: round(value, 3) for name, value in one.items()} for one in refills],
+        "refills": [one.report(probe) for one in turns],
         "receiver_per_s": round(recovery),
+        "refill_of_recovery": round(min(one.figures["per_s"] for one in turns) / recovery, 3),
+        "live_ratio": round(statistics.median(live) / statistics.median(quiet), 3),
+        "p99_ms": round(during_p99, 3),
+        "p99_quiet_ms": round(quiet_p99, 3),
+        "p99_ratio": round(during_p99 / quiet_p99, 3),
     }
+
+
+def _during(one: Turn) -> list[float]:
+    return one.during.rates
+
+
+def _quiet(one: Turn) -> list[float]:
+    return one.quiet
 
 
 def main() -> None:

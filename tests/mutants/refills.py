@@ -76,6 +76,20 @@ REFILLS: Final = (
         "test_a_large_message_costs_more_of_the_budget",
     ),
     _mutant(
+        "a-limited-memory-is-no-limit-of-a-refill",
+        "refill_service",
+        "        if not terms.size_limit:\n            return MAX_SLICE_MESSAGES\n        most",
+        "        return MAX_SLICE_MESSAGES\n        most",
+        "test_a_limited_memory_limits_what_is_asked_for",
+    ),
+    _mutant(
+        "a-run-that-fits-in-part-is-dropped",
+        "message_window",
+        "            parts = _oldest(parts, sum(high - low for low, high in parts) // 2)\n",
+        "            parts = []\n",
+        "test_the_part_of_a_run_that_fits_is_kept",
+    ),
+    _mutant(
         "stores-are-served-before-receivers",
         "retransmission",
         "        while (queue := self.queue or self.refills)",

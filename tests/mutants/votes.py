@@ -25,15 +25,15 @@ VOTES: Final = (
     Mutant(
         "an-empty-store-never-votes",
         "protocol/quorum",
-        "(here == listed & members or not here & ~new)",
+        "((everybody and whole[group]) or not here & ~new)",
         "False",
         Test(f"{_SOURCE}::test_when_every_store_has_answered_nobody_knows_better"),
     ),
     Mutant(
         "new-stores-wait-for-each-other",
         "protocol/quorum",
-        "(here == listed & members or not here & ~new)",
-        "here == listed & members",
+        "((everybody and whole[group]) or not here & ~new)",
+        "everybody and whole[group]",
         Test(f"{_SOURCE}::test_new_stores_vote_where_all_that_answer_are_new"),
     ),
     Mutant(
@@ -46,9 +46,16 @@ VOTES: Final = (
     Mutant(
         "the-other-group-votes-for-an-empty-store",
         "protocol/quorum",
-        "here == listed & members",
+        "(everybody and whole[group])",
         "here",
         Test(f"{_SOURCE}::test_the_other_group_decides_nothing_for_the_group_of_an_empty_store"),
+    ),
+    Mutant(
+        "a-group-of-an-empty-store-asks-no-other-group",
+        "protocol/quorum",
+        "(everybody and whole[group])",
+        "whole[group]",
+        Test(f"{_SOURCE}::test_a_group_of_one_empty_store_does_not_decide_against_an_absent_group"),
     ),
     Mutant(
         "known-numbers-are-used-again",

@@ -131,9 +131,16 @@ def run_store(job: StoreJob) -> int:
         resolver=[address.join(*address.parse_place(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
         reads=disk.reads,
+        log=_note_older_copy,
     )
     machine.process.raise_descriptor_limit()
     return run_service(serve(settings, job.as_json))
+
+
+def _note_older_copy(_severity: Severity, _who: str, code: str, text: str) -> None:
+    """Print that the directory is an older copy. A store without a configuration has no log, and goes on."""
+    if code == "older-copy":
+        note(text)
 
 
 def run_daemon(job: DaemonJob) -> int:

@@ -5,6 +5,7 @@ A field with its default value is not written. Therefore records of earlier form
 
 import json
 from collections.abc import Iterable
+from enum import IntEnum
 from functools import cache, lru_cache
 from itertools import compress
 from operator import attrgetter, is_not
@@ -29,6 +30,19 @@ _values_of: Final = attrgetter(*_NAMES)
 
 MAX_TEXTS: Final = 1_024
 """Values of clients that are kept as JSON, because each record of a client repeats most of them."""
+
+
+class Waiting(IntEnum):
+    """The reason why a store grants nothing at first. It stays in the journal until the time has passed.
+
+    Clients may count on grants that the store does not know. A restart within the time must not end it.
+    """
+
+    NONE = 0
+    REQUIRED = 1
+    """An operator declared the directory, or the store found that its journal lacks something."""
+    UNLESS_NEW = 2
+    """There was no journal. A start with `--new` declares that nobody counts on the store."""
 
 
 class RecordError(StablecastError):
@@ -62,26 +76,34 @@ def forget_record(reg_id: int) -> bytes:
     return _text({"forget": reg_id}).encode()
 
 
-def memory_record(memory: StoreMemory, generation: int = 0, *, declared: bool = False) -> bytes:
+def memory_record(memory: StoreMemory, generation: int = 0, waiting: Waiting = Waiting.NONE) -> bytes:
     """Return the record of what a store knows of the time before its journal, and of its generation.
 
-    `declared`: an operator stated that the directory is a copy, or belongs to a new disk. The next start has no memory.
+    Unless `waiting` is NONE, the next start has no memory and grants nothing at first.
     """
     record: dict[str, int] = {"memory": memory}
     if generation:
         record["generation"] = generation
-    if declared:
-        record["declared"] = 1
+    if waiting:
+        record["declared"] = waiting
     return _text(record).encode()
 
 
-def generation_of(records: Iterable[bytes]) -> tuple[int, bool]:
-    """Return the newest generation, and whether an operator declared that the store has no memory."""
-    generation, declared = 0, False
+def generation_of(records: Iterable[bytes]) -> tuple[int, Waiting]:
+    """Return the newest generation, and whether the next start grants nothing at first.
+
+    Raises:
+        RecordError: A record has an unknown value.
+    """
+    generation, waiting = 0, Waiting.NONE
     for record in map(json.loads, records):
         if "memory" in record:
-            generation, declared = record.get("generation", generation), "declared" in record
-    return generation, declared
+            generation = record.get("generation", generation)
+            try:
+                waiting = Waiting(record.get("declared", Waiting.NONE))
+            except ValueError as error:
+                raise RecordError(f"a record of the store's memory cannot be read: {error}") from None
+    return generation, waiting
 
 
 def memory_of(records: Iterable[bytes]) -> StoreMemory:

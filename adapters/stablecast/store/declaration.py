@@ -10,7 +10,7 @@ import attrs
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role, StoreMemory
-from stablecast.store.client_records import client_record, clients_of, generation_of, memory_record
+from stablecast.store.client_records import Waiting, client_record, clients_of, generation_of, memory_record
 from stablecast.store.journal import Journal
 
 
@@ -25,7 +25,7 @@ async def declare(directory: Path) -> int:
     try:
         clients = {reg_id: marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
         generation, _ = generation_of(journal.recovered_states)
-        declaration = memory_record(StoreMemory.LOST, generation, declared=True)
+        declaration = memory_record(StoreMemory.LOST, generation, Waiting.REQUIRED)
         journal.set_checkpoint(lambda: [declaration, *map(client_record, clients.values())])
         journal.start(asyncio.get_running_loop())
         for client in clients.values():

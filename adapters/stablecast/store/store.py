@@ -32,6 +32,7 @@ from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals
 from stablecast.store.client_records import (
+    Waiting,
     client_record,
     clients_of,
     forget_record,
@@ -91,7 +92,8 @@ class Store:
         self._stopping = False
         self.started_at = 0
         self._asking: Register | None = None
-        self._waiting: asyncio.TimerHandle | None = None
+        self._wait_end: asyncio.TimerHandle | None = None
+        self._waiting = Waiting.REQUIRED
         self._log = StoreLog(settings.name, settings.log, self.oddities, self.events)
 
     async def start(self) -> None:
@@ -135,12 +137,24 @@ class Store:
         for line in self.reports:
             self._log.write(Severity.WARNING, "restart", line)
         if self.waiting_ns:
-            seconds = self.waiting_ns / SECOND
-            text = f"{self.address} accepts connections, and grants registrations in {seconds:.0f} s"
-            self._log.write(Severity.WARNING, "waiting", text)
-            self._waiting = asyncio.get_running_loop().call_later(seconds, self._log_ready)
+            self._wait()
         else:
             self._log_ready()
+
+    def _wait(self) -> None:
+        """Log that nothing is granted yet, and when that is over."""
+        seconds = self.waiting_ns / SECOND
+        text = f"{self.address} accepts connections, and grants registrations in {seconds:.0f} s"
+        self._log.write(Severity.WARNING, "waiting", text)
+        if self._wait_end is not None:
+            self._wait_end.cancel()
+        self._wait_end = asyncio.get_running_loop().call_later(seconds, self._on_waited)
+
+    def _on_waited(self) -> None:
+        """Let the next start grant at once. A restart before this one waited long enough would wait again."""
+        if not self.failed.done():
+            self._journal.append_note(self._memory_record())
+        self._log_ready()
 
     def _log_ready(self) -> None:
         self._log.write(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
@@ -181,8 +195,8 @@ class Store:
             JournalError: The disk failed, now or before.
         """
         self._stopping = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        if self._wait_end is not None:
+            self._wait_end.cancel()
         await self._name_service.close()
         await self._proxies.close()
         await self._port.close()
@@ -375,10 +389,15 @@ class Store:
         # A journal without a record may be one that a crash ended before its first sync.
         standing = memory_of(states) if states else StoreMemory.NEW if new else StoreMemory.LOST
         now = machine.clock.monotonic_ns()
-        before, declared = generation_of(states)
+        before, waiting = generation_of(states)
         restored = self.generation.begin(before)
+        if waiting is Waiting.UNLESS_NEW and self.settings.new and not clients:
+            # The operator follows the advice of the first start, which granted nothing.
+            waiting, standing = Waiting.NONE, StoreMemory.NEW
         # A journal with states is not new, whatever the operator declares.
-        memory = (journal.whole or (new and not states)) and not (restored or declared)
+        memory = (journal.whole or (new and not states)) and not (restored or waiting)
+        first = not (memory or states or here_before)
+        self._waiting = Waiting.UNLESS_NEW if first else waiting or Waiting.REQUIRED
         endpoint.recover(
             clients.values(),
             extents,
@@ -393,10 +412,14 @@ class Store:
             self.events[OlderCopy.__name__] += 1
             self.reports.append(f"{self.settings.directory} is an older copy: the state directory knows a later one")
         elif self.waiting_ns:
-            advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
+            why = "holds no journal, or a damaged one"
+            if waiting:
+                why = "was declared a copy or a new disk, or its last start did not wait to the end"
+            new_store = self._waiting is Waiting.UNLESS_NEW
+            advice = ". If this is a new store, stop it and start it with --new" if new_store else ""
             self.reports.append(
-                f"{self.settings.directory} holds no journal, or a damaged one: no registration is granted for "
-                f"{self.waiting_ns / SECOND:.0f} s, because clients may count on earlier ones{advice}"
+                f"{self.settings.directory} {why}: no registration is granted for {self.waiting_ns / SECOND:.0f} s, "
+                f"because clients may count on earlier ones{advice}"
             )
         if endpoint.status.memory is StoreMemory.LOST and Repair.VOTE in self.config.repairs:
             self.reports.append(
@@ -405,7 +428,11 @@ class Store:
             )
 
     def _memory_record(self) -> bytes:
-        return memory_record(self._machine.status.memory, self.generation.current)
+        return self._memory_record_of(self._machine.status.memory)
+
+    def _memory_record_of(self, memory: StoreMemory) -> bytes:
+        waiting = self._waiting if self.waiting_ns else Waiting.NONE
+        return memory_record(memory, self.generation.current, waiting)
 
     async def _end_generation(self) -> None:
         """Begin the generation in which the store does not run, and close the journal."""
@@ -441,7 +468,7 @@ class Store:
                 self._journal.append_state(client_record(effect.client), effect.ticket)
             case fx.PersistMemory():
                 self.generation.adopt(effect.generation)
-                self._journal.append_state(memory_record(effect.memory, self.generation.current), effect.ticket)
+                self._journal.append_state(self._memory_record_of(effect.memory), effect.ticket)
             case fx.Forget():
                 self._forget(effect)
             case fx.SendStored():
@@ -516,3 +543,5 @@ class Store:
 
     def _on_notify(self, event: Event) -> None:
         self._log.event(event)
+        if isinstance(event, OlderCopy):
+            self._wait()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from stablecast.lab.world.disk import SimulatedDisk
+from stablecast.lab.world.disk import DiskBackup, SimulatedDisk
 from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.network import SimulatedNetwork
@@ -27,6 +27,7 @@ class FaultInjector:
         struck: The strikes of the schedule that had an effect.
         turns: The turns of each host.
         wiped: The hosts whose disk was wiped.
+        declared: The hosts whose disk is a restored backup, which their next store declares.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class FaultInjector:
         self.struck: list[Strike] = []
         self.turns: Counter[str] = Counter()
         self.wiped: set[str] = set()
+        self.declared: set[str] = set()
         self._kernel = kernel
         self._network = network
         self._hosts = hosts
@@ -54,6 +56,7 @@ class FaultInjector:
         self._acts: Mapping[str, Callable[[Strike], Callable[[], object] | bool]] = {
             "crash": self._crash,
             "wipe": self._wipe,
+            "restore": self._restore,
             "stop": self._stop,
             "reset": self._reset,
             "slow_disk": _lasting,
@@ -122,7 +125,8 @@ class FaultInjector:
         undo = self._acts.get(strike.fault, self._path)(strike)
         if undo is False:
             return False
-        span = f" for {strike.span / MILLISECOND:,.3f} ms" if strike.span else ""
+        until = "put back after" if strike.fault == "restore" else "for"
+        span = f" {until} {strike.span / MILLISECOND:,.3f} ms" if strike.span else ""
         self._report(strike.on, FAULT, f"{_sentence(strike)}{span}")
         if callable(undo):
             self._number += 1
@@ -150,7 +154,7 @@ class FaultInjector:
             strike, undo = found
             undo()
             self._set_state(strike)
-            if strike.fault not in ("crash", "wipe"):
+            if strike.fault not in ("crash", "wipe", "restore"):
                 self._report(strike.on, FAULT, f"{_sentence(strike)}: healed")
 
     # ------------------------------------------------------------------------------------------------------ by the kind
@@ -167,6 +171,18 @@ class FaultInjector:
         self._disk(strike).wipe()
         self.wiped.add(strike.on)
         return lambda: self._supervisor.restart(victims)
+
+    def _restore(self, strike: Strike) -> Callable[[], object]:
+        backup = self._disk(strike).backup()
+        return lambda: self._put_back(strike, backup)
+
+    def _put_back(self, strike: Strike, backup: DiskBackup) -> None:
+        victims = self._supervisor.crash(self._hosts[strike.on])
+        self._disk(strike).restore(backup)
+        self._report(strike.on, FAULT, "crash, and the disk is a restored backup")
+        if not strike.undeclared:
+            self.declared.add(strike.on)
+        self._supervisor.restart(victims)
 
     def _stop(self, strike: Strike) -> Callable[[], object] | bool:
         host = self._hosts[strike.on]
@@ -263,6 +279,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "failing_disk": "failing disk",
     "rot": "one bit of the disk rots",
     "wipe": "crash, and the disk is wiped",
+    "restore": "a backup of the disk,",
     "leap": "the wall clock leaps",
     "drift": "the clocks drift",
 }

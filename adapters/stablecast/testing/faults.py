@@ -26,6 +26,7 @@ class FaultKind:
         power: The host loses its power: it loses what was not synced, and its peers are not notified.
         one_way: Only packets from `who` to `to` are affected.
         amount: The strength: a share of packets, milliseconds, seconds of a leap, or parts per million.
+        undeclared: Nobody declares to a store that its disk is a restored backup.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class FaultKind:
     power: bool = False
     one_way: bool = False
     amount: float = 0.0
+    undeclared: bool = False
 
     def __or__(self, other: "FaultKind | FaultKinds") -> "FaultKinds":
         """Return both faults."""
@@ -125,6 +127,17 @@ def rot(who: str = STORE) -> FaultKind:
 def wipe(who: str = STORE) -> FaultKind:
     """Kill all programs of a host, and start them again with an empty disk."""
     return FaultKind("wipe", who)
+
+
+def restore(who: str = STORE, *, declared: bool = True) -> FaultKind:
+    """Copy a disk, kill all programs of the host a while later, and start them again with the copy.
+
+    Args:
+        who: The host.
+        declared: The operator of a store runs `stablecast store restore` first. Without it, the store has to notice
+            the older copy by itself, which it cannot in every case.
+    """
+    return FaultKind("restore", who, undeclared=not declared)
 
 
 def clock(who: str = ANY, *, leap: float = 0.0, drift: float = 0.0) -> FaultKind:

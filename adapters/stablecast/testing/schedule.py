@@ -5,7 +5,7 @@ Between two turns lies each place where a program waits. Therefore a crash at a 
 between two effects of a program, which a crash at a random time would miss.
 
 As a literal, a strike is a dictionary with the keys `fault`, `on`, and as needed `to`, `turn` or `at_ms`, `ms` for its
-span, `amount`, `power` and `one_way`. The literal is valid Python and valid JSON.
+span, `amount`, `power`, `one_way` and `undeclared`. The literal is valid Python and valid JSON.
 """
 
 import random
@@ -26,6 +26,7 @@ AT_A_TURN: Final = 0.75
 SPANS_MS: Final[Mapping[str, tuple[float, float]]] = {
     "crash": (5, 5_000),
     "wipe": (5, 5_000),
+    "restore": (50, 20_000),
     "stop": (50, 20_000),
     "partition": (50, 20_000),
 }
@@ -39,11 +40,14 @@ AT_ONCE: Final = frozenset({"reset", "rot", "leap"})
 OF_PATHS: Final = frozenset({"partition", "loss", "delay", "duplicate", "reorder", "reset"})
 """Faults between two hosts."""
 
-OF_DISKS: Final = frozenset({"slow_disk", "full_disk", "failing_disk", "rot", "wipe"})
+OF_DISKS: Final = frozenset({"slow_disk", "full_disk", "failing_disk", "rot", "wipe", "restore"})
 """Faults of a disk."""
 
 KINDS: Final = OF_PATHS | OF_DISKS | {"crash", "stop", "leap", "drift"}
 """All faults that a strike may name."""
+
+FLAGS: Final = ("power", "one_way", "undeclared")
+"""The fields of a strike that are true or false, in their order."""
 
 
 @attrs.frozen
@@ -56,10 +60,11 @@ class Strike:
         to: The other host of a path.
         turn: The strike happens at this turn of the host, counted since the stores were ready; 0 if it has a time.
         at: The time in ns of virtual time since the stores were ready, used unless `turn` is set.
-        span: The time in ns until the fault is healed, or until killed programs start again.
+        span: The time in ns until the fault is healed, until killed programs start again, or until a copy is put back.
         amount: The strength.
         power: The host loses its power.
         one_way: Only packets from `on` to `to` are affected.
+        undeclared: Nobody declares to a store that its disk is a restored backup.
     """
 
     fault: str
@@ -71,6 +76,7 @@ class Strike:
     amount: float = 0.0
     power: bool = False
     one_way: bool = False
+    undeclared: bool = False
 
     def literal(self) -> dict[str, Any]:
         """Return the strike as a dictionary of plain values."""
@@ -85,7 +91,7 @@ class Strike:
             made["ms"] = _plain(self.span)
         if self.amount:
             made["amount"] = self.amount
-        for flag in ("power", "one_way"):
+        for flag in FLAGS:
             if getattr(self, flag):
                 made[flag] = True
         return made
@@ -96,7 +102,8 @@ class Strike:
         when = f"at turn {self.turn:,}" if self.turn else f"at {_plain(self.at):g} ms"
         amount = f" {self.amount:g}" if self.amount else ""
         span = f" for {_plain(self.span):g} ms" if self.span else ""
-        return f"{self.fault}{' (power)' if self.power else ''}{amount} of {where} {when}{span}"
+        flags = "".join(f" ({flag})" for flag in ("power", "undeclared") if getattr(self, flag))
+        return f"{self.fault}{flags}{amount} of {where} {when}{span}"
 
 
 @attrs.frozen
@@ -151,8 +158,7 @@ def strike_of(literal: Mapping[str, Any]) -> Strike:
         round(float(left.pop("at_ms", 0)) * MILLISECOND),
         round(float(left.pop("ms", 0)) * MILLISECOND),
         float(left.pop("amount", 0)),
-        bool(left.pop("power", False)),
-        bool(left.pop("one_way", False)),
+        *(bool(left.pop(flag, False)) for flag in FLAGS),
     )
     if left:
         raise ConfigError(f"the strike {literal!r} has unknown keys: {', '.join(sorted(left))}")
@@ -200,7 +206,7 @@ def _strike(rng: random.Random, fault: FaultKind, activity: Activity) -> Strike:
         amount = round(rng.uniform(-amount, amount), 3)
     elif fault.kind in ("delay", "slow_disk"):
         amount = round(amount * rng.uniform(0.1, 1), 1)
-    return Strike(fault.kind, on, to, turn, at, span, amount, fault.power, fault.one_way)
+    return Strike(fault.kind, on, to, turn, at, span, amount, fault.power, fault.one_way, fault.undeclared)
 
 
 def hosts_of(who: str, hosts: Mapping[str, HostActivity], fault: str) -> list[str]:

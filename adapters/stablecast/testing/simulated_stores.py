@@ -41,6 +41,7 @@ class SimulatedStore:
         self._served = False
         self._disk = lab.host(host).disk
         self._wiped = world.injector.wiped
+        self._declared = world.injector.declared
 
     @property
     def address(self) -> str:
@@ -51,11 +52,15 @@ class SimulatedStore:
         """Start a process of the store.
 
         A store that failed before its first registration has no record, and its operator starts it as a new one. A
-        store whose disk was wiped is not new, because clients may count on what it had.
+        store whose disk was wiped is not new, because clients may count on what it had. A restored backup is declared,
+        unless the fault leaves that out.
         """
         self._served |= any(
             isinstance(content, bytes) and content.startswith(FILE_MAGIC) and len(content) > FILE_HEADER_BYTES
             for _, _, content in self._disk.backup(str(DATA)).files
         )
         is_new = not self._served and self.host not in self._wiped
+        if self.host in self._declared:
+            self._declared.remove(self.host)
+            self._program.undeclared = True
         return self._program.start(is_new)

@@ -232,7 +232,7 @@ class SimulatedWorld:
 
     def disk(self, host: str) -> "DiskFaults":
         """Return the faults of the disk of a host."""
-        return DiskFaults(lambda kind, span, amount: self._strike(kind, host, span, amount=amount))
+        return DiskFaults(lambda kind, span, **more: self._strike(kind, host, span, **more))
 
     def leap(self, host: str, seconds: float) -> None:
         """Move the wall clock of a host forward, or back by a negative time."""
@@ -240,7 +240,7 @@ class SimulatedWorld:
 
     def _strike(self, kind: str, host: str, span: float | None, **more: Any) -> None:
         ns = 0 if span is None else max(1, round(span * SECOND))
-        if kind in ("crash", "wipe", "stop") and host == TEST_HOST:
+        if kind in ("crash", "wipe", "restore", "stop") and host == TEST_HOST:
             raise WorldError("the host of the test itself cannot fail: name the host of a program or store")
         self.injector.strike(Strike(kind, host, span=ns, **more))
 
@@ -278,29 +278,38 @@ class SimulatedWorld:
 class DiskFaults:
     """The faults of one disk. Each lasts for a time in s, or until `SimulatedWorld.heal`."""
 
-    def __init__(self, strike: Callable[[str, float | None, float], object]) -> None:
+    def __init__(self, strike: Callable[..., object]) -> None:
         """Make them; `strike` carries out a kind of fault."""
         self._strike = strike
 
     def fill(self, span: float | None = None) -> None:
         """Leave no room, so that writes raise ENOSPC."""
-        self._strike("full_disk", span, 0.0)
+        self._strike("full_disk", span)
 
     def slow(self, ms: float = 200.0, span: float | None = None) -> None:
         """Lengthen each sync by this many milliseconds."""
-        self._strike("slow_disk", span, ms)
+        self._strike("slow_disk", span, amount=ms)
 
     def fail(self, span: float | None = None) -> None:
         """Let writes and syncs fail."""
-        self._strike("failing_disk", span, 0.0)
+        self._strike("failing_disk", span)
 
     def rot(self) -> None:
         """Flip one bit of a stored file."""
-        self._strike("rot", None, 0.0)
+        self._strike("rot", None)
 
     def wipe(self, down: float | None = 0.1) -> None:
         """Kill the programs of the host, empty the disk, and start the programs again after `down` seconds."""
-        self._strike("wipe", down, 0.0)
+        self._strike("wipe", down)
+
+    def restore(self, age: float | None = 1.0, *, declared: bool = True) -> None:
+        """Copy the disk; after `age` seconds kill the programs of the host, and start them with the copy.
+
+        Args:
+            age: Seconds; None: until `SimulatedWorld.heal`.
+            declared: The operator of a store declares the copy.
+        """
+        self._strike("restore", age, undeclared=not declared)
 
 
 def _source_of(condition: Callable[[], object]) -> str:

@@ -11,7 +11,7 @@ from stablecast.core.protocol.events import RegistrationComplete
 from stablecast.core.protocol.generations import NONE, following, outdated
 from stablecast.core.protocol.messages import StoreMemory
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
-from stablecast.ops.operations import declarations
+from stablecast.ops.operations import declarations, directory_changes
 from stablecast.ops.operations.target import OperationError
 from stablecast.store import directory_identity
 from stablecast.store.generation import StoreGeneration
@@ -100,9 +100,54 @@ async def test_a_declared_copy_has_no_vote_and_what_it_holds_stays(tmp_path: Pat
     assert (memory(store, reg_id), store.waiting_ns > 0) == (StoreMemory.LOST, True)
     assert list(store.machine.status.repositories[reg_id].held) == [(0, 3)]
     await store.stop()
-    store = await served(tmp_path)  # The declaration holds for one start; its marks stay.
+    assert "was declared a copy or a new disk" in store.reports[0]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_restart_within_the_waiting_time_waits_again(tmp_path: Path, killed: bool) -> None:
+    """Clients may count on grants of which the copy knows nothing, however often the store starts."""
+    store = await started(tmp_path, new=True, name="a")
+    reg_id = await sent(store, 3)
+    await store.stop()
+    await declarations.restore(tmp_path)
+    store = await served(tmp_path)
+    await until(lambda: not store.journal_view().queued_bytes)
+    place = tmp_path
+    if killed:
+        place = tmp_path / "killed"
+        shutil.copytree(tmp_path, place)
+    await store.stop()
+    config = StoreConfig("127.0.0.1:0", 1, repository=BRIEF)
+    store = await started(place, config=config, new=True, name="a")
+    assert 0 < store.waiting_ns <= SECOND
+    await until(lambda: not store.waiting_ns)
+    await store.stop()
+    store = await served(place)  # The time has passed. The marks stay.
     assert (memory(store, reg_id), store.waiting_ns) == (StoreMemory.LOST, 0)
     await store.stop()
+
+
+async def test_a_first_start_without_new_is_mended_by_a_start_with_it(tmp_path: Path) -> None:
+    store = await started(tmp_path, new=False, name="a")
+    assert "start it with --new" in store.reports[0]
+    await store.stop()
+    store = await started(tmp_path, new=False, name="a")
+    assert store.waiting_ns > 0
+    await store.stop()
+    store = await started(tmp_path, new=True, name="a")
+    assert (store.waiting_ns, store.machine.status.memory, store.reports) == (0, StoreMemory.NEW, [])
+    await store.stop()
+
+
+async def test_a_change_of_the_directory_keeps_the_declaration(tmp_path: Path) -> None:
+    store = await started(tmp_path, new=True, name="a")
+    reg_id = await sent(store, 3)
+    await store.stop()
+    await declarations.restore(tmp_path)
+    before = declarations.recovery(tmp_path)
+    await directory_changes.change(tmp_path, directory_changes.evict(reg_id))
+    after = declarations.recovery(tmp_path)
+    assert (after["starts"], after["next_start"]["waits"]) == (before["starts"], True)
 
 
 async def test_a_replaced_disk_is_declared_once_and_only_when_it_is_empty(tmp_path: Path) -> None:

@@ -8,7 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.errors import ConfigError
-from stablecast.testing import clock, crash, delay, failing_disk, loss, partition, reset, rot, slow_disk, stop, wipe
+from stablecast.testing import (
+    clock,
+    crash,
+    delay,
+    failing_disk,
+    loss,
+    partition,
+    reset,
+    restore,
+    rot,
+    slow_disk,
+    stop,
+    wipe,
+)
 from stablecast.testing.failure_report import literals
 from stablecast.testing.faults import FaultKind, FaultKinds, as_faults
 from stablecast.testing.schedule import Activity, HostActivity, Strike, draw, schedule_of
@@ -34,6 +47,7 @@ ALL = (
     | failing_disk()
     | rot()
     | wipe()
+    | restore(declared=False)
     | clock(leap=100)
     | clock(drift=200)
 )
@@ -127,6 +141,9 @@ def test_a_malformed_literal_is_refused(literal: dict[str, object], sentence: st
 
 def test_strikes_are_described() -> None:
     assert str(Strike("crash", "app", turn=1_200, span=5_000_000)) == "crash of app at turn 1,200 for 5 ms"
+    assert str(Strike("restore", "store0", at=2_000_000, span=5_000_000, undeclared=True)) == (
+        "restore (undeclared) of store0 at 2 ms for 5 ms"
+    )
     assert str(Strike("partition", "app", "store0", at=1_500_000, one_way=True)) == (
         "partition of app -> store0 at 1.5 ms"
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from stablecast.client import Context
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import prepared
 from stablecast.testing.schedule import MILLISECOND, Strike
@@ -269,6 +270,57 @@ def test_until_waits_for_a_condition() -> None:
             await world.until(lambda: len(found) > 1, limit=3)
 
     run(body)
+
+
+def test_a_restored_disk_is_as_it_was() -> None:
+    keep = Path("/book").write_text
+
+    async def main(world: SimulatedWorld) -> None:
+        while True:
+            keep(f"{world.time():.0f}")
+            await asyncio.sleep(1)
+
+    async def body(world: SimulatedWorld) -> None:
+        program = world.start(main, world)
+        await asyncio.sleep(2.5)
+        world.disk("app").restore(5)
+        await asyncio.sleep(4.9)
+        assert world.read("app", "/book") == b"7"
+        before = program.starts
+        world.heal()
+        assert (world.read("app", "/book"), before, program.starts) == (b"2", 1, 2)
+
+    outcome = run(body)
+    assert texts(outcome, FAULT) == [
+        "a backup of the disk, put back after 5,000.000 ms",
+        "crash, and the disk is a restored backup",
+    ]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_store_with_a_restored_disk_waits_or_notices_it(declared: bool) -> None:
+    """Two starts after the backup the source knows a later generation than that of the copy."""
+
+    async def send(stores: list[str], **context: Any) -> None:
+        async with Context(**context, session_id=1) as sender:
+            source = await sender.source("orders", stores=stores, within=None)
+            while True:
+                await source.send(b"order")
+                await asyncio.sleep(0.1)
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(send, world.stores, **world.context_of("app"))
+        await asyncio.sleep(1)
+        world.disk("store1").restore(4, declared=declared)
+        for _ in range(2):
+            await asyncio.sleep(1)
+            world.crash("store1")
+        await asyncio.sleep(5)
+
+    outcome = run(body, setting=WorldSetting(3))
+    found = [one.text for one in outcome.timeline.happenings if (one.host, one.kind) == ("store1", OUTPUT)]
+    assert any("was declared a copy" in text for text in found) is declared
+    assert any("is an older copy" in text for text in found) is not declared
 
 
 def test_a_strike_at_a_turn_happens_there() -> None:

@@ -15,7 +15,7 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.core.protocol.inputs import Gone, Sent, Start, Tick
 from stablecast.core.protocol.messages import Register, SourceInfo, StableAck, StoreMemory
-from stablecast.core.protocol.quorum import Consensus, GroupRules, Intragroup
+from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreBehavior, StoreSpec
 from tests.core.drivers import INTERVAL_NS, SourceDriver
@@ -110,6 +110,18 @@ def test_the_other_group_decides_nothing_for_the_group_of_an_empty_store() -> No
     interval(driver)
     assert not driver.machine.can_send
     assert driver.grant(5, now=20)[-1] == RegistrationComplete(0, RegistrationFlag.NONE)
+
+
+def test_a_group_of_one_empty_store_does_not_decide_against_an_absent_group() -> None:
+    """Messages are stable at stores 0 and 1, each a group. Store 0 lost its disk, store 2 was away, store 1 is late."""
+    specs = tuple(StoreSpec(f"store{index}:1", group=index) for index in range(3))
+    driver = asking(specs=specs, groups=GroupRules((1, 1, 1), intergroup=Intergroup.MAJORITY))
+    driver.grant(0, memory=LOST)
+    driver.grant(2)
+    told = interval(driver)
+    assert not driver.machine.can_send
+    assert errors(told) == [(0, "waiting for store 1 [store1:1]")]
+    assert driver.grant(1, now=20, high=4)[-1] == RegistrationComplete(5, RegistrationFlag.NONE)
 
 
 def test_in_round_robin_the_store_whose_turn_it_is_decides() -> None:

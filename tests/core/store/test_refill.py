@@ -154,6 +154,23 @@ def test_a_large_message_costs_more_of_the_budget() -> None:
     assert budget.room(SECOND // 4 + MILLISECOND) == 1
 
 
+def test_a_limited_memory_limits_what_is_asked_for() -> None:
+    """Half of it stays for live messages. Otherwise a run that never fits would be asked for in vain."""
+    limited = RepositoryConfig(size_limit=2 * 10 * (256 + 12))
+    driver = second_life(100, repository=limited)
+    driver.feed(Tick(), 1)
+    assert requests(driver) == [("peer:2", 62, 0, 9)]
+
+
+def test_the_part_of_a_run_that_fits_is_kept() -> None:
+    """100 messages of 12 bytes overhead come at once, and there is room for 40 of them: 50 do not fit, and 25 do."""
+    driver = second_life(100, repository=RepositoryConfig(size_limit=40 * 12))
+    driver.feed(Tick(), 1)
+    driver.run(NEXT, LIFE, 0, 100, recovered=True, now=2)
+    assert [(one.first, one.count) for one in driver.effects if isinstance(one, fx.PersistMessages)] == [(0, 25)]
+    assert driver.machine.status.repositories[50].lacking_numbers == [(25, 100)]
+
+
 def test_receivers_are_served_before_stores() -> None:
     driver = second_life(0, request_rate=10)
     driver.run(NEXT, NEXT, 0, 30, recovered=False, now=1)

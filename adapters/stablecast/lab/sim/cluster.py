@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import assert_never
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Role
 from stablecast.core.receiver import ReceiverSession
@@ -373,12 +374,14 @@ class Cluster:
         """Copy a store's disk, and put the copy back after the span."""
         disk = self.disks[fault.who]
         backup = disk.backup()
+        gone = self.checkers.facts.gone.get(fault.who, {})
+        released = {life: RangeSet(list(numbers)) for life, numbers in gone.items()}
 
         def put_back() -> None:
             self._kill(self.processes[fault.who], flush=True)
             copy = VirtualDisk()
             copy.restore(backup, declared=False)
-            self.checkers.stores.on_wiped(fault.who, silent=not fault.variant, copy=copy)
+            self.checkers.stores.on_wiped(fault.who, silent=not fault.variant, copy=copy, released=released)
             disk.restore(backup, declared=not fault.variant)
             self._revive(fault)
 

@@ -16,7 +16,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.messages import StoreMemory
 from stablecast.lab.sim.virtual_time import VirtualWorld
-from stablecast.store.client_records import client_record, clients_of, generation_of, memory_record
+from stablecast.store.client_records import Waiting, client_record, clients_of, generation_of, memory_record
 from stablecast.store.declaration import marked
 from stablecast.store.journal.record_format import Block
 
@@ -103,7 +103,7 @@ class VirtualDisk:
             self._commit(self._unsynced.popleft())
         self._unsynced.clear()
         self.memory = {}
-        self.verify()
+        self._read()
 
     def verify(self) -> list[tuple[int, int]]:
         """Read all records at a start, and drop bad ones; return stream and number of each message in them."""
@@ -136,7 +136,7 @@ class VirtualDisk:
                 state = partial(client_record, client)
                 self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation))
             generation, _ = generation_of(self.states())
-            state = partial(memory_record, StoreMemory.LOST, generation, declared=True)
+            state = partial(memory_record, StoreMemory.LOST, generation, Waiting.REQUIRED)
             self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, NO_STREAM))
         self._read()
 

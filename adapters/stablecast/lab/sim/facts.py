@@ -41,7 +41,8 @@ class Facts:
         granted: Stores that know a life's registration.
         doubtful: Lives that no quorum knows, because disks were lost.
         forked: Lives that do not follow each other for that reason.
-        copied: Stores that got an older copy of their disk.
+        copied: Stores that got an older copy of their disk, `undeclared` those of them to which nobody declared it.
+        deprived: By store, what its disks lost; it may have no vote about these messages.
     """
 
     now: Callable[[], int]
@@ -66,6 +67,8 @@ class Facts:
     doubtful: set[int] = attrs.field(factory=set)
     forked: set[int] = attrs.field(factory=set)
     copied: set[str] = attrs.field(factory=set)
+    undeclared: set[str] = attrs.field(factory=set)
+    deprived: dict[str, Lives] = attrs.field(factory=dict)
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
@@ -103,25 +106,36 @@ class Facts:
         self.stable_lives[life].remove(number, number + 1)
         self.excused.setdefault(life, RangeSet()).add(number, number + 1)
 
-    def on_lost(self, store: str, *, disk: bool, silent: bool = False, copy: VirtualDisk | None = None) -> None:
+    def on_lost(
+        self,
+        store: str,
+        *,
+        disk: bool,
+        silent: bool = False,
+        copy: VirtualDisk | None = None,
+        released: Lives | None = None,
+    ) -> None:
         """Handle the loss of a memory, with `disk` also of a disk: some messages are no longer promised.
 
         With its disk a store forgets what it deleted and which lives registered, and may be asked for both again. A
-        `silent` store knows that it lost its disk, and has no vote. A `copy` of the disk stays.
+        `silent` store knows that it lost its disk, and has no vote. A `copy` of the disk stays, and with it what the
+        store had `released` before.
         """
         if copy is not None:
             self.copied.add(store)
+            self.undeclared |= set() if silent else {store}
         for number, life in list(self.stable.items()):
             if copy is None or not shows(copy.durable, life, number):
                 self._on_held_no_more(store, life, number, silent=silent)
         contents = self.disks[store].durable if disk else self.disks[store].memory
         for numbers in contents.values():
             for number, record in numbers.items():
-                self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
+                self._on_deprived(store, record.tag, number)
         for life, gone in self.gone.pop(store, {}).items() if disk else ():
             self.wiped.setdefault(life, RangeSet()).update(gone)
-            if copy is not None:
-                self.gone.setdefault(store, {})[life] = RangeSet(gone.within(0, max(copy.trails().values(), default=0)))
+        if copy is not None:
+            trail = max(copy.trails().values(), default=0)
+            self.gone[store] = {life: RangeSet(list(gone.within(0, trail))) for life, gone in (released or {}).items()}
         for life, stores in self.granted.items() if disk else ():
             if store in stores:
                 stores.discard(store)
@@ -151,7 +165,11 @@ class Facts:
             if shown is record:
                 self._on_held_no_more(store, record.tag, number, silent=True)
                 self.spoilt.add((store, record.tag, number))
-                self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
+                self._on_deprived(store, record.tag, number)
+
+    def _on_deprived(self, store: str, life: int, number: int) -> None:
+        for lives in (self.wiped, self.deprived.setdefault(store, {})):
+            lives.setdefault(life, RangeSet()).add(number, number + 1)
 
     def on_damage_found(self, store: str, first: int, stop: int) -> None:
         """Record that a store detected damage. It must not acknowledge these numbers before it has them again."""
@@ -168,7 +186,10 @@ class Facts:
         others = [other for other in holders if other != store]
         # A store that knows of its loss has no vote, and gets its messages back from any other that has them.
         saved = silent and any(self.has(other, life, number) for other in others)
-        if store in holders and not saved and not self.judge.recoverable(others):
+        # Nobody notices an older copy of a disk that had lost the message before. Then the store has a vote again.
+        lost = self.deprived.get(store, {}).get(life, RangeSet())
+        votes = store in holders or (not silent and number in lost)
+        if votes and not saved and not self.judge.recoverable(others):
             self._forget(life, number)
 
     def on_turn(self, store: str) -> None:

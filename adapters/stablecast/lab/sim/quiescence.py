@@ -20,7 +20,9 @@ def trouble(cluster: Cluster) -> Trouble | None:
     """Return what is not settled; None: everything sent is stable and delivered, and leaving clients have left."""
     if cluster.checkers.facts.farewell:
         return _farewell(cluster)
-    return (None if cluster.deserted else _source(cluster)) or _receivers(cluster) or _proxies(cluster)
+    return (
+        _waiting(cluster) or (None if cluster.deserted else _source(cluster)) or _receivers(cluster) or proxied(cluster)
+    )
 
 
 def lacking(cluster: Cluster) -> Trouble | None:
@@ -37,6 +39,14 @@ def lacking(cluster: Cluster) -> Trouble | None:
         missing = [store for store in there if setup.refills(store) and not facts.holds(store, life, number)]
         if missing and not cluster.checkers.stores.released(number):
             return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
+    return None
+
+
+def _waiting(cluster: Cluster) -> Trouble | None:
+    """Name a store that grants nothing yet, because clients may count on grants that it does not know."""
+    for process in cluster.processes.values():
+        if isinstance(process, StoreProcess) and process.alive and process.waits:
+            return "L1", f"{process.name} grants nothing long after it started"
     return None
 
 
@@ -114,6 +124,8 @@ def _receivers(cluster: Cluster) -> Trouble | None:
         session = reading.ledgers[receiver].last
         if session is None and cluster.deserted and not _proxy_is_due(cluster):
             continue  # The receiver came while the source was away, and no proxy can replace the source.
+        if cluster.deserted and not _remembered(cluster):
+            continue  # It cannot register with stores that lost the source, or have no vote about it.
         # A range that a session has passed will never arrive: that breaks D1, and not L1.
         for low, high, life in reading.missed(receiver):
             passed = session is not None and session.next >= high and not cluster.setup.arrival
@@ -139,7 +151,8 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
     return True
 
 
-def _proxies(cluster: Cluster) -> Trouble | None:
+def proxied(cluster: Cluster) -> Trouble | None:
+    """Return which proxies are missing or too many."""
     wanted = int(_proxy_is_due(cluster))
     if cluster.deserted and not wanted and cluster.setup.proxies and _may_be_stood_in_for(cluster, remembering=False):
         return None  # It depends on stores that lost their memory.
@@ -147,7 +160,9 @@ def _proxies(cluster: Cluster) -> Trouble | None:
     trying = cluster.deserted and not wanted
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
-    if len(running) == wanted or strangers:
+    # A proxy that registered before a disk was lost keeps the stores that it has.
+    stays = trying and len(running) == 1 and bool(cluster.checkers.facts.wiped)
+    if len(running) == wanted or strangers or stays:
         return None
     return (
         "E8",
@@ -184,6 +199,11 @@ def _may_be_stood_in_for(cluster: Cluster, *, remembering: bool = True) -> bool:
         if not cluster.setup.quorate or all(there.count(group) >= quorum_of(size) for group, size in sizes):
             return True
     return False
+
+
+def _remembered(cluster: Cluster) -> bool:
+    """Return whether each group has a quorum of stores with a vote about the source."""
+    return cluster.checkers.facts.judge.everywhere(STORES[index] for index in _keepers(cluster, remembering=True))
 
 
 def _named(client: Client) -> bool:

@@ -35,6 +35,11 @@ class Judge:
         stores = frozenset(held)
         return _stable(self, stores, stores)
 
+    def everywhere(self, held: Iterable[str]) -> bool:
+        """Return whether each group has a quorum of these stores."""
+        stores = frozenset(held)
+        return all(_majority(stores & group, group) for group in self.groups)
+
     def registered(self, stores: Iterable[str]) -> bool:
         """Return whether a source is registered with these stores: they suffice to make a message stable (P-217)."""
         return self.recoverable(stores)

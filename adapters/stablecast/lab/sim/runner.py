@@ -13,10 +13,12 @@ from typing import TypeVar
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.store.refill import AGAIN_NS
 from stablecast.lab.reduction import reduced
 from stablecast.lab.sim.cluster import Cluster, seeded
-from stablecast.lab.sim.quiescence import Trouble, lacking, trouble
+from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS
+from stablecast.lab.sim.quiescence import Trouble, lacking, proxied, trouble
 from stablecast.lab.sim.rules import Violation
 from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Habit, Leaving, plainer
@@ -94,7 +96,9 @@ def _live(cluster: Cluster) -> None:
     if cluster.deserted:
         _settle(cluster)
         world.run(world.now + LASTING_NS)
-        _settle(cluster, 0)
+        # Lost datagrams may hide one proxy from another for a while.
+        _settle(cluster, LASTING_NS if cluster.setup.resolution else 0, proxied)
+        _settle(cluster)
         cluster.adopt()
     cluster.want(LAST_MESSAGES)
     leaving = cluster.setup.leaving
@@ -122,6 +126,10 @@ def _settle(
     deadline = world.now + span
     if span and cluster.setup.habit is not Habit.PROMPT:
         deadline += BACKLOG_NS
+    if span:
+        # A receiver gives up what no disk holds any more, as many numbers at a time as its window has.
+        gone = sum(numbers.total() for numbers in facts.wiped.values())
+        deadline += gone // ReceiverConfig("", 0, "").window * GIVE_UP_NS
     while not facts.violations and (found := (unsettled or trouble)(cluster)) is not None:
         if world.now >= deadline:
             facts.report(*found)

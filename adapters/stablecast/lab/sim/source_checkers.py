@@ -10,6 +10,7 @@ from stablecast.core.protocol.events import Event, Oddity
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.lab.sim.facts import Facts, Lives, without
 from stablecast.lab.sim.receiver_checkers import ReceiverCheckers
+from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.store_checkers import StoreCheckers
 
 PAYLOAD_BYTES = 12
@@ -123,6 +124,10 @@ class Checkers:
         A source gives up copies because of its own limits, or because they do not become stable in time. When all
         faults are over, only limits of stores can keep a message from becoming stable.
         """
+        before = self.forced.get(life, RangeSet()).within(0, first)
+        if before and self.facts.wiped:
+            self.forced[life].add(first, stop)
+            return  # Stores that lost their disks still wait for copies that the source gave up meanwhile.
         unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), self._settled(life))
         self.forced.setdefault(life, RangeSet()).add(first, stop)
         if self.facts.setup.retained[1] or not self.facts.setup.rules.sizes:
@@ -162,7 +167,9 @@ class Checkers:
                 continue
             for held in other.registrations():
                 request = held.request
-                if held.counts and request.store_index == store_index and request.reg_id == reg_id:
+                # An older copy may have forgotten a grant, and nobody noticed it yet.
+                known = STORES[store_index] not in self.facts.undeclared
+                if known and held.counts and request.store_index == store_index and request.reg_id == reg_id:
                     text = f"store {store_index} grants RegID {reg_id} to {client.name}, {other.name} counts on it"
                     self.facts.report("R1", text)
 

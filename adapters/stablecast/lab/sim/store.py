@@ -24,6 +24,7 @@ from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driver import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.store.client_records import (
+    Waiting,
     client_record,
     clients_of,
     forget_record,
@@ -87,6 +88,7 @@ class StoreProcess(VirtualProcess):
         self.listen(self._address, serve(self._on_items))
         self._driver.feed(inputs.Start())
         self.disk.note(self._memory_record(0, self.machine.status.memory))
+        self._end_wait_later()
         for stream, number in self._damaged:
             self._driver.feed(inputs.Damaged(stream, number, number))
 
@@ -100,7 +102,7 @@ class StoreProcess(VirtualProcess):
         # The machine gets lost messages too. Then it learns that they cannot be read, as from any other read.
         self._damaged = [(stream, number) for stream, number in lost if stream in clients]
         extents = sorted([*extents, *((stream, number, 1, PAYLOAD_BYTES) for stream, number in self._damaged)])
-        generation, declared = generation_of(states)
+        generation, waiting = generation_of(states)
         self.disk.starts += 1
         self._generation = NONE if self._earlier else following(generation, self.disk.starts)
         self.machine.recover(
@@ -108,7 +110,7 @@ class StoreProcess(VirtualProcess):
             extents,
             trails,
             self.now(),
-            memory=self._earlier or (self.disk.remembers and not declared),
+            memory=self._earlier or (self.disk.remembers and not waiting),
             standing=memory_of(states),
             generation=self._generation,
         )
@@ -255,6 +257,7 @@ class StoreProcess(VirtualProcess):
         if isinstance(effect, fx.PersistMemory):
             self._generation = effect.generation
             self._syncer.append(self._memory_record(effect.ticket, effect.memory))
+            self._end_wait_later()
             return
         client = effect.client
         self._checkers.stores.on_client(self.name, client)
@@ -264,7 +267,27 @@ class StoreProcess(VirtualProcess):
         )
 
     def _memory_record(self, ticket: int, memory: StoreMemory) -> DiskRecord:
-        return DiskRecord(ticket, DiskRecordKind.STATE, partial(memory_record, memory, self._generation), NO_STREAM)
+        waiting = Waiting.REQUIRED if self.waits else Waiting.NONE
+        state = partial(memory_record, memory, self._generation, waiting)
+        return DiskRecord(ticket, DiskRecordKind.STATE, state, NO_STREAM)
+
+    @property
+    def waits(self) -> bool:
+        """True while the store grants nothing, because clients may count on grants that it does not know."""
+        until = self.machine.status.muted_until
+        return until is not None and self.now() < until
+
+    def _end_wait_later(self) -> None:
+        """Let the next start grant at once, when this one has waited long enough."""
+        until = self.machine.status.muted_until
+        if until is not None and self.waits:
+            self.world.at(self.clock.when(until), lambda: self.deliver(self._end_wait))
+
+    def _end_wait(self) -> None:
+        if self.waits:
+            self._end_wait_later()
+        else:
+            self.disk.note(self._memory_record(0, self.machine.status.memory))
 
     def _forget(self, effect: fx.Forget) -> None:
         self._syncer.append(

@@ -8,7 +8,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo
 from stablecast.lab.sim.disk import VirtualDisk
-from stablecast.lab.sim.facts import NOBODY, Facts, without
+from stablecast.lab.sim.facts import NOBODY, Facts, Lives, without
 from stablecast.lab.sim.receiver_checkers import ReceiverLedger
 from stablecast.lab.sim.setup import RECEIVERS, STORES
 
@@ -49,9 +49,12 @@ class StoreCheckers:
         for client in clients:
             self.on_client(store, client)
 
-    def on_wiped(self, store: str, *, silent: bool = True, copy: VirtualDisk | None = None) -> None:
+    def on_wiped(
+        self, store: str, *, silent: bool = True, copy: VirtualDisk | None = None, released: Lives | None = None
+    ) -> None:
         """Record that a store loses its disk, with the record of what it deleted; see `Facts.on_lost`."""
-        self.facts.on_lost(store, disk=True, silent=silent, copy=copy)
+        self.facts.on_lost(store, disk=True, silent=silent, copy=copy, released=released)
+        self.heard_of.pop(store, None)
         self.trails[store] = {} if copy is None else copy.trails()
 
     def on_client(self, store: str, client: Client) -> None:
@@ -141,9 +144,20 @@ class StoreCheckers:
                 for number, record in contents.get(stream, {}).items():
                     if number < stop:
                         gone.setdefault(record.tag, RangeSet()).add(number, number + 1)
+        last = self._last_copies(store, stream, first, stop)
         for receiver, ledger in self.ledgers.items():
+            ledger.excused.update((number, number + 1) for number in last)
             if not facts.setup.paced or not self._protects(receiver):
                 ledger.excused.add(first, stop)
+
+    def _last_copies(self, store: str, stream: int, first: int, stop: int) -> list[int]:
+        """Return the numbers of [first, stop) of which other disks lost their copies, so that no quorum is left."""
+        facts, found = self.facts, []
+        for number, record in facts.disks[store].contents.get(stream, {}).items():
+            if first <= number < stop and facts.had(record.tag, number):
+                others = [other for other in facts.disks if other != store and facts.has(other, record.tag, number)]
+                found += [] if facts.judge.recoverable(others) else [number]
+        return found
 
     def _check_consumed(self, store: str, stream: int, first: int, stop: int) -> None:
         for reader in self.readers.get(store, {}).values():

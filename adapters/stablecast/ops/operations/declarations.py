@@ -50,7 +50,7 @@ def recovery(directory: Path) -> dict[str, Any]:
     """Return what a store knows here, what it lost, and what its next start will do. Raises like `read`."""
     found = read(directory)
     memory = memory_of(found.states)
-    generation, declared = generation_of(found.states)
+    generation, waiting = generation_of(found.states)
     without_vote = [one.reg_id for one in found.sources() if one.memory is not StoreMemory.KEPT]
     empty = not found.segments
     return {
@@ -61,7 +61,7 @@ def recovery(directory: Path) -> dict[str, Any]:
         "sources_without_vote": without_vote,
         "damages": len(found.damages),
         "lost": [{"source": source, "first": first, "last": last} for source, first, last in found.lost],
-        "next_start": {"waits": declared or empty, "votes": not (declared or empty or without_vote)},
+        "next_start": {"waits": bool(waiting) or empty, "votes": not (waiting or empty or without_vote)},
     }
 
 

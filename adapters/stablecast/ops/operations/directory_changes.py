@@ -14,7 +14,14 @@ from typing import Any
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.ops.operations.target import OperationError
-from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
+from stablecast.store.client_records import (
+    client_record,
+    clients_of,
+    forget_record,
+    generation_of,
+    memory_of,
+    memory_record,
+)
 from stablecast.store.journal import Journal
 
 Change = Callable[[Journal, dict[int, Client]], dict[str, Any]]
@@ -33,7 +40,8 @@ async def change(directory: Path, what: Change) -> dict[str, Any]:
     try:
         _check_whole(journal, directory)
         clients = clients_of(journal.recovered_states)
-        memory = memory_record(memory_of(journal.recovered_states))
+        # A declaration of an operator holds until a start has waited.
+        memory = memory_record(memory_of(journal.recovered_states), *generation_of(journal.recovered_states))
         journal.set_checkpoint(lambda: [memory, *map(client_record, clients.values())])
         journal.start(asyncio.get_running_loop())
         done = what(journal, clients)

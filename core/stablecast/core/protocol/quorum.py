@@ -118,13 +118,17 @@ class Quorums:
         """Return the stores in mask `answered` that have a vote about older lives (formal design, 7.11).
 
         A group whose quorum kept its memory needs no others. Otherwise a store without memory (mask `forgetful`) has a
-        vote only when nobody knows better: every store of the group that is `listed` answered, or all that answered are
-        declared `new`.
+        vote only when nobody knows better: every store that is `listed` answered, or all that answered in the group are
+        declared `new`. A store of another group may know what was stable in both, so it must have answered as well,
+        unless a quorum of its group kept its memory.
         """
         found = answered & ~forgetful
+        knowing = [self._quorum(group, found) for group in range(len(self.members))]
+        whole = [members & listed & ~answered == 0 for members in self.members]
+        everybody = all(one or other for one, other in zip(knowing, whole, strict=True))
         for group, members in enumerate(self.members):
             here = answered & members
-            if not self._quorum(group, found) and (here == listed & members or not here & ~new):
+            if not knowing[group] and ((everybody and whole[group]) or not here & ~new):
                 found |= here
         return found
 

@@ -112,6 +112,12 @@ class MessageWindow:
         # Only a paced repository refuses at the disk limit. Any other releases its oldest messages (P-118).
         return not (terms.paced and terms.written and 0 < terms.disk_limit < self.bytes(self.disk) + size)
 
+    def fitting(self, data: Data, parts: list[tuple[int, int]], out: list[Effect]) -> list[tuple[int, int]]:
+        """Return the oldest of these parts of a run for which there is room; it tries half as many each time."""
+        while parts and not self.admits(data, parts, out):
+            parts = _oldest(parts, sum(high - low for low, high in parts) // 2)
+        return parts
+
     def store(
         self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: SyncTickets, out: list[Effect]
     ) -> None:
@@ -273,3 +279,14 @@ class MessageWindow:
             for wait in self.delayed
             if wait.stop > first and wait.first < end
         )
+
+
+def _oldest(parts: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """Return the first `count` numbers of ascending parts."""
+    found: list[tuple[int, int]] = []
+    for low, high in parts:
+        if count <= 0:
+            break
+        found.append((low, min(high, low + count)))
+        count -= high - low
+    return found

@@ -50,10 +50,13 @@ class RefillBudget:
         if self.rate:
             room = min(room, self.credit // SECOND)
         if self.byte_rate:
-            # Each message has the size of those that came so far.
-            size = self.payload_bytes // self.messages + 1 if self.messages else FIRST_BYTES
-            room = min(room, -(-self.byte_credit // (SECOND * size)))
+            room = min(room, -(-self.byte_credit // (SECOND * self.size)))
         return max(0, room)
+
+    @property
+    def size(self) -> int:
+        """The assumed bytes of payload of a message: each has the size of those that came so far."""
+        return self.payload_bytes // self.messages + 1 if self.messages else FIRST_BYTES
 
     def charge(self, messages: int, payload_bytes: int) -> None:
         """Charge messages that came, which may leave a debt."""
@@ -113,18 +116,25 @@ class RefillService:
         # One source after the other goes first, so that each gets its part of a small budget.
         turn = self.busy[1:] + self.busy[:1]
         self.busy = []
-        refills = [repositories[reg_id].refill for reg_id in turn if reg_id in repositories]
+        there = [repositories[reg_id] for reg_id in turn if reg_id in repositories]
+        refills = [(one, one.refill) for one in there if one.refill is not None]
         room, timeouts = self.budget.room(now), list[int]()
-        for one in refills:
-            if one is not None:
-                one.handle_timeout(now, out)
-                room -= one.requests.outstanding
-        for one in refills:
-            if one is not None:
-                room -= self._visit(one, room, now, timeouts, out)
+        for _, refill in refills:
+            refill.handle_timeout(now, out)
+            room -= refill.requests.outstanding
+        for one, refill in refills:
+            room -= self._visit(refill, min(room, self._memory(one, refill)), now, timeouts, out)
         self.due = min([time for time in (*timeouts, self.later.next()) if time is not None], default=None)
         if self.queued and self.due is None:
             self.due = now + PACE_NS
+
+    def _memory(self, repository: Repository, refill: SourceRefill) -> int:
+        """Return how many more messages find room beside live ones, which get half of a limited memory."""
+        terms = repository.window.terms
+        if not terms.size_limit:
+            return MAX_SLICE_MESSAGES
+        most = max(1, terms.size_limit // (2 * (self.budget.size + terms.overhead)))
+        return most - refill.requests.outstanding - refill.unsynced.total()
 
     def _visit(self, one: SourceRefill, room: int, now: int, timeouts: list[int], out: list[Effect]) -> int:
         """Go on with one source; return how many more messages of it are under way."""

@@ -312,7 +312,8 @@ class Repository:
             for low, high in refill.lacks(max(first, bottom), stop)
             for part in refill.owned(low, high, data.incarnation, self.life.lives)
         ]
-        if not parts or not window.admits(data, parts, out):
+        parts = window.fitting(data, parts, out)
+        if not parts:
             return False
         window.trail = min(window.trail, parts[0][0])
         window.store(data, first, parts, now, tickets, out)

@@ -8,7 +8,7 @@ import pytest
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
 from stablecast.lab.sim.setup import Habit, Leaving, WorldSetup
 
 FOUND = {
@@ -415,3 +415,21 @@ def test_what_was_mended_is_found_without_it(
     # Today a refill brings back what some of these worlds lost.
     found = attrs.evolve(FOUND[name], setup=attrs.evolve(FOUND[name].setup, refill=False))
     assert {violation.rule for violation in run(found).violations} == {rule}
+
+
+WIPED = {
+    1649: "a run that exceeds a limit of the memory was dropped again and again, and never came back (S3)",
+    1021: "a group of one empty store decided against a group that was late (S2)",
+    4432: "a restart within the waiting time of an empty store ended it",
+    4147: "a killed store forgot which damaged messages it had (S2)",
+    321: "a copy of a disk brings back what the store had released (P1)",
+    2153: "nobody declared an older copy of a disk that had lost its messages before (S2)",
+    3772: "a store that lost its disk does not know a store that the source named before (E8)",
+}
+"""Seeds that found a defect of a store or of a judge, with lost and damaged disks."""
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("seed", WIPED)
+def test_a_seed_with_lost_disks_that_found_a_defect_is_clean(seed: int) -> None:
+    assert run(draw(seed, wipe=True)).violations == ()
