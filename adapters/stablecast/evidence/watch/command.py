@@ -28,7 +28,7 @@ from stablecast.evidence.watch.live_capture import LiveCapture
 from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures
 from stablecast.evidence.watch.screen import MAX_ROWS, line_of, screen
 from stablecast.evidence.watch.trace_watch import TraceWatch
-from stablecast.runtime import garbage_collection
+from stablecast.runtime import garbage_collection, machine
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import failed
 
@@ -113,11 +113,13 @@ class Watch:
             self.saved_ns = now_ns
 
     def _measure(self) -> None:
-        figures, used = self.figures, resource.getrusage(resource.RUSAGE_SELF)
+        figures = self.figures
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         figures.records, figures.traces = self.traces.records, len(self.traces.traces)
         figures.frames = sum(one.frames for one in self.captures)
         figures.waiting, figures.polled = len(self.traces.ledger.rounds), time.time()
-        figures.cpu, figures.resident = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+        figures.cpu = sum(one.ru_utime + one.ru_stime for one in used)
+        figures.resident = machine.process.resident_bytes()
 
 
 def run(wanted: WatchRequest) -> int:
