@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace
+from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace, watch
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
 from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
@@ -53,6 +53,7 @@ app.command("topics")(stored_topics.topics_command)
 app.command("replay")(stored_topics.replay_command)
 app.command("archive")(stored_topics.archive_command)
 app.command("prove")(prove.prove_command)
+app.command("watch")(watch.watch_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -441,27 +442,6 @@ def verify_command(
     from stablecast.cli import verify
 
     raise typer.Exit(verify.run(paths, as_json, master, report, parquet, port or []))
-
-
-@app.command("watch")
-def watch_command(
-    paths: Annotated[list[Path], typer.Argument(help="Running traces, or directories they are recorded to.")],
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Judge traces that are there from their first record, not from now on.")
-    ] = False,
-    state: Annotated[Path | None, typer.Option(help="Keep the progress in this file; go on from it.")] = None,
-    metrics: Annotated[str, typer.Option(help="Serve metrics at [ip:]port.")] = "",
-    alert: Annotated[str, typer.Option(help="Run this command for each alarm, with JSON on its standard input.")] = "",
-    seconds: Annotated[
-        float | None, typer.Option(help="End after this time; 0: after one reading. Default: never.", min=0)
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Judge running traces with the rules of verify; name each violation within seconds."""
-    from stablecast.evidence.watch import command
-
-    wanted = command.WatchRequest(paths, whole, state, metrics, alert, seconds, as_json)
-    raise typer.Exit(command.run(wanted))
 
 
 @app.command("rules")

@@ -207,7 +207,7 @@ class CaptureDecoder:
         self._roundtrip = roundtrip
         self._brief = brief
         self._readers = _BRIEF_READERS if brief else _READERS
-        # A plan does not change while a capture is decoded.
+        # A plan changes only before `refresh`.
         self._kind = lru_cache(MAX_NAMES)(plan.kind)
         self._line = lru_cache(MAX_NAMES)(partial(transport_of, plan))
         self._name = lru_cache(MAX_NAMES)(partial(session_name, plan))
@@ -217,6 +217,11 @@ class CaptureDecoder:
         self._now_ns = 0
         self._starts = plan.starts
         self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
+
+    def refresh(self) -> None:
+        """Forget what was derived from the plan, because the plan has learned."""
+        for cache in (self._kind, self._line, self._name):
+            cache.cache_clear()
 
     def decode_frame(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
         """Yield the packet of a frame, and the rest of a stream that it ends."""
