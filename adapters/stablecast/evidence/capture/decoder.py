@@ -185,8 +185,8 @@ _BRIEF_READERS: _Readers = {
 }
 
 
-SegmentWatch = Callable[[TcpSegment, int, int], None]
-"""Take a segment, its time in ns since 1970, and its frame."""
+SegmentWatch = Callable[[TcpSegment, int, int, bool], None]
+"""Take a segment, its time in ns since 1970, its frame, and whether its connection is known as ours."""
 
 
 class CaptureDecoder:
@@ -196,7 +196,7 @@ class CaptureDecoder:
         plan: The protocols of the endpoints.
         roundtrip: Whether to encode everything again and compare.
         brief: Whether equal messages make one layer.
-        on_segment: Called with each TCP segment of ours, the time and the frame, before the packet is made of it.
+        on_segment: Called with each TCP segment before the packet is made of it.
     """
 
     def __init__(
@@ -289,11 +289,11 @@ class CaptureDecoder:
         ends = (segment.source, segment.target)
         kind = self._kind(TCP, *ends)
         number = numbers[-1]
+        if self._on_segment is not None:
+            self._on_segment(segment, self._last.time_ns, number, kind is not None)
         if kind is None:
             yield self._foreign(numbers)
             return
-        if self._on_segment is not None:
-            self._on_segment(segment, self._last.time_ns, number)
         direction = self._directions.get(ends)
         anew = direction is not None and direction.ends_with(segment)
         if anew:
