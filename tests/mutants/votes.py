@@ -193,8 +193,8 @@ VOTES: Final = (
     Mutant(
         "an-announcement-lowers-a-generation",
         "store/registry",
-        "generation=newest(entry.generation, before.generation)",
-        "generation=entry.generation",
+        "generation = newest(entry.generation, before.generation)",
+        "generation = entry.generation",
         Test("core/store/test_generations.py::test_an_announcement_lowers_no_generation"),
     ),
     Mutant(

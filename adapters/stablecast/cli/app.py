@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace
+from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace, watch
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
 from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
@@ -53,6 +53,7 @@ app.command("topics")(stored_topics.topics_command)
 app.command("replay")(stored_topics.replay_command)
 app.command("archive")(stored_topics.archive_command)
 app.command("prove")(prove.prove_command)
+app.command("watch")(watch.watch_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -355,6 +356,9 @@ def sim_command(
     jobs: Annotated[int, typer.Option(help="Number of processes; 0: one per core.", min=0)] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Run the shipped programs, not the bare endpoints.")] = False,
     wipe: Annotated[bool, typer.Option("--wipe", help="Lose and damage disks of stores in every world.")] = False,
+    earlier: Annotated[
+        int, typer.Option(help="Stores of release 0.1.0 in every world, as in an upgrade.", min=0, max=3)
+    ] = 0,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
     digests: Annotated[
@@ -365,6 +369,8 @@ def sim_command(
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
     if whole and wipe:
         raise typer.BadParameter("whole worlds always wipe disks: leave out --wipe, or --whole")
+    if earlier and (whole or wipe):
+        raise typer.BadParameter("worlds with earlier stores lose no disks and are not whole: leave out the others")
     if whole and digests:
         raise typer.BadParameter("whole worlds have no digests: leave out --digests, or --whole")
     if whole:
@@ -373,7 +379,7 @@ def sim_command(
         raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
     from stablecast.lab.sim import command as sim
 
-    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests), as_json, replay))
+    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests, earlier), as_json, replay))
 
 
 @app.command("whatif")
@@ -436,27 +442,6 @@ def verify_command(
     from stablecast.cli import verify
 
     raise typer.Exit(verify.run(paths, as_json, master, report, parquet, port or []))
-
-
-@app.command("watch")
-def watch_command(
-    paths: Annotated[list[Path], typer.Argument(help="Running traces, or directories they are recorded to.")],
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Judge traces that are there from their first record, not from now on.")
-    ] = False,
-    state: Annotated[Path | None, typer.Option(help="Keep the progress in this file; go on from it.")] = None,
-    metrics: Annotated[str, typer.Option(help="Serve metrics at [ip:]port.")] = "",
-    alert: Annotated[str, typer.Option(help="Run this command for each alarm, with JSON on its standard input.")] = "",
-    seconds: Annotated[
-        float | None, typer.Option(help="End after this time; 0: after one reading. Default: never.", min=0)
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Judge running traces with the rules of verify; name each violation within seconds."""
-    from stablecast.evidence.watch import command
-
-    wanted = command.WatchRequest(paths, whole, state, metrics, alert, seconds, as_json)
-    raise typer.Exit(command.run(wanted))
 
 
 @app.command("rules")

@@ -6,8 +6,9 @@ A field with its default value is not written. Therefore records of earlier form
 import json
 from collections.abc import Iterable
 from enum import IntEnum
-from functools import cache
-from operator import attrgetter
+from functools import cache, lru_cache
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, Final
 
 import attrs
@@ -25,6 +26,10 @@ _text = json.JSONEncoder(separators=(",", ":")).encode
 _NAMES: Final = tuple(field.name for field in attrs.fields(Client))
 _USUAL: Final = tuple(field.default for field in attrs.fields(Client))
 _values_of: Final = attrgetter(*_NAMES)
+
+
+MAX_TEXTS: Final = 1_024
+"""Values of clients that are kept as JSON, because each record of a client repeats most of them."""
 
 
 class Waiting(IntEnum):
@@ -50,15 +55,20 @@ class RecordError(StablecastError):
 
 def client_record(client: Client) -> bytes:
     """Return the record of a client's newest state."""
-    # Each acknowledgement has a record, and few fields of a receiver differ from their defaults. A converter would look
-    # at all of them.
+    # Each acknowledgement has a record, and few fields of a receiver differ from their defaults. Most values are the
+    # very objects that are the defaults, and those cost no step here. A converter would look at all fields.
     fields: list[str] = []
-    for name, value, usual in zip(_NAMES, _values_of(client), _USUAL, strict=True):
-        if value is not usual and value != usual:
-            # An encoder is made for each text, and most fields are numbers.
-            text = str(value) if type(value) is int else _text(_converter().unstructure(value))
+    values = _values_of(client)
+    for name, value, usual in compress(zip(_NAMES, values, _USUAL, strict=True), map(is_not, values, _USUAL)):
+        if value != usual:
+            text = str(value) if type(value) is int else _text_of(value)
             fields.append(f'"{name}":{text}')
     return f'{{"client":{{{",".join(fields)}}}}}'.encode()
+
+
+@lru_cache(maxsize=MAX_TEXTS, typed=True)
+def _text_of(value: object) -> str:
+    return _text(_converter().unstructure(value))
 
 
 def forget_record(reg_id: int) -> bytes:

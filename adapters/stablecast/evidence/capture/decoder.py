@@ -185,8 +185,8 @@ _BRIEF_READERS: _Readers = {
 }
 
 
-SegmentWatch = Callable[[TcpSegment, int, int], None]
-"""Take a segment, its time in ns since 1970, and its frame."""
+SegmentWatch = Callable[[TcpSegment, int, int, bool], None]
+"""Take a segment, its time in ns since 1970, its frame, and whether its connection is known as ours."""
 
 
 class CaptureDecoder:
@@ -196,7 +196,7 @@ class CaptureDecoder:
         plan: The protocols of the endpoints.
         roundtrip: Whether to encode everything again and compare.
         brief: Whether equal messages make one layer.
-        on_segment: Called with each TCP segment of ours, the time and the frame, before the packet is made of it.
+        on_segment: Called with each TCP segment before the packet is made of it.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class CaptureDecoder:
         self._roundtrip = roundtrip
         self._brief = brief
         self._readers = _BRIEF_READERS if brief else _READERS
-        # A plan does not change while a capture is decoded.
+        # A plan changes only before `refresh`.
         self._kind = lru_cache(MAX_NAMES)(plan.kind)
         self._line = lru_cache(MAX_NAMES)(partial(transport_of, plan))
         self._name = lru_cache(MAX_NAMES)(partial(session_name, plan))
@@ -217,6 +217,11 @@ class CaptureDecoder:
         self._now_ns = 0
         self._starts = plan.starts
         self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
+
+    def refresh(self) -> None:
+        """Forget what was derived from the plan, because the plan has learned."""
+        for cache in (self._kind, self._line, self._name):
+            cache.cache_clear()
 
     def decode_frame(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
         """Yield the packet of a frame, and the rest of a stream that it ends."""
@@ -284,11 +289,11 @@ class CaptureDecoder:
         ends = (segment.source, segment.target)
         kind = self._kind(TCP, *ends)
         number = numbers[-1]
+        if self._on_segment is not None:
+            self._on_segment(segment, self._last.time_ns, number, kind is not None)
         if kind is None:
             yield self._foreign(numbers)
             return
-        if self._on_segment is not None:
-            self._on_segment(segment, self._last.time_ns, number)
         direction = self._directions.get(ends)
         anew = direction is not None and direction.ends_with(segment)
         if anew:

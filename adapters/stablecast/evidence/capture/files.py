@@ -131,7 +131,7 @@ def frames(path: Path, start: FrameMark | None = None, stop: int | None = None) 
         with path.open("rb") as outer:
             file = _unpacked(outer)
             sectioned = int.from_bytes(file.peek(4)[:4]) == _PCAPNG_MAGIC
-            for frame in _Pcapng(path, file).frames(start) if sectioned else _pcap(path, file, start):
+            for frame in PcapngReader(path, file).frames(start) if sectioned else pcap_frames(path, file, start):
                 if stop is not None and frame.offset >= stop:
                     return
                 yield frame
@@ -167,7 +167,8 @@ def marks(path: Path, spacing: int) -> list[FrameMark]:
     return found
 
 
-def _pcap(path: Path, file: BufferedReader, start: FrameMark | None) -> Iterator[CaptureFrame]:
+def pcap_frames(path: Path, file: BufferedReader, start: FrameMark | None) -> Iterator[CaptureFrame]:
+    """Yield the frames of a file of pcap, from the first one or from `start`. Raise as `frames`."""
     head = file.read(24)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
@@ -237,16 +238,22 @@ class _Interface:
     offset: int
 
 
-class _Pcapng:
+class PcapngReader:
     """A reader of blocks; a section resets byte order and interfaces."""
 
     def __init__(self, path: Path, file: BufferedReader) -> None:
+        """Read from `file`; `path` names it in sentences."""
         self._path = path
         self._file = file
         self._order = "<"
         self._interfaces: list[_Interface] = []
         self._number = 1
         self._time_ns = 0
+
+    def more(self, file: BufferedReader) -> Iterator[CaptureFrame]:
+        """Yield the frames of further whole blocks of the same capture. Raise as `frames`."""
+        self._file = file
+        return self.frames(None)
 
     def frames(self, start: FrameMark | None) -> Iterator[CaptureFrame]:
         """Yield the frames from `start` on; earlier blocks are skipped, except those that explain later ones."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stablecast.evidence.capture import flow_guess
-from stablecast.evidence.capture.files import CutError, frames, watched
+from stablecast.evidence.capture.files import CaptureFrame, CutError, frames, watched
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, IpPacket, TcpSegment, UdpDatagram, flow_of, intact
 from stablecast.evidence.capture.link import ipv4_packet
 from stablecast.evidence.capture.network import Carried, IpNetwork
@@ -41,24 +41,44 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
     Raises:
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
-    surveyor = _Surveyor(PortPlan(told=parse_told(told)))
-    network, settled = _Witness(), set[bytes]()
+    found = FrameSurvey(PortPlan(told=parse_told(told)))
     with suppress(CutError):  # A caller that reads the frames afterwards gets them all, and then this error.
         for frame in watched(frames(path), watch):
-            flow = flow_of(ipv4_packet(frame.link, frame.octets) or b"")
-            if flow in settled:
-                continue
-            carried = network.unwrap(frame)
-            network.abandon()
-            match carried.content if carried else None:
-                case UdpDatagram() as datagram:
-                    surveyor.datagram(datagram)
-                case TcpSegment() as segment:
-                    surveyor.segment(segment)
-                    if flow and len(settled) < MAX_LEARNED and surveyor.knows(segment) and network.knows(segment):
-                        settled.add(flow)
-    surveyor.plan.checking = network.checking
-    return surveyor.plan
+            found.add_frame(frame)
+    found.settle()
+    return found.plan
+
+
+class FrameSurvey:
+    """A survey of frames as they come. `plan` has what they taught; after `settle` also whose checksums count."""
+
+    def __init__(self, plan: PortPlan) -> None:
+        """Begin with what the caller knows."""
+        self.plan = plan
+        self._surveyor, self._network, self._settled = _Surveyor(plan), _Witness(), set[bytes]()
+
+    def add_frame(self, frame: CaptureFrame) -> None:
+        """Learn from the next frame what it shows of ports and topics."""
+        flow = flow_of(ipv4_packet(frame.link, frame.octets) or b"")
+        if flow in self._settled:
+            return
+        carried = self._network.unwrap(frame)
+        self._network.abandon()
+        match carried.content if carried else None:
+            case UdpDatagram() as datagram:
+                self._surveyor.datagram(datagram)
+            case TcpSegment() as segment:
+                self._surveyor.segment(segment)
+                if flow and len(self._settled) < MAX_LEARNED and self._knows(segment):
+                    self._settled.add(flow)
+
+    def _knows(self, segment: TcpSegment) -> bool:
+        return self._surveyor.knows(segment) and self._network.knows(segment)
+
+    def settle(self) -> None:
+        """Note in the plan which addresses have checksums to check."""
+        self.plan.checking.clear()
+        self.plan.checking.update(self._network.checking)
 
 
 class _Witness(IpNetwork):

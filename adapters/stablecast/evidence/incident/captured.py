@@ -147,8 +147,10 @@ class CapturedActs:
             case StatedMessage(at=at, message=message):
                 self._said(at, message)
 
-    def add_segment(self, segment: TcpSegment, time: int, frame: int) -> None:
-        """Follow a segment of TCP; its times compare clocks."""
+    def add_segment(self, segment: TcpSegment, time: int, frame: int, ours: bool) -> None:
+        """Follow a segment of TCP; its times compare clocks. A refused connection is known by the port of a store."""
+        if not ours and not {_text(segment.source), _text(segment.target)} & self._stores.keys():
+            return
         self.lives.add(segment, time, frame)
         if segment.payload or segment.syn:
             size = len(segment.payload) + segment.missing
@@ -196,8 +198,8 @@ class CapturedActs:
     def _came(self, at: At, one: _CapturedSource, first: int, count: int) -> None:
         host = at.ends[1][0]
         if int(host.partition(".")[0]) >= FIRST_MULTICAST:
-            host = self.witness.address
-        if host and host != at.ends[0][0]:
+            host = self.witness.address if self.witness.address != at.ends[0][0] else ""
+        if host:
             one.arrived[host].add(self._seen(at), first, first + count)
 
     def _said(self, at: At, message: msg.Message) -> None:

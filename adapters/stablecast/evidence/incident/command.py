@@ -56,8 +56,9 @@ def run(wanted: IncidentRequest) -> int:
 
 
 def _shown(report: Incident, as_json: bool) -> int:
-    if not report.members and report.unread:
-        return failed("; ".join(report.unread), UNREADABLE)
+    if not report.members:
+        nothing = "no packet of a source or store is in these captures; name their ports with --port store=N"
+        return failed("; ".join(report.unread) or nothing, UNREADABLE)
     show(report.as_json(), report.lines(), as_json)
     if report.happenings:
         return FOUND

@@ -17,13 +17,18 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
+from stablecast.evidence.capture.doctor import parse_thresholds
+from stablecast.evidence.capture.ports import PortPlan, parse_told
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.watch import watch_state
 from stablecast.evidence.watch.alarms import AlarmBound, AlarmKind, WatchAlarm
+from stablecast.evidence.watch.capture_watch import CaptureWatch
+from stablecast.evidence.watch.growing_capture import CaptureRing
+from stablecast.evidence.watch.live_capture import LiveCapture
 from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures
 from stablecast.evidence.watch.screen import MAX_ROWS, line_of, screen
 from stablecast.evidence.watch.trace_watch import TraceWatch
-from stablecast.runtime import garbage_collection
+from stablecast.runtime import garbage_collection, machine
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import failed
 
@@ -54,6 +59,10 @@ class WatchRequest:
         alert: A command that gets each alarm as JSON on its standard input, or an empty text.
         seconds: Time after which the watch ends; None: never.
         as_json: Whether to print JSON lines.
+        captures: Captures that grow: files, and rings as directories or patterns.
+        interface: An interface to capture at, or an empty text; `wanted` is its filter.
+        ports: What the caller knows of ports of captures.
+        thresholds: Thresholds of advice, as name=value.
     """
 
     paths: Sequence[Path]
@@ -63,6 +72,11 @@ class WatchRequest:
     alert: str = ""
     seconds: float | None = None
     as_json: bool = False
+    captures: Sequence[Path] = ()
+    interface: str = ""
+    wanted: str = ""
+    ports: Sequence[str] = ()
+    thresholds: Sequence[str] = ()
 
 
 @attrs.define
@@ -71,6 +85,7 @@ class Watch:
 
     wanted: WatchRequest
     traces: TraceWatch
+    captures: list[CaptureWatch] = attrs.field(factory=list)
     figures: WatchFigures = attrs.field(factory=WatchFigures)
     bound: AlarmBound = attrs.field(factory=AlarmBound)
     newest: "deque[WatchAlarm]" = attrs.field(factory=lambda: deque(maxlen=MAX_ROWS))
@@ -79,7 +94,7 @@ class Watch:
 
     def step(self, now_ns: int, report: Callable[[WatchAlarm], None]) -> None:
         """Read the inputs once, report what is new, and save the state. Raise StateError."""
-        alarms = self.traces.poll(now_ns)
+        alarms = self.traces.poll(now_ns) + [one for capture in self.captures for one in capture.poll(now_ns)]
         for alarm in alarms:
             self.figures.count(alarm.kind.value, alarm.rule, alarm.whose)
             self.found |= alarm.kind is not AlarmKind.NOTE
@@ -93,14 +108,18 @@ class Watch:
     def save(self, now_ns: int) -> None:
         """Write the state file, if there is one. Raise StateError."""
         if self.wanted.state is not None:
-            watch_state.write(self.wanted.state, self.traces, {})
+            captures = [one.as_json() for one in self.captures]
+            watch_state.write(self.wanted.state, self.traces, {"captures": captures})
             self.saved_ns = now_ns
 
     def _measure(self) -> None:
-        figures, used = self.figures, resource.getrusage(resource.RUSAGE_SELF)
+        figures = self.figures
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         figures.records, figures.traces = self.traces.records, len(self.traces.traces)
+        figures.frames = sum(one.frames for one in self.captures)
         figures.waiting, figures.polled = len(self.traces.ledger.rounds), time.time()
-        figures.cpu, figures.resident = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+        figures.cpu = sum(one.ru_utime + one.ru_stime for one in used)
+        figures.resident = machine.process.resident_bytes()
 
 
 def run(wanted: WatchRequest) -> int:
@@ -112,28 +131,46 @@ def run(wanted: WatchRequest) -> int:
     with ExitStack() as stack:
         try:
             _check(wanted.paths)
+            live = LiveCapture.begin(wanted.interface, wanted.wanted, stack) if wanted.interface else None
+            thresholds, told = parse_thresholds(list(wanted.thresholds)), parse_told(wanted.ports)
+            for path in (*wanted.captures, *(() if live is None else (live.directory,))):
+                plan = PortPlan(told=dict(told))
+                watch.captures.append(CaptureWatch(CaptureRing(path), plan, thresholds))
             if wanted.state is not None:
-                watch_state.read(wanted.state, watch.traces, time.monotonic_ns())
+                _resume(watch, wanted.state)
             server = None
             if wanted.metrics:
                 server = stack.enter_context(MetricsServer.at(wanted.metrics))
                 server.begin()
                 stack.callback(server.shutdown)
             garbage_collection.keep_loaded()
-            _loop(watch, server, stack)
+            _loop(watch, server, live, stack)
             watch.save(time.monotonic_ns())
         except StablecastError as error:
             return failed(error, UNREADABLE)
     return FOUND if watch.found else CLEAN
 
 
+def _resume(watch: Watch, path: Path) -> None:
+    """Go on where an earlier watch stopped. Raise StateError."""
+    state = watch_state.read(path, watch.traces, time.monotonic_ns())
+    try:
+        before = {one["ring"]: one for one in state.get("captures", ())}
+        for capture in watch.captures:
+            if (place := before.get(str(capture.ring.path))) is not None:
+                capture.resume(place)
+    except (KeyError, TypeError, ValueError) as error:
+        raise watch_state.StateError(f"{path} is no state of a watch: name another file, or remove it") from error
+
+
 def _check(paths: Iterable[Path]) -> None:
+    """Raise StablecastError for a name that stands for nothing, and never will."""
     for path in paths:
         if not path.exists() and not any(letter in path.name for letter in "*?["):
             raise StablecastError(f"there is no {path}: name a trace, or the directory that traces are recorded to")
 
 
-def _loop(watch: Watch, server: MetricsServer | None, stack: ExitStack) -> None:
+def _loop(watch: Watch, server: MetricsServer | None, live: LiveCapture | None, stack: ExitStack) -> None:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         before = signal.signal(number, lambda *_: ended.set())
@@ -143,6 +180,8 @@ def _loop(watch: Watch, server: MetricsServer | None, stack: ExitStack) -> None:
     due = begun
     while True:
         now = time.monotonic_ns()
+        if live is not None:
+            live.check()
         watch.step(now, report)
         shown(now)
         if server is not None:

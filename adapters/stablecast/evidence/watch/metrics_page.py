@@ -33,7 +33,7 @@ class WatchFigures:
         traces: Traces that are followed.
         waiting: Rounds of facts that wait for other traces.
         polled: Wall clock of the last reading, seconds since 1970.
-        cpu: Processor time of the process, in seconds.
+        cpu: Processor time of the process and its copies, in seconds.
         resident: Its resident memory, in bytes.
         alarms: Sentences by kind, rule and endpoint.
     """

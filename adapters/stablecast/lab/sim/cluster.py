@@ -166,7 +166,9 @@ class Cluster:
         store = StoreProcess(
             self.network,
             name,
-            endpoint_configs.store_config(self.setup, address, self.world.rng.getrandbits(64), self._receiver_lifetime),
+            endpoint_configs.store_config(
+                self.setup, address, self.world.rng.getrandbits(64), self._receiver_lifetime, name
+            ),
             self._clock(name),
             self.disks[name],
             self.checkers,

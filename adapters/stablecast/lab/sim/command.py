@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from stablecast.lab.sim.coverage import Coverage
 from stablecast.lab.sim.frames import digest
 from stablecast.lab.sim.runner import Report, run, shrink
-from stablecast.lab.sim.schedule import Schedule, draw
+from stablecast.lab.sim.schedule import Schedule, draw, with_earlier
 from stablecast.lab.sim.setup import ScheduleError
 from stablecast.runtime import garbage_collection
 from stablecast.text import plural
@@ -35,7 +35,10 @@ MAX_SHRUNK: Final = 5
 
 @attrs.frozen
 class SeedRange:
-    """Select the seeds to run. `directory` receives schedule and traces of failing seeds; `jobs` 0: one per core."""
+    """Select the seeds to run. `directory` receives schedule and traces of failing seeds; `jobs` 0: one per core.
+
+    `earlier` stores of each world are of release 0.1.0.
+    """
 
     seeds: int
     first: int = 0
@@ -43,6 +46,7 @@ class SeedRange:
     wipe: bool = False
     directory: Path = Path("stablecast-sim")
     digests: bool = False
+    earlier: int = 0
 
 
 @attrs.define
@@ -92,13 +96,14 @@ def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None) -> in
     return 1 if failures else 0
 
 
-def run_seeds(seeds: range, wipe: bool, digests: bool = False) -> SeedsResult:
+def run_seeds(seeds: range, wipe: bool, digests: bool = False, earlier: int = 0) -> SeedsResult:
     """Run some seeds in this process; with `digests`, record the digest of each."""
     outcome = SeedsResult(seeds=len(seeds))
     with outcome.coverage.watching(), _tidying_between() as tidy:
         for seed in seeds:
             transcript: list[str] | None = [] if digests else None
-            report = run(draw(seed, wipe=wipe), transcript=transcript)
+            schedule = draw(seed, wipe=wipe)
+            report = run(with_earlier(schedule, earlier) if earlier else schedule, transcript=transcript)
             outcome.counts += report.counts
             if transcript is not None:
                 outcome.digests[seed] = digest(transcript)
@@ -133,10 +138,12 @@ def _parts(options: SeedRange) -> Iterator[SeedsResult]:
     chunks = [range(at, min(at + CHUNK_SEEDS, stop)) for at in range(options.first, stop, CHUNK_SEEDS)]
     jobs = min(options.jobs or os.cpu_count() or 1, len(chunks))
     if jobs <= 1:
-        yield from map(partial(run_seeds, wipe=options.wipe, digests=options.digests), chunks)
+        some = partial(run_seeds, wipe=options.wipe, digests=options.digests, earlier=options.earlier)
+        yield from map(some, chunks)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(run_seeds, chunk, options.wipe, options.digests) for chunk in chunks]):
+        more = (options.wipe, options.digests, options.earlier)
+        for done in as_completed([pool.submit(run_seeds, chunk, *more) for chunk in chunks]):
             yield done.result()
 
 

@@ -38,7 +38,9 @@ LATE_JOIN_BYTES = 2400
 """Bytes that a streaming source retains for late joiners."""
 
 
-def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: int) -> settings.StoreConfig:
+def store_config(
+    setup: WorldSetup, address: str, seed: int, receiver_lifetime: int, name: str = ""
+) -> settings.StoreConfig:
     """Return the configuration of a store."""
     default = settings.StoreConfig("", 0)
     return settings.StoreConfig(
@@ -53,7 +55,7 @@ def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: 
         retry_ns=RETRY_NS,
         give_up_ns=GIVE_UP_NS,
         repairs=_repairs(setup),
-        refill=setup.refill,
+        refill=setup.refills(name),
     )
 
 

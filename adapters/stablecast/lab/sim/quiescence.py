@@ -29,13 +29,14 @@ def lacking(cluster: Cluster) -> Trouble | None:
     """Return which store does not hold a stable message long after the last fault; None: all stores are healed.
 
     Every store with which the source is registered holds every stable message, unless a rule released it anywhere.
+    Stores of an earlier release do not refill.
     """
     facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
     if facts.farewell or source is None or setup.turns or not setup.refill or not setup.rules.sizes:
         return None
     there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
     for number, life in facts.stable.items():
-        missing = [store for store in there if not facts.holds(store, life, number)]
+        missing = [store for store in there if setup.refills(store) and not facts.holds(store, life, number)]
         if missing and not cluster.checkers.stores.released(number):
             return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
     return None

@@ -194,6 +194,16 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
 
 
+def with_earlier(schedule: Schedule, count: int) -> Schedule:
+    """Return the world with `count` stores of release 0.1.0, as in the middle of an upgrade.
+
+    No disk is lost or damaged meanwhile: a store of that release keeps quiet about it, and gets nothing back.
+    """
+    setup = attrs.evolve(schedule.setup, earlier=STORES[:count])
+    kept = tuple(fault for fault in schedule.faults if fault.act not in (Act.WIPE, Act.RESTORE, Act.DAMAGE))
+    return attrs.evolve(schedule, setup=setup, faults=kept)
+
+
 def _special(rng: Random, setup: WorldSetup) -> list[Fault]:
     """Return rare sequences that matter only in some setups."""
     faults: list[Fault] = []

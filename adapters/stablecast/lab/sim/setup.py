@@ -110,6 +110,7 @@ class WorldSetup:
         documented: The guide's rules to the letter, without repairs, and majority consensus. No seed draws it,
             because these rules lose messages.
         refill: Stores refill and count generations; False: as in release 0.1.0, which no seed draws.
+        earlier: Stores that speak as those of release 0.1.0, beside newer ones (`earlier_release`); no seed draws them.
     """
 
     rules: GroupRules = GroupRules((3,))
@@ -145,6 +146,11 @@ class WorldSetup:
     habit: Habit = Habit.PROMPT
     documented: bool = False
     refill: bool = True
+    earlier: tuple[str, ...] = ()
+
+    def refills(self, store: str) -> bool:
+        """Return whether a store refills and counts generations."""
+        return self.refill and store not in self.earlier
 
     @property
     def groups(self) -> list[int]:
@@ -179,8 +185,8 @@ class WorldSetup:
         for name, kind in (("ack_mode", AckMode), ("leaving", Leaving), ("habit", Habit)):
             if name in known:
                 known[name] = kind[known[name]]
-        if "retained" in known:
-            known["retained"] = tuple(known["retained"])
+        for name in {"retained", "earlier"} & known.keys():
+            known[name] = tuple(known[name])
         return cls(**known)
 
 

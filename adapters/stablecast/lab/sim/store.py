@@ -14,6 +14,7 @@ from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.disk import NO_STREAM, DiskRecord, DiskRecordKind, Syncer, VirtualDisk
+from stablecast.lab.sim.earlier_release import as_earlier
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
@@ -62,6 +63,7 @@ class StoreProcess(VirtualProcess):
         self.falter: Callable[[], None] | None = None
         self._address = config.address
         self._checkers = checkers
+        self._earlier = not checkers.facts.setup.refills(name)
         self._advertise = advertise
         self._lossy = lossy
         self._tokens = Tokens()
@@ -102,14 +104,13 @@ class StoreProcess(VirtualProcess):
         extents = sorted([*extents, *((stream, number, 1, PAYLOAD_BYTES) for stream, number in self._damaged)])
         generation, waiting = generation_of(states)
         self.disk.starts += 1
-        counted = self._checkers.facts.setup.refill
-        self._generation = following(generation, self.disk.starts) if counted else NONE
+        self._generation = NONE if self._earlier else following(generation, self.disk.starts)
         self.machine.recover(
             clients.values(),
             extents,
             trails,
             self.now(),
-            memory=self.disk.remembers and not waiting,
+            memory=self._earlier or (self.disk.remembers and not waiting),
             standing=memory_of(states),
             generation=self._generation,
         )
@@ -162,7 +163,7 @@ class StoreProcess(VirtualProcess):
                 again.append(item)
             else:
                 assert not isinstance(item, NO_MESSAGE)
-                self._driver.feed(inputs.Arrived(item))
+                self._driver.feed(inputs.Arrived(self._known(item)))
         for data in self._tokens.keep_recovered(again):
             self._driver.feed(data)
 
@@ -185,7 +186,11 @@ class StoreProcess(VirtualProcess):
             assert not isinstance(item, NO_MESSAGE)
             if isinstance(item, SourceInfo):
                 self._checkers.stores.on_info(self.name, item)
-            self._driver.feed(inputs.Arrived(item))
+            self._driver.feed(inputs.Arrived(self._known(item)))
+
+    def _known(self, message: Message) -> Message:
+        """Return what the release of this store knows of a message."""
+        return as_earlier(message) if self._earlier else message
 
     # Effects.
 
@@ -195,7 +200,7 @@ class StoreProcess(VirtualProcess):
         match effect:
             case fx.Send():
                 self._check(effect.message)
-                self.pool.send(effect.to, encode(effect.message))
+                self.pool.send(effect.to, encode(self._known(effect.message)))
             case fx.PersistMessages():
                 self._shelf.persist(effect)
             case fx.Discard():

@@ -43,7 +43,7 @@ MAX_STARTS = 40
 """Starts of one program; one that ends by itself again and again is left alone."""
 
 STEP_SECONDS = 0.25
-"""Time between two looks whether everything has settled."""
+"""Time between two looks whether everything has settled; five times that of looks whether programs have ended."""
 
 CLIENT_END_SECONDS = 20.0
 """Time that clients have to deregister and end when all is settled."""
@@ -168,8 +168,8 @@ class Conductor:
                 self._ask_to_end(name, number)
             waited = 0.0
             while (left := [name for name in names if not self.processes[name].gone]) and waited < limit:
-                await asyncio.sleep(STEP_SECONDS)
-                waited += STEP_SECONDS
+                await asyncio.sleep(STEP_SECONDS / 5)
+                waited += STEP_SECONDS / 5
             for name in left:
                 self.mark("hang", text=f"{name} did not end within {limit:g} s after signal {number.name}")
             for name in names:

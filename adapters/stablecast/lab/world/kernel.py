@@ -13,7 +13,7 @@ import asyncio
 import random
 import sys
 from asyncio.events import _get_running_loop, _set_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any, NoReturn, Protocol
 
@@ -148,7 +148,8 @@ class SimulatedThread:
         else:
             self._switch_from(loop)
         woken = self._woken
-        owner.on_resume(self)
+        if owner.interrupts:
+            owner.on_resume(self)
         return woken
 
     def _switch_from(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -244,9 +245,11 @@ class Owner:
         clock: The clock of its host.
         gone: The process has ended; its threads never run again.
         runs: The process is not stopped.
+        interrupts: Calls that its main thread makes when it is resumed.
     """
 
     clock: "OwnerClock"
+    interrupts: Sequence[Callable[[], object]] = ()
     gone = False
     runs = True
 

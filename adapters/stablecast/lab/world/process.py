@@ -136,7 +136,7 @@ class SimulatedProcess(Owner):
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
         self.files = FileSystem(host.disk, host.descriptors)
         self.main: SimulatedThread | None = None
-        self._interrupts: list[Callable[[], object]] = []
+        self.interrupts: list[Callable[[], object]] = []
         self._threads: list[SimulatedThread] = []
         self._postponed: list[Callable[[], object]] = []
         self._sockets: dict[int, SimulatedSocket] = {}
@@ -202,14 +202,14 @@ class SimulatedProcess(Owner):
 
     def interrupt(self, act: Callable[[], object]) -> None:
         """Call `act` soon in the main thread, also while that blocks."""
-        self._interrupts.append(act)
+        self.interrupts.append(act)
         if self.main is not None:
             self.main.wake()
 
     def on_resume(self, thread: SimulatedThread) -> None:
         """Make the calls of `interrupt` in the main thread."""
-        while self._interrupts and thread is self.main:
-            self._interrupts.pop(0)()
+        while self.interrupts and thread is self.main:
+            self.interrupts.pop(0)()
 
     def stop(self) -> None:
         """Let none of its threads run; its sockets go on receiving."""

@@ -218,9 +218,10 @@ class SimulatedSocket:
         """Wake those who wait for the socket."""
         if self.watcher is not None:
             self.watcher.changed(self._descriptor, self)
-        waiting, self._waiting = self._waiting, []
-        for thread in waiting:
-            thread.wake()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for thread in waiting:
+                thread.wake()
 
     def wake_on_change(self, thread: SimulatedThread) -> None:
         """Wake a thread once, when the socket may be ready."""

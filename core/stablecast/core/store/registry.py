@@ -453,4 +453,5 @@ def _newer(entry: msg.StoreEntry, before: msg.StoreEntry | None) -> msg.StoreEnt
     """Return the entry of a store, with the newest generation that either names."""
     if before is None or before.address != entry.address:
         return entry
-    return attrs.evolve(entry, generation=newest(entry.generation, before.generation))
+    generation = newest(entry.generation, before.generation)
+    return entry if generation == entry.generation else attrs.evolve(entry, generation=generation)

@@ -162,3 +162,10 @@ def test_a_capture_that_is_cut_is_told(killed: WorldCapture, tmp_path: Path) -> 
     report = examine((), captures=[path, tmp_path / "no.pcap"])
     assert len(report.unread) == 2
     assert command.run(command.IncidentRequest([tmp_path / "no.pcap"])) == 2
+
+
+def test_a_capture_of_others_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = session.written(tmp_path / "dns.pcap", [(0, captures.datagram(("10.0.0.1", 5), ("10.0.0.2", 53), b"?"))])
+    assert command.run(command.IncidentRequest([path])) == 2
+    out, err = capsys.readouterr()
+    assert (out, "no packet of a source or store" in err) == ("", True)

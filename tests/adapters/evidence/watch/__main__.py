@@ -1,4 +1,4 @@
-"""`python -m tests.adapters.evidence.watch`: how soon a watch names each planted fault, in the traces' own time."""
+"""`python -m tests.adapters.evidence.watch`: how soon a watch names each planted fault, in the time of the records."""
 
 import sys
 import tempfile
@@ -18,6 +18,7 @@ from tests.adapters.evidence.trace.test_trace_judge import (
     STORE_CORRUPTIONS,
 )
 from tests.adapters.evidence.trace.traced import Frames, TracedWorld, play, put_together, take_apart, tapping
+from tests.adapters.evidence.watch.played_captures import captures, named_faults
 from tests.adapters.evidence.watch.played_traces import played
 
 LIMIT_NS: Final = 5 * SECOND
@@ -91,12 +92,19 @@ def main() -> int:
             *cross_faults(Path(name)),
             *corruptions(Path(name)),
         ]
+        of_captures = [fault for capture, path in captures(Path(name)) for fault in named_faults(capture, path)]
     for fault in faults:
         text = "not named" if fault.delay_ns is None else f"{fault.delay_ns / SECOND:.2f} s"
         late += fault.delay_ns is None or fault.delay_ns > LIMIT_NS
         print(f"{fault.name}: {text}, {fault.alarms} violations")
-    worst = max(fault.delay_ns or 0 for fault in faults) / SECOND
-    print(f"{len(faults)} faults, {late} not named within {LIMIT_NS // SECOND} s, the slowest after {worst:.2f} s")
+    for one in of_captures:
+        text = "not named" if one.delay_ns is None else f"{one.delay_ns / SECOND:.2f} s"
+        late += one.delay_ns is None or one.delay_ns > LIMIT_NS
+        print(f"{one.capture}: {one.rule} of {one.whose}: {text}")
+    delays = [one.delay_ns or 0 for one in faults] + [one.delay_ns or 0 for one in of_captures]
+    worst = max(delays) / SECOND
+    print(f"{len(faults)} faults of traces, {len(of_captures)} of captures")
+    print(f"{late} not named within {LIMIT_NS // SECOND} s, the slowest after {worst:.2f} s")
     return 1 if late else 0
 
 

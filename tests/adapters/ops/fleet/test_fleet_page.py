@@ -20,7 +20,12 @@ from stablecast.ops.fleet.survey import Survey, SurveyedService, SurveyedStore
 from tests.adapters.ops.fleet.test_fleet import SECOND, copy, receiver, store
 from tests.support.browser import NEEDS_CHROMIUM, Browser, browser
 
-DRESSES = {"dark": (1280, 900, True), "light": (1280, 900, False), "phone": (390, 844, True)}
+DRESSES = {
+    "dark": (1280, 900, True),
+    "light": (1280, 900, False),
+    "phone": (390, 844, True),
+    "phone-light": (390, 844, False),
+}
 """Width, height, and whether the colours are dark."""
 TOPICS = ("orders", "prices/emea", "trades")
 SILENT = {"http://10.0.0.3:15304": "the monitor at http://10.0.0.3:15304 does not answer: connection refused"}
@@ -157,7 +162,7 @@ async def test_people_see_the_cause_first(opened: Browser, name: str) -> None:
         tab = await opened.tab()
         await tab.go(f"{base}/")
         for dress, (width, height, dark) in DRESSES.items():
-            await tab.resize(width, height, dark=dark, phone=dress == "phone")
+            await tab.resize(width, height, dark=dark, phone=dress.startswith("phone"))
             await tab.picture(f"fleet-{name.replace(' ', '-')}-{dress}")
             assert (await tab.text("h1")).startswith(first[:40])
             assert await tab.evaluate("document.querySelector('h1').getBoundingClientRect().top") < height / 4

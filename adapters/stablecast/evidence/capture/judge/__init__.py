@@ -25,7 +25,7 @@ from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.statements import DATAGRAMS, MissingBytes, StatedDatagram, StatementReader
 from stablecast.evidence.capture.traffic_survey import survey
 
-__all__ = ["CaptureFinding", "CaptureFindings", "RuleStanding", "judge", "judged"]
+__all__ = ["CaptureFinding", "CaptureFindings", "CaptureJudges", "RuleStanding", "judge", "judged"]
 
 DEFAULTS: Final = Thresholds()
 
@@ -58,7 +58,7 @@ def judge(
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
     watches = [partial(watch, what) if watch else None for what in ("survey", "judge")]
-    plan, judges = survey(path, told, watches[0]), _Judges(CaptureFindings(), thresholds)
+    plan, judges = survey(path, told, watches[0]), CaptureJudges(CaptureFindings(), thresholds)
     try:
         for packet in watched(packets(path, plan, brief=True), watches[1]):
             judges.judge_packet(packet)
@@ -73,10 +73,11 @@ LATENESS: Final = 100
 """Bounds of disorder: if one of 4 steps of time goes back, or one of 100 packets is late, the order is unknown."""
 
 
-class _Judges:
+class CaptureJudges:
     """The judges of all rules. A step back in time begins another capture, or the clock was set."""
 
     def __init__(self, findings: CaptureFindings, thresholds: Thresholds) -> None:
+        """Judge with these thresholds of advice, and note the verdicts in `findings`."""
         self.findings = findings
         self._thresholds = thresholds
         self._forms = FormRule(findings)
