@@ -261,15 +261,17 @@ async def progress(store: StoreProcess) -> tuple[float, float]:
     return view.get("stablecast_source_refilled_messages_total", 0.0), lacking
 
 
-async def refilling(store: StoreProcess) -> None:
-    """Wait until a store began to get its messages back."""
-    while not any(await progress(store)):  # noqa: ASYNC110 - another process decides
+async def refilling(store: StoreProcess) -> float:
+    """Wait until a store began to get its messages back; return the last time at which it had not, in s."""
+    looked = time.perf_counter()
+    while not any(await progress(store)):
+        looked = time.perf_counter()
         await asyncio.sleep(LOOK_S)
+    return looked
 
 
-async def filled(store: StoreProcess) -> tuple[float, float, int]:
+async def filled(store: StoreProcess, started: float) -> tuple[float, float, int]:
     """Wait until a store lacks nothing; return messages a second, messages, and the peak of its memory in bytes."""
-    started = time.perf_counter()
     while True:
         gained, lacking = await progress(store)
         if gained and not lacking:
@@ -309,8 +311,7 @@ async def turn(load: Load, store: StoreProcess, part: int, portions: int) -> Tur
     store.wipe()
     await store.start(new=False)
     async with load.life() as source:
-        await refilling(store)
-        filling = asyncio.create_task(filled(store))
+        filling = asyncio.create_task(filled(store, await refilling(store)))
         during = await load.send_while(source, portions, filling)
         rate, gained, peak = await filling
         held = (await store.view())["stablecast_source_messages"]

@@ -26,6 +26,7 @@ TOPIC: Final = "probe"
 INTERVAL_S: Final = 0.002
 REST: Final = b"." * 92
 INSTANT: Final = struct.Struct(">Q")
+LOOK_S: Final = 0.05
 END_S: Final = 30
 """Seconds that the process has to end."""
 
@@ -43,6 +44,11 @@ class Probe:
         return known[len(known) * 99 // 100] / 1e6 if known else float("nan")
 
 
+def ready(path: Path) -> Path:
+    """Return the file that a probe makes when it got its first message."""
+    return path.with_suffix(".ready")
+
+
 @asynccontextmanager
 async def running(path: Path, stores: list[str], environment: dict[str, str]) -> AsyncIterator[Probe]:
     """Run a probe until the end of the body; then it has its measurements."""
@@ -50,6 +56,8 @@ async def running(path: Path, stores: list[str], environment: dict[str, str]) ->
     command = [sys.executable, "-m", "tests.bench.refill_probe", str(path), *stores]
     process = subprocess.Popen(command, env=environment)  # noqa: ASYNC220
     try:
+        while not ready(path).exists() and process.poll() is None:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
         yield probe
     finally:
         process.send_signal(signal.SIGINT)
@@ -71,6 +79,8 @@ async def measure(path: Path, stores: list[str]) -> None:
 
     def on_message(message: Message) -> None:
         now = time.monotonic_ns()
+        if not found:
+            ready(path).touch()
         found.append((now, now - INSTANT.unpack_from(message.payload)[0]))
 
     stopped = asyncio.Event()
