@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine.units import SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.evidence.capture.doctor import parse_thresholds
 from stablecast.evidence.capture.ports import PortPlan, parse_told
 from stablecast.evidence.rules import RULES
@@ -37,7 +37,7 @@ FOUND: Final = 1
 UNREADABLE: Final = 2
 """Exit statuses: nothing was found; something was; the inputs or options are wrong."""
 
-POLL_NS: Final = 1 * SECOND
+POLL_NS: Final = 500 * MILLISECOND
 """Time between two readings of the inputs."""
 
 SAVE_NS: Final = 5 * SECOND

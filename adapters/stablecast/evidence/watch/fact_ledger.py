@@ -16,13 +16,14 @@ from typing import Final
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.machine.units import SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.trace.cross_rules import Across, Ground, Suspect, Told, Witness, by_kind
 from stablecast.evidence.trace.facts import UNCOUNTED, Fact
 
-MARGIN_NS: Final = 1 * SECOND
-"""A trace confirms a round if records of it were read this much later: pieces of traces wait as long for the disk."""
+MARGIN_NS: Final = 1_500 * MILLISECOND
+"""A trace confirms a round if records of it were read this much later, ns: the time between two readings, and a second
+for which pieces of traces wait for a disk or for a copy from another host."""
 
 EARLY_NS: Final = 2 * SECOND
 """Age from which a round is judged although some traces do not confirm it yet."""
