@@ -179,8 +179,8 @@ async def test_a_receiver_that_cannot_perform_an_effect_ends_with_the_reason(
     await events.first(RegistrationComplete)
     await (await source.send(b"one")).stable()
     assert (await anext(receiver)).payload == b"one"
-    deliver = receiver.deliver
-    receiver.deliver = failing(deliver, once())
+    (session,) = receiver._sessions.values()
+    session._give = failing(session._give, once())
     await (await source.send(b"two")).stable()
     with pytest.raises(EndpointFailed, match=r"receiver 'orders' ended: .* failed: PlantedError: planted; make"):
         await anext(receiver)

@@ -63,7 +63,6 @@ class StoreProcess(VirtualProcess):
         self.falter: Callable[[], None] | None = None
         self._address = config.address
         self._checkers = checkers
-        self._earlier = not checkers.facts.setup.refills(name)
         self._advertise = advertise
         self._lossy = lossy
         self._tokens = Tokens()
@@ -187,6 +186,11 @@ class StoreProcess(VirtualProcess):
             if isinstance(item, SourceInfo):
                 self._checkers.stores.on_info(self.name, item)
             self._driver.feed(inputs.Arrived(self._known(item)))
+
+    @property
+    def _earlier(self) -> bool:
+        """True for a store of an earlier release."""
+        return not self._checkers.facts.setup.refills(self.name)
 
     def _known(self, message: Message) -> Message:
         """Return what the release of this store knows of a message."""

@@ -5,6 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
+from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.runner import run
@@ -390,6 +391,9 @@ NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
             {
                 "client.session.outranks": lambda *_: False,
                 "core.store.registry.Registry.forget": lambda *_: None,
+                # The stores of that time counted no generations, and told nobody of an empty disk.
+                "lab.sim.store.StoreProcess._earlier": False,
+                "lab.sim.store.following": lambda *_: NONE,
                 # An announced end of the source leads away from the proxy, too.
                 "transports.resolution.udp.settings.AdvertiseOptions.at_end": property(
                     lambda _: False, lambda *_: None
