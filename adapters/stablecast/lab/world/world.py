@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
+from threading import get_ident
 from typing import Any, TypeVar, cast
 
 from stablecast.core.machine.units import SECOND
@@ -65,6 +66,7 @@ class World:
         self.network = SimulatedNetwork(self.kernel)
         self.hosts: dict[str, SimulatedHost] = {}
         self.failures: list[tuple[SimulatedProcess, BaseException]] = []
+        self._thread = get_ident()
 
     @property
     def now(self) -> int:
@@ -110,7 +112,7 @@ class World:
     @contextmanager
     def open(self) -> Iterator[None]:
         """Install the machine of the world while the context lasts, and release its programs at the end."""
-        collects = gc.isenabled()
+        collects, self._thread = gc.isenabled(), get_ident()
         # The last world of this process was still in use when it was disposed of.
         gc.collect(1 if next(_opened) % COLLECTED_WORLDS else 2)
         gc.disable()  # A collection at another moment would close what is forgotten at another moment.
@@ -125,9 +127,12 @@ class World:
                 gc.enable()
 
     def _program(self) -> SimulatedProcess | None:
-        """Return the process of the running thread, None while the world itself acts."""
+        """Return the process of the running thread, None while the world itself acts.
+
+        All programs run in the thread that opened the world. Another one is a library's that has nothing to do with it.
+        """
         running = self.kernel.current
-        return None if running is None else cast("SimulatedProcess", running.owner)
+        return None if running is None or get_ident() != self._thread else cast("SimulatedProcess", running.owner)
 
     def _files(self) -> FileSystem | None:
         running = self._program()

@@ -175,3 +175,26 @@ def test_threads_of_an_event_loop() -> None:
         return found, type(loop).__name__
 
     assert run(main) == (7, "SimulatedEventLoop")
+
+
+def test_a_thread_of_a_library_outside_of_the_world_is_left_alone() -> None:
+    """A bridge to another runtime has threads of its own, which sleep and end while a world runs."""
+    begin, done = threading.Lock(), threading.Lock()  # Locks of the machine, made before the world.
+    seen: list[tuple[int, threading.Thread]] = []
+
+    def serve() -> None:
+        with begin:
+            seen.append((threading.get_ident(), threading.current_thread()))
+        done.release()
+
+    def main() -> None:
+        begin.release()
+        assert done.acquire(timeout=20)
+
+    begin.acquire()
+    done.acquire()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    run(main)
+    thread.join()
+    assert seen == [(thread.ident, thread)]
