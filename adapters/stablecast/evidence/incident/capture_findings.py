@@ -6,7 +6,7 @@ from typing import Final
 
 from stablecast.evidence.capture.doctor import CaptureAdvice
 from stablecast.evidence.incident.actors import Proof
-from stablecast.evidence.incident.capture_reading import ReadCapture
+from stablecast.evidence.incident.capture_contents import ReadCapture
 from stablecast.evidence.incident.datagram_paths import DATA, NAKS, PathLoss
 from stablecast.evidence.incident.gaps import Gap
 from stablecast.evidence.incident.incident_finding import IncidentFinding, clock

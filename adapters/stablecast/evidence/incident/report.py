@@ -12,8 +12,8 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.evidence.incident import causes
 from stablecast.evidence.incident.actors import Actor, EndpointLives, Notice, Proof, participants, read
+from stablecast.evidence.incident.capture_contents import chosen, read_captures
 from stablecast.evidence.incident.capture_findings import of_advice, of_paths, on_the_way
-from stablecast.evidence.incident.capture_reading import chosen, read_captures
 from stablecast.evidence.incident.captured import CapturedActor
 from stablecast.evidence.incident.causes import Because, Cause
 from stablecast.evidence.incident.clocks import FAR_NS, HostOffset, align
