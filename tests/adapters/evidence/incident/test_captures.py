@@ -7,8 +7,15 @@ from typing import Any, Final
 import pytest
 
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.messages import Register, Role
+from stablecast.evidence.capture.ip import TcpSegment
+from stablecast.evidence.capture.ports import PortPlan
+from stablecast.evidence.capture.statements import At, StatedMessage
 from stablecast.evidence.incident import command
+from stablecast.evidence.incident.captured import CapturedActs
 from stablecast.evidence.incident.report import Incident, examine
+from stablecast.evidence.incident.tcp_lives import ACK, REFUSED, RST
+from stablecast.evidence.incident.witness import CaptureWitness
 from stablecast.lab.whole.runner import run
 from stablecast.lab.whole.schedule import WorldSchedule
 from stablecast.lab.world.clock import EPOCH_NS
@@ -169,3 +176,26 @@ def test_a_capture_of_others_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert command.run(command.IncidentRequest([path])) == 2
     out, err = capsys.readouterr()
     assert (out, "no packet of a source or store" in err) == ("", True)
+
+
+UNUSUAL: Final = ("10.0.0.4", 40_567)
+"""A store at a free port, as `stablecast up` has them."""
+
+
+def test_a_refused_connection_is_known_by_the_port_of_a_store() -> None:
+    """It shows no message, so nothing else tells that it is ours."""
+    acts = CapturedActs(CaptureWitness(Path("one.pcap"), SOURCE_HOST), PortPlan())
+    registering = Register(Role.SOURCE, 0, 1, 0, 7, 0, "orders", 1, "10.0.0.1:14391", "10.0.0.1:14371", 1_000, 1_000)
+    for port, ours in ((5001, True), (5002, False)):
+        client = (SOURCE_HOST, port)
+        acts.add_segment(TcpSegment(client, UNUSUAL, 1, TcpSegment.SYN, b"", 0), port * SECOND, port, ours)
+        if ours:
+            acts.add_segment(TcpSegment(UNUSUAL, client, 1, TcpSegment.SYN | ACK, b"", 0), port * SECOND, port, ours)
+            acts.add(StatedMessage(At(port, port * SECOND, (client, UNUSUAL)), registering), packet=None)  # type: ignore[arg-type]
+        else:
+            acts.add_segment(TcpSegment(UNUSUAL, client, 1, RST | ACK, b"", 0), port * SECOND, port, ours)
+    stranger = ("10.0.0.9", 80)
+    acts.add_segment(TcpSegment((SOURCE_HOST, 5003), stranger, 1, TcpSegment.SYN, b"", 0), SECOND, 3, False)
+    acts.add_segment(TcpSegment(stranger, (SOURCE_HOST, 5003), 1, RST | ACK, b"", 0), SECOND, 4, False)
+    assert [one.ending for one in acts.lives.port(UNUSUAL).all()] == [REFUSED]
+    assert acts.lives.port(stranger).all() == []

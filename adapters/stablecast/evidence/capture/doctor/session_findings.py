@@ -16,7 +16,7 @@ from stablecast.evidence.capture.doctor.findings import (
     percent,
     quantile,
 )
-from stablecast.evidence.capture.doctor.session_history import ANSWER_NS, AskedLoss, SessionHistory
+from stablecast.evidence.capture.doctor.session_history import ANSWER_NS, AskedLoss, LateDatagram, SessionHistory
 from stablecast.evidence.capture.doctor.thresholds import Thresholds
 from stablecast.evidence.capture.ip import Endpoint, endpoint_text
 from stablecast.text import plural
@@ -56,6 +56,7 @@ class SessionFindings:
         losses = self._by_receiver()
         for receiver, lost in losses.items():
             yield from self._of_receiver(receiver, lost)
+        yield from self._late()
         yield from self._early_exit(losses)
         yield from self._of_source()
         yield from self._missing()
@@ -126,6 +127,26 @@ class SessionFindings:
             f"Single datagrams are lost {where}. Compare the drop counters of the network cards, switches and "
             "sockets on that way."
         )
+
+    def _late(self) -> Iterator[CaptureAdvice]:
+        """Report receivers that asked for datagrams which were only overtaken."""
+        overtaken: dict[Endpoint, list[LateDatagram]] = {}
+        for (receiver, _), one in self.history.late.items():
+            overtaken.setdefault(receiver, []).append(one)
+        for receiver, some in overtaken.items():
+            whose = f"{endpoint_text(receiver)} of {self.history.name}"
+            reported = self._reported("late", whose, len(some) / max(self.history.span, len(some)))
+            if reported is None:
+                continue
+            longest = milliseconds(max(one.wait_ns for one in some))
+            yield reported(
+                text=f"{plural(len(some), 'datagram')} came after the receiver had asked for "
+                f"{'it' if len(some) == 1 else 'them'}, up to {longest:,} ms later: overtaken, and not lost",
+                remedy=f"Raise {self._option('nak_initial_backoff_interval')} above {longest:,} ms, or find out what "
+                "changes the order: several paths, or several queues of a network card.",
+                frames=_frames(some),
+                figures={"late": len(some), "longest": longest},
+            )
 
     def _slow(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
         times = _recovery_times(lost)

@@ -59,6 +59,14 @@ class AskedLoss:
     refused: bool = False
 
 
+@attrs.frozen
+class LateDatagram:
+    """A datagram that came after its receiver had asked for it, by this time (ns); `frame` is that of the NAK."""
+
+    frame: int
+    wait_ns: int
+
+
 @attrs.define
 class Silence:
     """A pause of a source, until the packet `frame`."""
@@ -80,6 +88,7 @@ class SessionHistory:
         skipped: Session messages that are missing between them, and the first packets after a gap.
         topics: Messages by the index of their topic.
         losses: By receiver and number.
+        late: Datagrams that came late, so that they were no losses, by receiver and number.
         uncounted: Losses beyond `MAX_LOSSES`.
         confirmed: Numbers in NCFs by their reason.
         refused_ns: Longest time between a repair and the refusal of the next.
@@ -103,6 +112,7 @@ class SessionHistory:
     source_ns: int = 0
     topics: Counter[int] = attrs.field(factory=Counter)
     losses: dict[tuple[Endpoint, int], AskedLoss] = attrs.field(factory=dict)
+    late: dict[tuple[Endpoint, int], LateDatagram] = attrs.field(factory=dict)
     uncounted: int = 0
     confirmed: Counter[int] = attrs.field(factory=Counter)
     limited_frames: list[int] = attrs.field(factory=list)
@@ -181,16 +191,31 @@ class SessionHistory:
             self.oldest = self.newest + 1
         self._reached(number + 1)
         self.unseen.remove(number, number + 1)
+        if number in self._askers and number not in self._sent_ns and number not in self._repaired_ns:
+            self._came_late(at, number)
         self._newest_data = max(self._newest_data, number)
         self._sent_ns[number] = at.time_ns
         if len(self._sent_ns) > MAX_NUMBERS:
             del self._sent_ns[next(iter(self._sent_ns))]
 
+    def _came_late(self, at: At, number: int) -> None:
+        """Note that a datagram was overtaken: receivers that asked for it had not lost it.
+
+        A capture at the source has the original before the NAK, and cannot show this.
+        """
+        for receiver in self._askers.pop(number):
+            loss = self.losses.pop((receiver, number))
+            if len(self.late) >= MAX_LOSSES:
+                del self.late[next(iter(self.late))]
+            self.late[receiver, number] = LateDatagram(loss.frame, at.time_ns - loss.asked_ns)
+
     def _asked(self, at: At, number: int) -> None:
         key = at.ends[0], number
         loss = self.losses.get(key)
-        if loss is None:
+        if loss is None and key not in self.late:
             self._lost(at, key)
+        elif loss is None:
+            pass  # This NAK was on its way when the datagram came.
         elif at.time_ns - loss.last_ns > SAME_NAK_NS:
             loss.last_ns = at.time_ns
             if loss.repaired_ns is not None:

@@ -18,6 +18,7 @@ class Thresholds:
     """The values from which on something is a finding."""
 
     loss: float = _threshold(0.001, "share", "datagrams of a session that a receiver asks for again")
+    late: float = _threshold(0.001, "share", "datagrams that come after their receiver asked for them")
     slow_recovery: float = _threshold(500, "ms", "time from sending to repair that one of 100 losses exceeds")
     refused: float = _threshold(1, "datagrams", "repairs that were lost and then refused by the ignore interval")
     tail_loss: float = _threshold(1, "datagrams", "losses that only a session message shows, because nothing follows")

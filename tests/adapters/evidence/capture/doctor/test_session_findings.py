@@ -134,6 +134,30 @@ def test_what_is_never_repaired(tmp_path: Path) -> None:
     assert "nak_generation_interval" in found["unrepaired", FIRST].remedy
 
 
+def test_a_datagram_that_was_overtaken_is_not_lost(tmp_path: Path) -> None:
+    """The capture is at the first receiver. Every tenth datagram comes after its NAK, but one of them never comes."""
+    lost = first_copies(("source",), {45})
+    world = traffic(200, first_copies(RECEIVERS[:1], TENTH))
+    packets = packets_of(world, skip=lambda who, packet: lost(who, packet) or who == RECEIVERS[1])
+    asked = {packet.sqns[0]: at for at, who, packet in world.wire if isinstance(packet, lbtrm.Nak)}
+    late = []
+    for at, packet in packets:
+        number = overtaken(packet)
+        late.append((asked[number] + MS if number in TENTH else at, packet))
+    found = advice(tmp_path / "late.pcap", late)
+    assert found["late", FIRST].figures == {"late": 19, "longest": 1}
+    assert found["loss", FIRST].figures["lost"] == 1
+    assert "nak_initial_backoff_interval above 1.0 ms" in found["late", FIRST].remedy
+
+
+def overtaken(packet: bytes) -> int | None:
+    """Return the number of an original datagram."""
+    if packet[16] < 224:
+        return None
+    one = lbtrm.decode(packet[28:])
+    return one.sqn if isinstance(one, lbtrm.Data) and not one.flags & lbtrm.Data.RETRANSMISSION else None
+
+
 def test_a_capture_that_misses_datagrams(tmp_path: Path) -> None:
     def skip(who: str, packet: Any) -> bool:
         return isinstance(packet, lbtrm.Data) and packet.sqn in TENTH
