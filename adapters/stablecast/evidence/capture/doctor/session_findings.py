@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.evidence.capture.doctor.findings import (
     HISTOGRAM_MS,
     MAX_FRAMES,
@@ -288,6 +288,7 @@ class SessionFindings:
                 frames=_first(history.limited_frames),
                 figures={"shed": history.confirmed[Reason.SHED]},
             )
+        yield from self._rate_limit()
         reported = self._reported("silence", history.name, milliseconds(history.pause.length_ns))
         if reported is not None:
             yield reported(
@@ -299,6 +300,21 @@ class SessionFindings:
             )
 
         yield from self._beats()
+
+    def _rate_limit(self) -> Iterator[CaptureAdvice]:
+        """Report a source that sends as much as its rate limit allows, interval by interval."""
+        run = self.history.bursts.longest
+        reported = self._reported("rate-limit", self.history.name, run.bursts)
+        if reported is not None:
+            period, bits = milliseconds(round(run.period_ns)), run.octets * 8 * SECOND / run.period_ns
+            yield reported(
+                text=f"the source sent {run.bursts:,} equal bursts in a row, {run.octets:,} bytes every {period:,} ms "
+                f"({bits / 1e6:,.1f} Mbit/s), as a source at its data rate limit does",
+                remedy=f"Raise {self._option('data_rate_limit')}, if the network and the receivers bear it: messages "
+                "wait at the source meanwhile. An application that sends equal batches at equal times looks the same.",
+                frames=(run.frame,),
+                figures={"octets": run.octets, "period": period, "bits": round(bits)},
+            )
 
     def _beats(self) -> Iterator[CaptureAdvice]:
         history = self.history

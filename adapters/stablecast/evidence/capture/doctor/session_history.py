@@ -12,6 +12,7 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.evidence.capture.doctor.send_bursts import SendBursts
 from stablecast.evidence.capture.ip import Endpoint
 from stablecast.evidence.capture.statements import At, Reliable, is_repair
 from stablecast.transports.wire import lbtrm, lbtru
@@ -28,6 +29,9 @@ ANSWER_NS: Final = 1 * SECOND
 
 MAX_SKIPPED: Final = 1 << 10
 """Session messages in a row that may be missing; with more, the session began anew."""
+
+HEADER_BYTES: Final = 20
+"""Bytes of a datagram before its messages, as the rate limit counts them."""
 
 SAME_NAK_NS: Final = 1 * MILLISECOND
 """A NAK that comes again sooner was captured twice, or doubled on its way."""
@@ -98,6 +102,7 @@ class SessionHistory:
         unseen: Numbers that were sent and are not in the capture.
         source_ns: Time of the source's last datagram.
         pause: The longest pause of the source that it ended itself.
+        bursts: Its bursts of new datagrams.
     """
 
     name: str
@@ -124,6 +129,7 @@ class SessionHistory:
     rate: tuple[int, int] = (0, 0)
     unseen: RangeSet = attrs.field(factory=RangeSet)
     pause: Silence = attrs.field(factory=Silence)
+    bursts: SendBursts = attrs.field(factory=SendBursts)
     _newest_beat: int | None = None
     _newest_data: int = -1
     _sent_ns: dict[int, int] = attrs.field(factory=dict)
@@ -144,6 +150,7 @@ class SessionHistory:
             case lbtrm.Data() | lbtru.Data() if is_repair(packet):
                 self._repaired(at, self._number(packet.sqn))
             case lbtrm.Data() | lbtru.Data():
+                self.bursts.add(at.time_ns, HEADER_BYTES + len(packet.payload), at.frame)
                 self._first_sent(at, self._number(packet.sqn))
             case lbtrm.SessionMessage() | lbtru.SessionMessage():
                 self._reached(self._number(packet.lead) + 1)

@@ -27,6 +27,7 @@ class Thresholds:
     storm: float = _threshold(1000, "numbers/s", "numbers that receivers of a session ask for in one second")
     duplicates: float = _threshold(0.01, "share", "repairs that nobody asked for")
     limited: float = _threshold(1, "datagrams", "NAKs that a rate limit delays")
+    rate_limit: float = _threshold(20, "bursts", "equal bursts of a source at equal times, one after the other")
     silence: float = _threshold(12_000, "ms", "time in which a living source sends nothing")
     session_messages: float = _threshold(0.02, "share", "session messages of a source that the capture lacks")
     unwanted: float = _threshold(0.5, "share", "messages of its sessions that a receiver does not want")

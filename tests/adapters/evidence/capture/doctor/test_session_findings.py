@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.transports.reliable.settings import LBTRM_RECEIVER, SourceSettings
+from stablecast.transports.reliable.settings import LBTRM_RECEIVER, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
 from stablecast.transports.wire.reliable_packets import Reason
 from tests.adapters.evidence.capture.doctor.played_session import (
@@ -132,6 +132,23 @@ def test_what_is_never_repaired(tmp_path: Path) -> None:
     found = advice(tmp_path / "one.pcap", packets_of(traffic(2_500, drop)))
     assert found["unrepaired", FIRST].value == 2
     assert "nak_generation_interval" in found["unrepaired", FIRST].remedy
+
+
+@pytest.mark.parametrize(("queued", "found"), [(1_000, True), (200, False)])
+def test_a_source_at_its_data_rate_limit(tmp_path: Path, queued: int, found: bool) -> None:
+    """A source queues messages at once that leave in many intervals, or in few."""
+    rates = RateSettings(10 * MS, data_bits=1_000_000, repairs_count=True)
+    world = traffic(0, rates=rates, until_ms=1)
+    for _ in range(queued):
+        world.send(7)
+    world.run(10_000 * MS)
+    seen = advice(tmp_path / "one.pcap", packets_of(world))
+    assert (("rate-limit", NAME) in seen) == found
+    if found:
+        limit = seen["rate-limit", NAME]
+        assert limit.figures["period"] == 10
+        assert limit.figures["bits"] == pytest.approx(1_000_000, rel=0.05)
+        assert "every 10.0 ms" in limit.text
 
 
 def test_a_datagram_that_was_overtaken_is_not_lost(tmp_path: Path) -> None:
