@@ -103,6 +103,11 @@ class CaptureWatch:
             alarms += self._new(self._verdict_of_copy())
         return alarms
 
+    @property
+    def read(self) -> bool:
+        """Return whether a frame was read."""
+        return bool(self.frames or self._held)
+
     def as_json(self) -> dict[str, Any]:
         """Return the place of the next frame for the state file."""
         path, number = self._file, self._next

@@ -2,13 +2,14 @@
 
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol
@@ -94,6 +95,10 @@ class WatchedTraces(Protocol):
         """Return whether all traces were read once."""
 
     @property
+    def known(self) -> bool:
+        """Return whether any trace is or was followed."""
+
+    @property
     def waiting(self) -> int:
         """Return the number of rounds of facts that wait for other traces."""
 
@@ -116,6 +121,11 @@ class Watch:
     newest: "deque[WatchAlarm]" = attrs.field(factory=lambda: deque(maxlen=MAX_ROWS))
     found: bool = False
     saved_ns: int = 0
+
+    @property
+    def read(self) -> bool:
+        """Return whether a trace was followed, or a packet read."""
+        return self.traces.known or any(one.read for one in self.captures)
 
     def step(self, now_ns: int, report: Callable[[WatchAlarm], None]) -> None:
         """Read the inputs once, report what is new, and save the state. Raise StateError."""
@@ -154,7 +164,7 @@ def run(wanted: WatchRequest) -> int:
     """
     with ExitStack() as stack:
         try:
-            _check(wanted.paths)
+            _check(wanted)
             watch = Watch(wanted, _traces(wanted, stack))
             live = LiveCapture.begin(wanted.interface, wanted.wanted, stack) if wanted.interface else None
             thresholds, told = parse_thresholds(list(wanted.thresholds)), parse_told(wanted.ports)
@@ -173,7 +183,17 @@ def run(wanted: WatchRequest) -> int:
             watch.save(time.monotonic_ns())
         except StablecastError as error:
             return failed(error, UNREADABLE)
+    if wanted.seconds is not None and not (watch.found or watch.read):
+        text = (
+            f"{_inputs(wanted)} had nothing to judge: name the directory of STABLECAST_TRACE, or a capture that grows"
+        )
+        return failed(StablecastError(text), UNREADABLE)
     return FOUND if watch.found else CLEAN
+
+
+def _inputs(wanted: WatchRequest) -> str:
+    """Return the names of all inputs for people."""
+    return ", ".join([*map(str, (*wanted.paths, *wanted.captures)), *([wanted.interface] if wanted.interface else [])])
 
 
 def _traces(wanted: WatchRequest, stack: ExitStack) -> WatchedTraces:
@@ -211,11 +231,28 @@ def _resume(watch: Watch, path: Path) -> None:
         raise watch_state.StateError(f"{path} is no state of a watch: name another file, or remove it") from error
 
 
-def _check(paths: Iterable[Path]) -> None:
-    """Raise StablecastError for a name that stands for nothing, and never will."""
-    for path in paths:
-        if not path.exists() and not any(letter in path.name for letter in "*?["):
-            raise StablecastError(f"there is no {path}: name a trace, or the directory that traces are recorded to")
+def _check(wanted: WatchRequest) -> None:
+    """Raise StablecastError for a name that stands for nothing and never will, and for options that have no effect."""
+    kinds = ((wanted.paths, "a trace, or the directory that traces are recorded to"), (wanted.captures, "a capture"))
+    for paths, kind in kinds:
+        for path in paths:
+            pattern = any(letter in path.name for letter in "*?[")
+            if not (path.parent if pattern else path).exists():
+                raise StablecastError(f"there is no {path}: name {kind}")
+    if wanted.wanted and not wanted.interface:
+        raise StablecastError("--filter belongs to --interface: name one, or leave the filter out")
+    if wanted.alert:
+        _check_alert(wanted.alert)
+
+
+def _check_alert(command: str) -> None:
+    """Raise StablecastError for an alert command that cannot be run."""
+    try:
+        program = shlex.split(command)[0]
+    except (ValueError, IndexError):
+        raise StablecastError(f"the alert command {command!r} has an open quote or no word: correct it") from None
+    if shutil.which(program) is None:
+        raise StablecastError(f"the alert command {program!r} is no program: name one by its path")
 
 
 def _loop(watch: Watch, server: MetricsServer | None, live: LiveCapture | None, stack: ExitStack) -> None:

@@ -53,7 +53,10 @@ class LiveCapture:
             assert self.process.stderr is not None
             said = [line.strip() for line in self.process.stderr.read().splitlines() if line.strip()]
             why = next((line for line in said if not line.startswith(("Capturing on", "File:"))), "it ended")
-            raise CaptureError(f"{PROGRAM} cannot capture at {self.interface}: {why.rstrip('.')}; `{PROGRAM} -D` lists")
+            why = why.removeprefix(f"{PROGRAM}: ")
+            raise CaptureError(
+                f"{PROGRAM} cannot capture at {self.interface}: {why.rstrip('.')}; `{PROGRAM} -D` lists all"
+            )
 
     def end(self) -> None:
         """End the program, by force if it takes longer than `END_SECONDS`."""

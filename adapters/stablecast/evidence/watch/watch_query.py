@@ -121,6 +121,11 @@ class SparkWatch:
         return self._read
 
     @property
+    def known(self) -> bool:
+        """Return whether any trace is or was followed."""
+        return bool(self.traces or self.joint.ledger.past)
+
+    @property
     def waiting(self) -> int:
         """Return the number of rounds of facts that wait for other traces."""
         return len(self.joint.ledger.rounds)

@@ -65,7 +65,14 @@ def test_clean_traces_have_no_line_but_notes(whole_world: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere",), "there is no nowhere"),
+        (("nowhere",), "there is no nowhere: name a trace"),
+        (("nowhere/*.sct",), "there is no nowhere/*.sct: name a trace"),
+        (("--capture", "nowhere.pcap"), "there is no nowhere.pcap: name a capture"),
+        ((".", "--seconds", "0"), ". had nothing to judge"),
+        (("--capture", ".", "--seconds", "0"), ". had nothing to judge"),
+        ((".", "--filter", "udp"), "--filter belongs to --interface"),
+        ((".", "--alert", "x 'y"), "has an open quote"),
+        ((".", "--alert", "/nowhere/at-all"), "is no program"),
         ((), "there is nothing to watch"),
         ((".", "--seconds", "0", "--metrics", "here"), "no place for metrics"),
         ((".", "--seconds", "0", "--metrics", "127.0.0.1:99999"), "no place for metrics"),
@@ -92,7 +99,7 @@ def test_an_alert_command_gets_each_alarm(faulty: Path, tmp_path: Path) -> None:
 
 
 def test_an_alert_command_that_fails_is_reported(faulty: Path) -> None:
-    status, _, failed = run(faulty, "--whole", "--seconds", 0, "--alert", "/nowhere/at-all")
+    status, _, failed = run(faulty, "--whole", "--seconds", 0, "--alert", "false")
     assert status == 1
     assert "the alert command failed" in failed
 
