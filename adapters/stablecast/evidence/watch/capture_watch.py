@@ -44,17 +44,17 @@ class CaptureWatch:
 
     Attributes:
         ring: The files.
-        plan: What is known of ports.
-        thresholds: Of the advice.
-        frames: Frames judged.
-        told: Verdicts of this epoch that were reported.
+        plan: The known ports.
+        thresholds: The thresholds of advice.
+        frames: The number of judged frames.
+        reported: Verdicts of this epoch that were reported.
     """
 
     ring: CaptureRing
     plan: PortPlan
     thresholds: Thresholds = attrs.field(factory=Thresholds)
     frames: int = 0
-    told: set[tuple[object, ...]] = attrs.field(factory=set)
+    reported: set[tuple[object, ...]] = attrs.field(factory=set)
     _held: list[tuple[Path, CaptureFrame]] = attrs.field(factory=list)
     _survey: FrameSurvey = attrs.field(init=False)
     _decoder: CaptureDecoder = attrs.field(init=False)
@@ -74,7 +74,7 @@ class CaptureWatch:
         self._judges = CaptureJudges(CaptureFindings(), self.thresholds)
 
     def poll(self, now_ns: int) -> list[WatchAlarm]:
-        """Judge what came before the last reading, and return new sentences; `now_ns` is any clock that rises."""
+        """Judge the frames of the reading before, and return new sentences; `now_ns` is any clock that rises."""
         if self._broken:
             return []
         ready, self._held = self._held, []
@@ -140,7 +140,7 @@ class CaptureWatch:
         yield from self._new(_verdict(self._judges.findings))
         self._judges = CaptureJudges(CaptureFindings(), self.thresholds)
         self._began_ns = None
-        self.told.clear()
+        self.reported.clear()
 
     def _verdict_of_copy(self) -> list[dict[str, Any]]:
         """Return the verdict if the capture ended here, from a copy of the process."""
@@ -167,8 +167,8 @@ class CaptureWatch:
         """Yield the sentences of a verdict that were not reported in this epoch."""
         for one in verdict:
             key = one["kind"], one["rule"], one["whose"], one["place"] if one["kind"] == AlarmKind.VIOLATION else 0
-            if key not in self.told:
-                self.told.add(key)
+            if key not in self.reported:
+                self.reported.add(key)
                 yield WatchAlarm(**{**one, "kind": AlarmKind(one["kind"]), "file": self._file})
 
 

@@ -279,7 +279,7 @@ def _loop(watch: Watch, server: MetricsServer | None, live: LiveCapture | None, 
 
 
 def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[WatchAlarm], None], Callable[[int], None]]:
-    """Return what reports an alarm, and what renews the screen."""
+    """Return a function that reports an alarm, and one that renews the screen."""
     wanted = watch.wanted
     if wanted.as_json or not sys.stdout.isatty():
 

@@ -84,8 +84,8 @@ class FollowedTrace:
         broken: Whether it cannot be read further.
         records: Records judged.
         read_ns: The watch's clock when records came last.
-        told: New facts; the reader takes them.
-        alarms: New sentences; the reader takes them.
+        told: New facts; the reader removes them.
+        alarms: New sentences; the reader removes them.
         witness: The trace as evidence.
         owner: Role and name of the endpoint.
         wall_ns: The wall clock of its host at time 0 of its clock, if known.
@@ -141,14 +141,14 @@ class FollowedTrace:
             while True:
                 following = self._next_part()
                 for part in self.file.read():
-                    self._take(part)
+                    self._judge_part(part)
                     self.read_ns = now_ns
                 if following is None or not self.file.between_frames:
                     break
                 self.file = GrowingTrace(following)
         except TraceError as error:
             self.whole, self.broken = False, True
-            self._say(AlarmKind.DAMAGE, "", 0, str(error), None)
+            self._report(AlarmKind.DAMAGE, "", 0, str(error), None)
         if self.ended:  # Its machine may be large, and only its facts are needed from now on.
             self._frame, self._standing, self._known = None, None, KnownState()
 
@@ -159,10 +159,10 @@ class FollowedTrace:
         self.whole, self._standing, self.link, self.joined = False, None, None, True
         if not later:
             self.broken = True
-            self._say(AlarmKind.NOTE, "", 0, "the trace was removed, and is no longer followed", None)
+            self._report(AlarmKind.NOTE, "", 0, "the trace was removed, and is no longer followed", None)
             return False
         self.file, self._frame = GrowingTrace(later[0]), None
-        self._say(AlarmKind.NOTE, "", 0, "its recorder deleted records before they were judged", None)
+        self._report(AlarmKind.NOTE, "", 0, "its recorder deleted records before they were judged", None)
         return True
 
     def _next_part(self) -> Path | None:
@@ -170,7 +170,7 @@ class FollowedTrace:
         following = part_path(Path(self.trace), part_of(self.file.path)[1] + 1)
         return following if following.exists() else None
 
-    def _take(self, part: TracePart) -> None:
+    def _judge_part(self, part: TracePart) -> None:
         match part:
             case FrameStart(head, offset):
                 self._begin(head, offset)
@@ -198,7 +198,7 @@ class FollowedTrace:
         if head.gap:
             self._standing = None
             text = f"its recorder dropped {head.gap:,} records before record {head.first:,}: the disk was too slow"
-            self._say(AlarmKind.NOTE, "", head.first, text, head.time)
+            self._report(AlarmKind.NOTE, "", head.first, text, head.time)
         self._prepare(frame)
 
     def _prepare(self, frame: _LiveFrame) -> None:
@@ -331,7 +331,7 @@ class FollowedTrace:
         return not found.keys().isdisjoint(("numbering", "chain", "schema"))
 
     def _gather(self) -> None:
-        """Take the facts and the violations of the last portion, but for those that a watch before took."""
+        """Collect the facts and the violations of the last portion, except those that an earlier watch collected."""
         frame = self._frame
         if frame is None:
             return
@@ -340,7 +340,7 @@ class FollowedTrace:
             self.told += [Told(self.trace, path, frame.offset, fact) for fact in judge.book.facts if self._counts(fact)]
             for pause in judge.book.pauses:
                 text = f"nothing became stable for {(pause.ended - pause.began) / SECOND:.1f} s, until now"
-                self._say(AlarmKind.NOTE, "pause", pause.record, text, pause.ended)
+                self._report(AlarmKind.NOTE, "pause", pause.record, text, pause.ended)
         judge.book.facts.clear()
         judge.book.newest.clear()
         judge.book.pauses.clear()
@@ -350,7 +350,7 @@ class FollowedTrace:
             if rule not in frame.named:
                 frame.named.add(rule)
                 if not frame.known:
-                    self._say(AlarmKind.VIOLATION, rule, one.record, one.text, one.time)
+                    self._report(AlarmKind.VIOLATION, rule, one.record, one.text, one.time)
 
     def _counts(self, fact: Fact) -> bool:
         """Return whether a fact counts: the clients that a store began with do not if its beginning is not followed."""
@@ -365,7 +365,7 @@ class FollowedTrace:
         address = "" if self.joined and role is not Role.STORE else judge.address
         self.witness = Witness(self.trace, role, address, judge.life, False, frame.last_ns, judge.patience)
 
-    def _say(self, kind: AlarmKind, rule: str, place: int, text: str, time: int | None) -> None:
+    def _report(self, kind: AlarmKind, rule: str, place: int, text: str, time: int | None) -> None:
         wall = None if time is None else self.wall_at(time)
         self.alarms.append(WatchAlarm(kind, rule, self.file.path, self.owner, place, text, time, wall))
 

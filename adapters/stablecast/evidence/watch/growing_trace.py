@@ -124,7 +124,7 @@ class GrowingTrace:
             return 0
         try:
             text = frame.stream.decompress(octets)
-        except zstandard.ZstdError:  # Perhaps half of a write: the checksum will tell.
+        except zstandard.ZstdError:  # Half of a write looks like this, too; the checksum decides.
             frame.stuck = True
             return 0
         used = len(octets) - len(frame.stream.unused_data)
@@ -145,7 +145,7 @@ class GrowingTrace:
         begin = 0
         if frame.head is None:
             begin = frame.rest.find(b"\n") + 1
-            frame.head = self._named(frame.rest[:begin])
+            frame.head = self._head_of(frame.rest[:begin])
             yield FrameStart(frame.head, self.offset)
         last = frame.rest.rfind(b"\n", begin, end - 1) + 1 if end > begin else end
         last = max(last, begin)
@@ -158,13 +158,15 @@ class GrowingTrace:
     def _foot(self) -> Iterator[TracePart]:
         frame = self._frame
         if frame.head is None or not is_foot(frame.rest):
-            raise TraceError(f"{self._place()}: a frame has a first and a last line, this one has not")
+            raise TraceError(
+                f"{self._place()}: the frame has no first line or no last line; copy the file again from its host"
+            )
         try:
             yield FrameEnd(parse_foot(frame.rest, frame.head.frame))
         except TraceError as error:
             raise TraceError(f"{self._place()}: {error}") from error
 
-    def _named(self, line: bytes) -> Head:
+    def _head_of(self, line: bytes) -> Head:
         try:
             return parse_frame(line, self._place(), finished=False).head
         except TraceError as error:

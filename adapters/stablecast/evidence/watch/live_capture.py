@@ -51,8 +51,8 @@ class LiveCapture:
         """Raise CaptureError with the program's own words if it ended."""
         if self.process.poll() is not None:
             assert self.process.stderr is not None
-            said = [line.strip() for line in self.process.stderr.read().splitlines() if line.strip()]
-            why = next((line for line in said if not line.startswith(("Capturing on", "File:"))), "it ended")
+            lines = [line.strip() for line in self.process.stderr.read().splitlines() if line.strip()]
+            why = next((line for line in lines if not line.startswith(("Capturing on", "File:"))), "it ended")
             why = why.removeprefix(f"{PROGRAM}: ")
             raise CaptureError(
                 f"{PROGRAM} cannot capture at {self.interface}: {why.rstrip('.')}; `{PROGRAM} -D` lists all"

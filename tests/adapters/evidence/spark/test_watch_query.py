@@ -57,12 +57,15 @@ def keys(alarms: list[WatchAlarm]) -> list[tuple[str, int, str]]:
 
 
 def repeat_last_batch(checkpoint: Path) -> None:
-    """Leave the checkpoint as a kill does after a batch was reported, and before Spark noted it."""
-    notes = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
-    last = max(notes, key=lambda path: int(path.name))
-    assert (checkpoint / "ledgers" / f"{last.name}.json").is_file()
-    last.unlink()
-    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+    """Leave the checkpoint as a kill does after a batch was reported, and before Spark noted it; a stop may do so."""
+    begun, ended = (
+        max((int(path.name) for path in (checkpoint / log).iterdir() if path.name.isdigit()), default=-1)
+        for log in ("offsets", "commits")
+    )
+    assert (checkpoint / "ledgers" / f"{ended}.json").is_file() or ended < begun
+    if ended == begun:
+        (checkpoint / "commits" / f"{ended}").unlink()
+        (checkpoint / "commits" / f".{ended}.crc").unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)

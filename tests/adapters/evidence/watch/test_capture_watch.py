@@ -106,4 +106,4 @@ def test_the_judges_begin_anew_after_an_epoch(tmp_path: Path, monkeypatch: pytes
         found += watch.poll(now * SECOND)
     assert {one.rule for one in found} == {"D3"}
     assert len(found) == len({one.place for one in found})
-    assert watch.told == set()
+    assert watch.reported == set()

@@ -113,7 +113,7 @@ def test_a_file_that_is_no_state_is_one_sentence(tmp_path: Path, text: str) -> N
 
 
 def test_traces_that_run_are_judged_from_now_on(whole_world: Path, tmp_path: Path) -> None:
-    """Nothing is claimed about what was before."""
+    """The watch claims nothing about earlier records."""
     growing_copy(whole_world, tmp_path / "world", 0.5)
     watch = TraceWatch([tmp_path / "world"])
     alarms = watch.poll(0)
@@ -189,7 +189,7 @@ def test_a_round_waits_for_the_traces_that_may_confirm_it() -> None:
     assert not ledger.rounds
 
 
-def test_a_trace_that_goes_silent_confirms_nothing_and_that_is_said_once() -> None:
+def test_a_trace_that_goes_silent_confirms_nothing_and_is_reported_once() -> None:
     ledger = FactLedger()
     reading = [standing("source", Role.SOURCE, 0)]
     for start in (0, 10):
@@ -199,7 +199,7 @@ def test_a_trace_that_goes_silent_confirms_nothing_and_that_is_said_once() -> No
         assert len(found.notes) == (start == 0)
 
 
-def test_what_is_settled_is_forgotten() -> None:
+def test_judged_rounds_are_forgotten() -> None:
     ledger = FactLedger()
     for number in range(2000):
         now = number * SECOND
@@ -222,7 +222,7 @@ def test_what_is_settled_is_forgotten() -> None:
     }
 
 
-def test_lives_and_traces_beyond_the_bounds_are_forgotten_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lives_and_traces_beyond_the_bounds_are_forgotten_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fact_ledger, "MAX_LIVES", 5)
     monkeypatch.setattr(fact_ledger, "MAX_TRACES", 5)
     ledger, notes = FactLedger(), list[str]()
@@ -245,7 +245,7 @@ def test_control_messages_beyond_their_bound_may_be_any(monkeypatch: pytest.Monk
     assert len(spoken) <= 6
 
 
-def test_traces_beyond_their_bound_are_given_up_and_that_is_said(
+def test_traces_beyond_their_bound_are_given_up_and_reported(
     whole_world: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(trace_watch, "MAX_FOLLOWED", 2)

@@ -50,7 +50,7 @@ class SendBursts:
     _before_ns: int = 0
 
     def add(self, time_ns: int, octets: int, frame: int) -> None:
-        """Count a new datagram."""
+        """Count a datagram that was sent for the first time, at `time_ns`, with this many octets."""
         if self._count and time_ns - self._last_ns > PAUSE_NS:
             self._end()
         if not self._count:
