@@ -17,7 +17,7 @@ from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.evidence.watch.watch_query import SparkWatch
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
 
-LIMIT_S = 120
+LIMIT_S = 600
 """Time for Spark to judge a few batches on a busy machine, in seconds."""
 
 
