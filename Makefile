@@ -45,20 +45,19 @@ man: .venv  ## write the manual pages of all commands to build/man/man1
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-# Machines have two cores, so two parts of the tests run at a time. To record coverage makes code three times slower and
-# each start of a process twice, and its report decides nothing: `make coverage` records it, for the parts that show most.
-PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
-    tests/adapters/evidence/whatif tests/adapters/lab/composed tests/adapters/lab/model tests/adapters/lab/prove \
-    tests/adapters/lab/sim \
-    tests/adapters/lab/whole tests/adapters/lab/world tests/handbook
-OUTSIDE := tests/adapters/testing tests/agreement tests/evidence tests/packaging tests/bench tests/e2e \
-    tests/examples tests/release tests/torture $(wildcard tests/test_*.py)
+# Machines have two cores. Three parts of the tests run at a time, because those with daemons mostly wait. To record
+# coverage makes code three times slower and each start of a process twice, and its report decides nothing:
+# `make coverage` records it, for the parts that show most.
+PURE := tests/core tests/transports tests/scenarios tests/evidence tests/handbook tests/adapters/evidence \
+    $(addprefix tests/adapters/lab/,composed model prove sim whole world) $(wildcard tests/test_*.py)
+OUTSIDE := tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples tests/release \
+    tests/torture
 MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
 
 test: lint tools  ## lint, types, all tests
-	@$(MAKE) --no-print-directory -j2 -Otarget outside types models daemons pure
+	@$(MAKE) --no-print-directory -j3 -Otarget outside types models daemons pure
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
 coverage: .venv tools  ## branch coverage of what the tests of the core, the transports and the daemons run

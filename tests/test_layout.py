@@ -228,7 +228,9 @@ ROOMS: Mapping[str, str] = {
     "evidence.verification":
         "core text runtime runtime.machine evidence.rules evidence.trace evidence.capture evidence.spark",
     "evidence.incident": "core transports text runtime.machine evidence.trace evidence.capture",
-    "evidence.watch": "core text runtime runtime.machine evidence.rules evidence.trace evidence.capture",
+    "evidence.watch": (
+        "core text runtime runtime.machine evidence.rules evidence.trace evidence.capture evidence.spark"
+    ),
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
     "typed": "core transports client",

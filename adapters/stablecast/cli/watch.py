@@ -31,6 +31,12 @@ def watch_command(
     seconds: Annotated[
         float | None, typer.Option(help="End after this time; 0: after one reading. Default: never.", min=0)
     ] = None,
+    master: Annotated[
+        str, typer.Option(help="Spark master that judges traces of many hosts: local[*], spark://host:port.")
+    ] = "",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Directory for the progress of a watch on Spark; go on from it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Judge running traces and live captures with the rules of verify; name each violation within seconds."""
@@ -38,6 +44,6 @@ def watch_command(
 
     if not (paths or capture or interface):
         raise typer.BadParameter("there is nothing to watch: give a directory of traces, --capture or --interface")
-    places = (capture or [], interface, filtered, port or [], threshold or [])
+    places = (capture or [], interface, filtered, port or [], threshold or [], master, checkpoint)
     wanted = command.WatchRequest(paths or [], whole, state, metrics, alert, seconds, as_json, *places)
     raise typer.Exit(command.run(wanted))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from stablecast.client import METRICS_TYPE, MisuseError
+from stablecast.client import METRICS_TYPE, Context, MisuseError, Receiver, Source
 from stablecast.client.measured_times import MAX_TIMED, MAX_TOPICS, OTHER, ContextTimes, TimedBlocks, TimedSession
 from stablecast.core.machine.durations import Durations
 from stablecast.core.protocol import inputs
@@ -27,13 +27,19 @@ def samples(text: str) -> dict[tuple[str, str], float]:
     return {(match[1], match[2]): float(match[3]) for match in found if match}
 
 
-async def test_messages_and_the_loop_are_timed(net: Network) -> None:
+async def measured(net: Network) -> tuple[Context, Source, Receiver]:
+    """Send messages, and return the context that is measured, their source and their receiver."""
     store = await net.store()
     context = await net.context(metrics=True)
     source = await context.source("orders", stores=[store])
     receiver = context.receiver("orders", session_id=9)
     await until(lambda: receiver._sessions)
     await send(source, COUNT)
+    return context, source, receiver
+
+
+async def test_messages_and_the_loop_are_timed(net: Network) -> None:
+    context, source, receiver = await measured(net)
     await take(receiver, COUNT)
     assert context.times is not None
     times = context.times
@@ -57,12 +63,7 @@ async def test_messages_and_the_loop_are_timed(net: Network) -> None:
 
 
 async def test_messages_that_wait_are_counted(net: Network) -> None:
-    store = await net.store()
-    context = await net.context(metrics=True)
-    source = await context.source("orders", stores=[store])
-    receiver = context.receiver("orders", session_id=9)
-    await until(lambda: receiver._sessions)
-    await send(source, COUNT)
+    context, _, receiver = await measured(net)
     await until(lambda: receiver.unconsumed == COUNT)
     assert samples(context.metrics())["stablecast_client_waiting_messages", 'topic="orders"'] == COUNT
 

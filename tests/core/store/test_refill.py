@@ -6,11 +6,18 @@ import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import LackCause, NotRefilled, Refilled, RefillStarted
+from stablecast.core.protocol.events import LackCause, MessagesDropped, NotRefilled, Refilled, RefillStarted
 from stablecast.core.protocol.inputs import Damaged, Lacking, Tick
-from stablecast.core.protocol.messages import RetransmitRequest, Role, StoreEntry, StoreMemory
+from stablecast.core.protocol.messages import (
+    LateJoinInfo,
+    LateJoinRequest,
+    RetransmitRequest,
+    Role,
+    StoreEntry,
+    StoreMemory,
+)
 from stablecast.core.protocol.settings import RepositoryConfig
-from stablecast.core.store.refill import AGAIN_NS, ROUNDS, SLICE_MESSAGES
+from stablecast.core.store.refill import AGAIN_NS, ROUNDS, SLICE_MESSAGES, YIELD_NS
 from stablecast.core.store.refill_service import RefillBudget
 from tests.core.drivers import RETRY_NS, SOURCE, StoreDriver
 from tests.core.samples import LIFE, events, info, register
@@ -169,6 +176,52 @@ def test_the_part_of_a_run_that_fits_is_kept() -> None:
     driver.run(NEXT, LIFE, 0, 100, recovered=True, now=2)
     assert [(one.first, one.count) for one in driver.effects if isinstance(one, fx.PersistMessages)] == [(0, 25)]
     assert driver.machine.status.repositories[50].lacking_numbers == [(25, 100)]
+
+
+def crowded() -> StoreDriver:
+    """Return a store with room for one message, which an old one takes when message 10 of the new life comes."""
+    driver = second_life(10, repository=RepositoryConfig(size_limit=12))
+    driver.feed(Tick(), 1)
+    assert requests(driver) == [("peer:2", 62, 0, 0)]
+    driver.run(NEXT, LIFE, 0, 1, recovered=True, now=2)
+    assert [type(one) for one in driver.run(NEXT, NEXT, 10, 1, recovered=False, now=3)] == [MessagesDropped]
+    return driver
+
+
+def test_a_live_message_that_a_refill_displaced_comes_again() -> None:
+    """Given up, it would never be stable, and a source whose flight it fills would wait for it (T16)."""
+    driver = crowded()
+    assert driver.sent(LateJoinRequest) == []
+    driver.sync(4)
+    assert len(driver.sent(LateJoinRequest)) == 1
+    driver.hear(LateJoinInfo(NEXT, 0, 10, 10), 5)
+    assert [(to, one.first, one.last) for to, one in driver.sent(RetransmitRequest)] == [("source:1", 10, 10)]
+    driver.run(NEXT, NEXT, 10, 1, recovered=True, now=6)
+    driver.sync(7)
+    assert driver.acks() == [(10, 10)]
+
+
+def test_a_refill_yields_to_the_live_message_that_it_displaced() -> None:
+    driver = crowded()
+    driver.sync(4)
+    assert driver.machine.status.repositories[50].lacking_numbers == [(1, 10)]
+    driver.feed(Tick(), 10)
+    assert [to for to, *_ in requests(driver) if to.startswith("peer")] == []
+    driver.run(NEXT, LIFE, 1, 1, recovered=True, now=11)
+    assert [type(effect) for effect in driver.effects] == [fx.Discard]
+    driver.feed(Tick(), 3 + YIELD_NS)
+    assert [to for to, *_ in requests(driver) if to.startswith("peer")] == ["peer:1"]
+
+
+def test_a_live_message_without_room_is_given_up_if_no_refill_took_it() -> None:
+    """At its limit a store drops new messages (C-31)."""
+    driver = second_life(0, repository=RepositoryConfig(size_limit=12))
+    driver.run(NEXT, NEXT, 0, 1, recovered=False, now=1)
+    assert [type(one) for one in driver.run(NEXT, NEXT, 1, 1, recovered=False, now=2)] == [MessagesDropped]
+    driver.sync(3)
+    assert driver.sent(LateJoinRequest) == []
+    driver.run(NEXT, NEXT, 1, 1, recovered=True, now=4)
+    assert driver.acks() == []
 
 
 def test_receivers_are_served_before_stores() -> None:

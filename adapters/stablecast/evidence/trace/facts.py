@@ -182,8 +182,9 @@ class ControlFacts:
         """Note a message that the endpoint sent."""
         if not isinstance(effect, fx.Send):
             return
-        if isinstance(message, Register):
+        if isinstance(message, Register | Deregister):  # A store that returned may have another address for each.
             book.note("asked", message.incarnation, message.store_index, message.store_index, effect.to)
+        if isinstance(message, Register):
             self._note_context(message, book)
         digest = digest_of(message)
         if digest not in self.spoken and len(self.spoken) <= MAX_CONTROL:

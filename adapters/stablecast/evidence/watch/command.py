@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -24,6 +24,7 @@ from stablecast.evidence.watch import watch_state
 from stablecast.evidence.watch.alarms import AlarmBound, AlarmKind, WatchAlarm
 from stablecast.evidence.watch.capture_watch import CaptureWatch
 from stablecast.evidence.watch.growing_capture import CaptureRing
+from stablecast.evidence.watch.joint_judgement import TraceStanding
 from stablecast.evidence.watch.live_capture import LiveCapture
 from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures
 from stablecast.evidence.watch.screen import MAX_ROWS, line_of, screen
@@ -63,6 +64,8 @@ class WatchRequest:
         interface: An interface to capture at, or an empty text; `wanted` is its filter.
         ports: What the caller knows of ports of captures.
         thresholds: Thresholds of advice, as name=value.
+        master: The master of a Spark that judges, or an empty text.
+        checkpoint: The directory of its progress.
     """
 
     paths: Sequence[Path]
@@ -77,6 +80,28 @@ class WatchRequest:
     wanted: str = ""
     ports: Sequence[str] = ()
     thresholds: Sequence[str] = ()
+    master: str = ""
+    checkpoint: Path | None = None
+
+
+class WatchedTraces(Protocol):
+    """Traces that are followed, here or on Spark."""
+
+    records: int
+
+    @property
+    def read(self) -> bool:
+        """Return whether all traces were read once."""
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of rounds of facts that wait for other traces."""
+
+    def poll(self, now_ns: int) -> list[WatchAlarm]:
+        """Return new sentences, at this time of the caller's clock (ns)."""
+
+    def standings(self) -> Mapping[str, TraceStanding]:
+        """Return the standing of each followed trace."""
 
 
 @attrs.define
@@ -84,7 +109,7 @@ class Watch:
     """A running watch: its inputs, its counters, and the newest sentences."""
 
     wanted: WatchRequest
-    traces: TraceWatch
+    traces: WatchedTraces
     captures: list[CaptureWatch] = attrs.field(factory=list)
     figures: WatchFigures = attrs.field(factory=WatchFigures)
     bound: AlarmBound = attrs.field(factory=AlarmBound)
@@ -106,8 +131,8 @@ class Watch:
             self.save(now_ns)
 
     def save(self, now_ns: int) -> None:
-        """Write the state file, if there is one. Raise StateError."""
-        if self.wanted.state is not None:
+        """Write the state file, if there is one; Spark has its checkpoint. Raise StateError."""
+        if self.wanted.state is not None and isinstance(self.traces, TraceWatch):
             captures = [one.as_json() for one in self.captures]
             watch_state.write(self.wanted.state, self.traces, {"captures": captures})
             self.saved_ns = now_ns
@@ -115,9 +140,9 @@ class Watch:
     def _measure(self) -> None:
         figures = self.figures
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        figures.records, figures.traces = self.traces.records, len(self.traces.traces)
+        figures.records, figures.traces = self.traces.records, len(self.traces.standings())
         figures.frames = sum(one.frames for one in self.captures)
-        figures.waiting, figures.polled = len(self.traces.ledger.rounds), time.time()
+        figures.waiting, figures.polled = self.traces.waiting, time.time()
         figures.cpu = sum(one.ru_utime + one.ru_stime for one in used)
         figures.resident = machine.process.resident_bytes()
 
@@ -127,10 +152,10 @@ def run(wanted: WatchRequest) -> int:
 
     Return 1 if a rule was broken, a file is damaged or something is advised; 2 if the inputs are wrong; else 0.
     """
-    watch = Watch(wanted, TraceWatch(list(wanted.paths), wanted.whole))
     with ExitStack() as stack:
         try:
             _check(wanted.paths)
+            watch = Watch(wanted, _traces(wanted, stack))
             live = LiveCapture.begin(wanted.interface, wanted.wanted, stack) if wanted.interface else None
             thresholds, told = parse_thresholds(list(wanted.thresholds)), parse_told(wanted.ports)
             for path in (*wanted.captures, *(() if live is None else (live.directory,))):
@@ -151,8 +176,31 @@ def run(wanted: WatchRequest) -> int:
     return FOUND if watch.found else CLEAN
 
 
+def _traces(wanted: WatchRequest, stack: ExitStack) -> WatchedTraces:
+    """Return the traces, which Spark judges if there is a master. Raise StablecastError."""
+    if not wanted.master:
+        if wanted.checkpoint is not None:
+            raise StablecastError("--checkpoint belongs to --master: without Spark, name a file by --state")
+        return TraceWatch(list(wanted.paths), wanted.whole)
+    if wanted.checkpoint is None:
+        raise StablecastError("a watch on Spark keeps its progress in a directory: name it by --checkpoint")
+    if wanted.state is not None or wanted.captures or wanted.interface or not wanted.paths:
+        raise StablecastError("Spark judges traces, with --checkpoint for --state: watch captures without --master")
+    try:
+        from stablecast.evidence.spark.spark_session import connect  # noqa: PLC0415 - an extra
+        from stablecast.evidence.watch.watch_query import SparkWatch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        text = f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)"
+        raise StablecastError(text) from error
+    found = SparkWatch.begin(connect(wanted.master), wanted.paths, wanted.checkpoint, whole=wanted.whole)
+    stack.callback(found.close)
+    return found
+
+
 def _resume(watch: Watch, path: Path) -> None:
     """Go on where an earlier watch stopped. Raise StateError."""
+    if not isinstance(watch.traces, TraceWatch):
+        return
     state = watch_state.read(path, watch.traces, time.monotonic_ns())
     try:
         before = {one["ring"]: one for one in state.get("captures", ())}
@@ -186,7 +234,7 @@ def _loop(watch: Watch, server: MetricsServer | None, live: LiveCapture | None, 
         shown(now)
         if server is not None:
             server.text = watch.figures.exposition()
-        if watch.wanted.seconds is not None and now - begun >= watch.wanted.seconds * SECOND:
+        if watch.wanted.seconds is not None and watch.traces.read and now - begun >= watch.wanted.seconds * SECOND:
             return
         due = max(due + POLL_NS, now)
         if ended.wait(max(0, due - time.monotonic_ns()) / SECOND):
@@ -205,11 +253,12 @@ def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[WatchAlarm], No
         return report, lambda _: None
     from rich.live import Live  # noqa: PLC0415 - slow to import, and only a terminal needs it
 
-    live = stack.enter_context(Live(screen(watch.figures, watch.traces, [], 0), screen=True, auto_refresh=False))
+    live = stack.enter_context(Live(screen(watch.figures, [], [], 0), screen=True, auto_refresh=False))
 
     def renew(now_ns: int) -> None:
         shown = [_titled(one) for one in watch.newest]
-        live.update(screen(watch.figures, watch.traces, shown, now_ns), refresh=True)
+        clock = time.time_ns() if wanted.master else now_ns  # Spark's batches have the wall clock.
+        live.update(screen(watch.figures, watch.traces.standings().values(), shown, clock), refresh=True)
 
     return lambda alarm: _alert(wanted.alert, alarm), renew
 

@@ -13,7 +13,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Role
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.trace import endpoint_rules
+from stablecast.evidence.trace import container, endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint, snapshot
 from stablecast.evidence.trace.cross_rules import Told, Witness
 from stablecast.evidence.trace.errors import SchemaError, TraceError
@@ -26,7 +26,9 @@ from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
+from stablecast.evidence.watch.fact_ledger import Standing
 from stablecast.evidence.watch.growing_trace import FrameEnd, FrameStart, GrowingTrace, RecordLines, TracePart
+from stablecast.evidence.watch.joint_judgement import TraceStanding
 
 UNKNOWN: Final = Foot(0, "", closed=False)
 """The last line of a frame that goes on."""
@@ -121,6 +123,13 @@ class FollowedTrace:
     def ended(self) -> bool:
         """Return whether nothing more is expected."""
         return self.closed or self.broken
+
+    @property
+    def standing(self) -> TraceStanding:
+        """Return the trace as the rules between traces need it."""
+        evidence = None if self.witness is None else Standing(self.witness, self.whole, self.ended, self.read_ns)
+        more = self.closed, self.ended, self.owner, self.wall_ns, self.records, self.read_ns
+        return TraceStanding(self.file.path, evidence, *more)
 
     def read(self, now_ns: int) -> None:
         """Judge what is new, at this time of the watch's clock."""
@@ -363,6 +372,28 @@ class FollowedTrace:
     def wall_at(self, time_ns: int) -> int | None:
         """Return the wall clock of the endpoint's host at a time of its own clock (ns), if the trace has it."""
         return None if self.wall_ns is None else self.wall_ns + time_ns
+
+
+def begun(trace: str, parts: list[Path], *, whole: bool) -> FollowedTrace:
+    """Return a trace that is followed from its first record, or from its newest frame.
+
+    Args:
+        trace: The path of its first part.
+        parts: The parts that are there, in order, at least one.
+        whole: Whether to begin with the first record.
+    """
+    if whole:
+        return FollowedTrace(trace, GrowingTrace(parts[0]), joined=part_of(parts[0])[1] > 0)
+    path = parts[-1]
+    try:
+        offset, error = container.last_offset(path), None
+    except TraceError as found:
+        offset, error = 0, found
+    joined = offset > 0 or part_of(path)[1] > 0
+    followed = FollowedTrace(trace, GrowingTrace(path, offset), joined=joined)
+    if error is not None:
+        followed.alarms.append(WatchAlarm(AlarmKind.NOTE, "", path, "", 0, f"judged from its beginning: {error}"))
+    return followed
 
 
 def _state_unknown_past(book: Book, machine: Endpoint) -> None:

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
+from stablecast.evidence.watch.joint_judgement import TraceStanding
 from stablecast.evidence.watch.metrics_page import WatchFigures
-from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.text import plural
 
 MAX_ROWS = 20
@@ -18,7 +18,9 @@ MAX_ROWS = 20
 COLOURS = {AlarmKind.VIOLATION: "red", AlarmKind.DAMAGE: "red", AlarmKind.ADVICE: "yellow", AlarmKind.NOTE: "dim"}
 
 
-def screen(figures: WatchFigures, watch: TraceWatch, newest: Iterable[WatchAlarm], now_ns: int) -> RenderableType:
+def screen(
+    figures: WatchFigures, traces: Iterable[TraceStanding], newest: Iterable[WatchAlarm], now_ns: int
+) -> RenderableType:
     """Return the screen, `newest` first; `now_ns` is the watch's clock."""
     alarms = sum(count for (kind, _, _), count in figures.alarms.items() if kind != AlarmKind.NOTE)
     head = Text.assemble(
@@ -29,10 +31,9 @@ def screen(figures: WatchFigures, watch: TraceWatch, newest: Iterable[WatchAlarm
     table = Table(expand=True, box=None, header_style="bold", pad_edge=False)
     for name in ("endpoint", "records", "last read"):
         table.add_column(name, justify="left" if name == "endpoint" else "right", no_wrap=True)
-    traces = sorted(watch.traces.values(), key=lambda one: -one.read_ns)
-    for trace in traces[:MAX_ROWS]:
+    for trace in sorted(traces, key=lambda one: -one.read_ns)[:MAX_ROWS]:
         age = f"{(now_ns - trace.read_ns) / SECOND:.0f} s ago"
-        table.add_row(trace.owner or trace.file.path.name, f"{trace.records:,}", age)
+        table.add_row(trace.owner or trace.path.name, f"{trace.records:,}", age)
     return Group(head, *lines[:MAX_ROWS], Text(), table)
 
 

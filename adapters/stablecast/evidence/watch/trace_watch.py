@@ -4,33 +4,21 @@
 such as a test, gives any times that rise.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from stablecast.core.machine.units import SECOND
-from stablecast.evidence.trace import container
 from stablecast.evidence.trace.cross_rules import Told
-from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import SUFFIX, part_of
-from stablecast.evidence.trace.trace_judge import violation
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
-from stablecast.evidence.watch.fact_ledger import FactLedger, Standing
-from stablecast.evidence.watch.followed_trace import FollowedTrace
-from stablecast.evidence.watch.growing_trace import GrowingTrace
+from stablecast.evidence.watch.followed_trace import FollowedTrace, begun
+from stablecast.evidence.watch.joint_judgement import QUIET_NS, JointJudgement, TraceStanding
 from stablecast.runtime import garbage_collection
 
 MAX_FOLLOWED: Final = 4096
 """Traces that are followed at a time; the one that was silent for longest is given up for a new one."""
-
-MAX_NAMED: Final = 1 << 14
-"""Reported records that are remembered."""
-
-QUIET_NS: Final = 3600 * SECOND
-"""A trace without new records for this time is given up: its process was killed. It is followed again if it grows."""
 
 
 @attrs.define
@@ -41,26 +29,24 @@ class TraceWatch:
         paths: Directories, files and patterns.
         whole: Whether traces that are there at the beginning are judged from their first record.
         traces: The followed traces, by the path of their first part.
-        ledger: The rules between traces.
+        joint: The rules between traces.
         sizes: Traces that were given up or ended, with the bytes of their last file.
         records: Records judged.
-        named: Records and rules that were reported lately, so that two judges do not report the same twice.
     """
 
     paths: list[Path]
     whole: bool = False
     traces: dict[str, FollowedTrace] = attrs.field(factory=dict)
-    ledger: FactLedger = attrs.field(factory=FactLedger)
+    joint: JointJudgement = attrs.field(factory=JointJudgement)
     sizes: dict[str, int] = attrs.field(factory=dict)
     records: int = 0
-    named: "OrderedDict[tuple[Path, int, str], None]" = attrs.field(factory=OrderedDict)
     _begun: bool = False
 
     def poll(self, now_ns: int) -> list[WatchAlarm]:
         """Judge what is new, at this time of the caller's clock (ns), and return its sentences."""
         alarms: list[WatchAlarm] = []
         with garbage_collection.paused():
-            self._find(alarms)
+            self._find()
             told: list[Told] = []
             for trace in self.traces.values():
                 before = trace.records
@@ -69,65 +55,39 @@ class TraceWatch:
                 told += trace.told
                 alarms += trace.alarms
                 trace.told, trace.alarms = [], []
-            self.ledger.add(told, now_ns)
-            alarms += self._judge_together(now_ns)
+            alarms += self.joint.judge(told, self.standings(), now_ns)
             self._give_up(now_ns, alarms)
-        return [alarm for alarm in alarms if self._first_time(alarm)]
+        return [alarm for alarm in alarms if self.joint.first_time(alarm)]
 
-    def _first_time(self, alarm: WatchAlarm) -> bool:
-        if alarm.kind is not AlarmKind.VIOLATION:
-            return True
-        key = alarm.file, alarm.place, alarm.rule
-        if key in self.named:
-            return False
-        self.named[key] = None
-        if len(self.named) > MAX_NAMED:
-            self.named.popitem(last=False)
-        return True
+    def standings(self) -> dict[str, TraceStanding]:
+        """Return the standing of each followed trace."""
+        return {name: trace.standing for name, trace in self.traces.items()}
+
+    @property
+    def read(self) -> bool:
+        """Return whether all traces were read once."""
+        return self._begun
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of rounds of facts that wait for other traces."""
+        return len(self.joint.ledger.rounds)
 
     def resume(self) -> None:
         """Judge traces that are new since an earlier watch from their first record."""
         self._begun = True
 
-    def _find(self, alarms: list[WatchAlarm]) -> None:
+    def _find(self) -> None:
         """Begin to follow traces that are new."""
-        for trace, parts in _parts(self.paths).items():
+        for trace, parts in parts_by_trace(self.paths).items():
             if trace in self.traces:
                 continue
             if trace in self.sizes:
                 if parts[-1].stat().st_size == self.sizes[trace]:
                     continue
                 del self.sizes[trace]
-            self.traces[trace] = self._follow(trace, parts, alarms)
+            self.traces[trace] = begun(trace, parts, whole=self.whole or self._begun)
         self._begun = True
-
-    def _follow(self, trace: str, parts: list[Path], alarms: list[WatchAlarm]) -> FollowedTrace:
-        whole = self.whole or self._begun
-        path = parts[0] if whole else parts[-1]
-        offset = 0
-        if not whole:
-            try:
-                offset = container.last_offset(path)
-            except TraceError as error:
-                alarms.append(WatchAlarm(AlarmKind.NOTE, "", path, "", 0, f"judged from its beginning: {error}"))
-        joined = offset > 0 or part_of(path)[1] > 0
-        return FollowedTrace(trace, GrowingTrace(path, offset), joined=joined)
-
-    def _judge_together(self, now_ns: int) -> Iterator[WatchAlarm]:
-        standings = [
-            Standing(trace.witness, trace.whole, trace.ended, trace.read_ns)
-            for trace in self.traces.values()
-            if trace.witness is not None
-        ]
-        found = self.ledger.judge(standings, now_ns)
-        for suspect in found.suspects:
-            one = violation(suspect)
-            trace = self.traces.get(part_of(one.path)[0])
-            whose = "" if trace is None else trace.owner
-            wall = None if trace is None or one.time is None else trace.wall_at(one.time)
-            yield WatchAlarm(AlarmKind.VIOLATION, one.rule, one.path, whose, one.record, one.text, one.time, wall)
-        for text in found.notes:
-            yield WatchAlarm(AlarmKind.NOTE, "undecided", Path(), "", 0, text)
 
     def _give_up(self, now_ns: int, alarms: list[WatchAlarm]) -> None:
         """Stop following traces that ended, that were silent for long, or that are too many."""
@@ -142,16 +102,14 @@ class TraceWatch:
 
     def _drop(self, name: str) -> None:
         trace = self.traces.pop(name)
-        if trace.witness is not None:
-            ended = trace.closed
-            self.ledger.end(Standing(trace.witness, trace.whole and ended, ended, trace.read_ns))
+        self.joint.end(trace.standing)
         try:
             self.sizes[name] = trace.file.path.stat().st_size
         except OSError:
             self.sizes[name] = -1
 
 
-def _parts(paths: Iterable[Path]) -> dict[str, list[Path]]:
+def parts_by_trace(paths: Iterable[Path]) -> dict[str, list[Path]]:
     """Return the parts of each trace that are there now, in order."""
     found: dict[str, list[Path]] = {}
     for path in dict.fromkeys(file for named in paths for file in _files(named)):

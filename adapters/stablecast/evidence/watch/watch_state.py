@@ -5,7 +5,8 @@ its snapshot without sentences about the records that are known.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from stablecast.evidence.trace.trace_judge import FrameLink
 from stablecast.evidence.watch.fact_ledger import FactLedger, Standing
 from stablecast.evidence.watch.followed_trace import FollowedTrace
 from stablecast.evidence.watch.growing_trace import GrowingTrace
+from stablecast.evidence.watch.joint_judgement import JointJudgement, TraceStanding
 from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.text import refusal, unread
 
@@ -40,18 +42,27 @@ def write(path: Path, watch: TraceWatch, more: Json) -> None:
     """
     value = {
         "version": VERSION,
-        "traces": [_trace(trace) for trace in watch.traces.values()],
+        "traces": [trace_state(trace) for trace in watch.traces.values()],
         "sizes": watch.sizes,
-        "named": [[str(path), place, rule] for path, place, rule in watch.named],
-        "ledger": _ledger(watch.ledger),
+        **joint_state(watch.joint),
         **more,
     }
+    replace(path, value)
+
+
+def replace(path: Path, value: Json) -> None:
+    """Replace a state file by this value. Raise StateError."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         scratch.write_text(json.dumps(value, separators=(",", ":")), encoding="utf-8")
         scratch.replace(path)
     except OSError as error:
-        raise StateError(f"the state {path} cannot be written: {refusal(error)}; name another file") from error
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> StateError:
+    """Return the error of a state file or a checkpoint that cannot be written."""
+    return StateError(f"the state {path} cannot be written: {refusal(error)}; name another place")
 
 
 def read(path: Path, watch: TraceWatch, now_ns: int) -> Json:
@@ -60,28 +71,58 @@ def read(path: Path, watch: TraceWatch, now_ns: int) -> Json:
     Raises:
         StateError: If the file cannot be read or is no state.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        why = unread(path, error) if isinstance(error, OSError) else f"{path} is no state of a watch"
-        raise StateError(why) from error
-    try:
-        value: Json = json.loads(text)
-        if value["version"] != VERSION:
-            raise StateError(f"{path} is of version {value['version']}, and this release reads {VERSION}: remove it")
-        watch.traces = {one["trace"]: _followed(one, now_ns) for one in value["traces"]}
+    value = content(path)
+    with named_errors(path):
+        watch.traces = {one["trace"]: followed_trace(one, now_ns) for one in value["traces"]}
         watch.sizes = value["sizes"]
-        watch.named.update({(Path(path), place, rule): None for path, place, rule in value["named"]})
-        _restore(watch.ledger, value["ledger"], now_ns)
+        restore_joint(watch.joint, value, now_ns)
         watch.resume()
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StateError(f"{path} is no state of a watch: name another file, or remove it") from error
     return value
 
 
-def _trace(trace: FollowedTrace) -> Json:
+def content(path: Path) -> Json:
+    """Return the content of a state file.
+
+    Raises:
+        StateError: If it cannot be read, or is of another version.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(path, error) if isinstance(error, OSError) else f"{path} is no state of a watch"
+        raise StateError(why) from error
+    with named_errors(path):
+        value: Json = json.loads(text)
+        if value["version"] != VERSION:
+            raise StateError(f"{path} is of version {value['version']}, and this release reads {VERSION}: remove it")
+    return value
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Raise StateError for anything in the body that a forged or foreign file causes."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StateError(f"{path} is no state of a watch: name another file, or remove it") from error
+
+
+def joint_state(joint: JointJudgement) -> Json:
+    """Return the state of the rules between traces."""
+    named = [[str(path), place, rule] for path, place, rule in joint.named]
+    return {"named": named, "ledger": _ledger(joint.ledger)}
+
+
+def restore_joint(joint: JointJudgement, value: Json, now_ns: int) -> None:
+    """Give a state of `joint_state` to a new judgement."""
+    joint.named.update({(Path(path), place, rule): None for path, place, rule in value["named"]})
+    _restore(joint.ledger, value["ledger"], now_ns)
+
+
+def trace_state(trace: FollowedTrace) -> Json:
+    """Return how far a trace is judged."""
     return {
         "trace": trace.trace,
         "path": str(trace.file.path),
@@ -94,7 +135,8 @@ def _trace(trace: FollowedTrace) -> Json:
     }
 
 
-def _followed(value: Json, now_ns: int) -> FollowedTrace:
+def followed_trace(value: Json, now_ns: int) -> FollowedTrace:
+    """Return a trace that is followed from a state of `trace_state` on."""
     return FollowedTrace(
         value["trace"],
         GrowingTrace(Path(value["path"]), value["offset"]),
@@ -146,6 +188,20 @@ def _told(told: Told) -> list[Any]:
 def _told_of(value: Iterable[Any]) -> Told:
     trace, path, offset, *fact = value
     return Told(trace, path, offset, Fact(*fact))
+
+
+def trace_standing_state(one: TraceStanding) -> Json:
+    """Return the standing of a trace for machines."""
+    evidence = None if one.evidence is None else _standing(one.evidence)
+    return {**attrs.asdict(one, recurse=False), "path": str(one.path), "evidence": evidence}
+
+
+def standing_of(value: Json) -> TraceStanding:
+    """Return the standing that `trace_standing_state` described."""
+    evidence = value["evidence"]
+    if evidence is not None:
+        evidence = attrs.evolve(_standing_of(evidence), read_ns=value["read_ns"])
+    return TraceStanding(**{**value, "path": Path(value["path"]), "evidence": evidence})
 
 
 def _standing(one: Standing) -> list[Any]:

@@ -32,7 +32,8 @@ class KnownReceiver:
 class StoreCheckers:
     """Check the stores.
 
-    By store: its receivers by RegID, its trails by stream, the stores it was told of, and the receivers that it forgot.
+    By store: its receivers by RegID, its trails by stream, the stores it was told of, and the receivers that it forgot
+    and that did not acknowledge anything since.
     """
 
     facts: Facts
@@ -65,7 +66,8 @@ class StoreCheckers:
         before = known.get(client.reg_id)
         first = client.acknowledged + 1 if before is None else before.first
         name, blocking = RECEIVERS[client.session_id - 2], client.pace is Pace.RECEIVERS
-        self.forgotten.setdefault(store, set()).discard(name)
+        if client.has_acknowledged:
+            self.forgotten.setdefault(store, set()).discard(name)
         known[client.reg_id] = KnownReceiver(name, client.source_reg_id, blocking, first, client.has_acknowledged)
 
     def on_info(self, store: str, info: SourceInfo) -> None:
@@ -86,6 +88,7 @@ class StoreCheckers:
             reader = self.readers[store].pop(reg_id, None)
             if reader is not None:
                 self.forgotten.setdefault(store, set()).add(reader.receiver)
+                self._excuse_deleted(reader.receiver)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
         """Check that a granted registration is synced."""
@@ -171,6 +174,19 @@ class StoreCheckers:
                 self.facts.report("P2", text)
                 return
 
+    def _excuse_deleted(self, receiver: str) -> None:
+        """Excuse deleted messages of a receiver, if the stores that forgot it suffice to register again.
+
+        Each may have deleted them when the others still knew the receiver, because stores forget one after the other.
+        """
+        forgot = self._forgot(receiver)
+        if self.facts.judge.registered(forgot):
+            deleted = [trail for store in forgot for trail in self.trails.get(store, {}).values()]
+            self.ledgers[receiver].excused.add(0, max(deleted, default=0))
+
+    def _forgot(self, receiver: str) -> list[str]:
+        return [store for store, receivers in self.forgotten.items() if receiver in receivers]
+
     def _protects(self, receiver: str) -> bool:
         """Return whether enough stores know a blocking receiver for its messages to be kept.
 
@@ -183,5 +199,4 @@ class StoreCheckers:
                 reader.receiver == receiver and reader.blocking and reader.acknowledged for reader in readers.values()
             )
         ]
-        forgot = [store for store, receivers in self.forgotten.items() if receiver in receivers]
-        return self.facts.judge.registered(stores) and not self.facts.judge.registered(forgot)
+        return self.facts.judge.registered(stores) and not self.facts.judge.registered(self._forgot(receiver))

@@ -43,6 +43,9 @@ AGAIN_NS = 30 * SECOND
 ROUNDS = 6
 """Rounds without a change of the peers; the last is half an hour after the first."""
 
+YIELD_NS = SECOND
+"""The time in ns for which a refill keeps nothing after a live message found no room: the source sends it again."""
+
 MAX_RANGES = 4096
 """Separate ranges of lacking numbers that are kept. Beyond that only the newest ones are."""
 
@@ -63,6 +66,7 @@ class SourceRefill:
         answered: The numbers that came in this slice. `size` is the length of the next slice.
         rounds: Rounds that ended without these peers' help; `again_at` (ns) is when the next one begins.
         gained: Messages that came back since the start.
+        yields_until: Until then (ns) live messages get all room.
     """
 
     reg_id: int
@@ -80,6 +84,7 @@ class SourceRefill:
     again_at: int | None = None
     gained: int = 0
     gained_before: int = 0
+    yields_until: int = 0
 
     @classmethod
     def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "SourceRefill":
@@ -164,6 +169,13 @@ class SourceRefill:
         found = self._drop(first, stop)
         self.gained += found
         self.answered += found
+
+    def yields(self, now: int) -> bool:
+        """Return whether messages that came back take room until they are synced. If so, keep no more for a while."""
+        if not self.unsynced:
+            return False
+        self.yields_until = now + YIELD_NS
+        return True
 
     def on_synced(self, first: int, stop: int) -> None:
         """Record that [first, stop) is on disk."""

@@ -123,7 +123,8 @@ class RefillService:
             refill.handle_timeout(now, out)
             room -= refill.requests.outstanding
         for one, refill in refills:
-            room -= self._visit(refill, min(room, self._memory(one, refill)), now, timeouts, out)
+            free = 0 if now < refill.yields_until else self._memory(one, refill)
+            room -= self._visit(refill, min(room, free), now, timeouts, out)
         self.due = min([time for time in (*timeouts, self.later.next()) if time is not None], default=None)
         if self.queued and self.due is None:
             self.due = now + PACE_NS

@@ -232,6 +232,7 @@ class Repository:
         self.acks.owed.remove(start, stop)
         if self.refill is not None and self.refill.unsynced.ranges:
             self.refill.on_synced(start, stop)
+            self._ask_again(now, out)
         if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
         else:
@@ -304,7 +305,7 @@ class Repository:
         refill, window = self.refill, self.window
         assert self.resume_point is not None
         stop = min(stop, self.resume_point)
-        if refill is None or not refill.lacking or first >= stop:
+        if refill is None or not refill.lacking or first >= stop or now < refill.yields_until:
             return False
         bottom = window.released if self.paced is None else max(window.released, self.paced.floor(stop))
         parts = [
@@ -364,8 +365,7 @@ class Repository:
         """Release what exceeds the limits, or what all receivers consumed."""
         window = self.window
         if self.paced is None:
-            number = window.overflow(now)
-            if number > window.trail:
+            if (number := window.overflow(now)) > window.trail:
                 self._overflow(number, tickets, now, out)
             window.shrink(0, now, out)
             return
@@ -390,6 +390,7 @@ class Repository:
                 self.filling.give_up(low, high)
             self._acknowledge(now, out)
         self._let_go(number, tickets, out)
+        self._ask_again(now, out)
 
     def _release(self, number: int, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Release everything below `number`, which the receivers that pace have consumed: so it is stable."""
@@ -418,18 +419,24 @@ class Repository:
         self.acked = max(self.acked, number)
 
     def _drop(self, data: Data, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
-        """Drop a run without room (C-31): a paced repository asks for it again later, any other gives it up."""
+        """Drop a run without room (C-31), and give it up, unless it waits for a release or a refill."""
         out.append(Discard(data.token))
         first, stop = parts[0][0], parts[-1][1]
         self.dropped += sum(high - low for low, high in parts)
         out.append(Notify(MessagesDropped(self.reg_id, first, stop - 1)))
-        if self.paced is not None and Repair.PACED in self.repairs:
+        if Repair.PACED in self.repairs if self.paced else self.refill and self.refill.yields(now):
             self.filling.pause()
             self._learn(stop - 1, now, out)
             return
         for low, high in parts:
             self.filling.give_up(low, high)
         self._acknowledge(now, out)
+
+    def _ask_again(self, now: int, out: list[Effect]) -> None:
+        """Ask for what a refill displaced, once that is on disk or gone."""
+        if self.filling.paused and not self.paced and not (self.refill and self.refill.unsynced):
+            self.filling.paused = False
+            self._learn(self.newest, now, out)
 
     # Rules.
 

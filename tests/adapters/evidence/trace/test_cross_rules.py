@@ -12,6 +12,8 @@ from stablecast.evidence.trace.cross_rules import LOSSES, CrossFinding, Told, Wi
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.sim.runner import run
+from stablecast.lab.sim.schedule import draw, with_earlier
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, Found, World, put_world_together, take_world_apart
 
 
@@ -272,3 +274,10 @@ def test_a_client_is_known_when_all_endpoints_of_its_contexts_have_traces() -> N
     assert rules(judged(both, **{A: registering(8, 1, 2), "s7": speaking(9, 1)}, **second)) == []
     assert rules(judged(both, **{A: registering(3, 1, 2), "s7": speaking(9, 1)}, **second)) == [("H1", A, 3)]
     assert [one.senders for one in judged(both, **{A: registering(3, 1), "s7": speaking(9, 1)}).suspects] == [("s:1",)]
+
+
+@pytest.mark.no_cover
+def test_a_store_that_returns_at_another_port_may_answer_there(tmp_path: Path) -> None:
+    """A source deregisters at a store that has moved since the source registered with it."""
+    assert run(with_earlier(draw(1288), 1), tmp_path).violations == ()
+    assert verify_paths(find([tmp_path])).violations == []

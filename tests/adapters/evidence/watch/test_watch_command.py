@@ -123,7 +123,7 @@ def test_the_screen_shows_sentences_and_traces(whole_world: Path) -> None:
     figures, alarm = WatchFigures(), WatchAlarm(AlarmKind.VIOLATION, "S1", Path("a.sct"), "source x", 7, "is wrong")
     figures.count("violation", "S1", "source x")
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(screen(figures, watch, [alarm], 0))
+    console.print(screen(figures, watch.standings().values(), [alarm], 0))
     text = console.export_text()
     assert "1 alarm" in text
     assert "violation: a.sct: source x: [S1] is wrong" in text

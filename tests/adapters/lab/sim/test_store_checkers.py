@@ -104,6 +104,26 @@ def test_a_paced_receiver_may_begin_again_where_it_was_forgotten(
     assert list(checkers.receivers.ledgers[READER].excused) == excused
 
 
+@pytest.mark.rows("P-566")
+@pytest.mark.parametrize(("acknowledged", "excused"), [(False, [(0, 2)]), (True, [])])
+def test_a_receiver_that_a_quorum_forgot_one_after_the_other_begins_as_a_new_one(
+    acknowledged: bool, excused: list[tuple[int, int]]
+) -> None:
+    """The first store forgets it, deletes messages, and grants it a new RegID before the second one forgets it."""
+    checkers = world(paced=True)
+    known = client(Role.RECEIVER, 70, Pace.RECEIVERS, has_acknowledged=True)
+    for name in STORES:
+        checkers.stores.on_start(name, [client(Role.SOURCE, STREAM), known])
+    stable(checkers, 0, 4)
+    begin(checkers)
+    checkers.stores.on_forget(STORES[0], Role.RECEIVER, 70)
+    checkers.stores.on_reclaim(STORES[0], STREAM, 2)
+    checkers.stores.on_client(STORES[0], attrs.evolve(known, has_acknowledged=acknowledged))
+    assert list(checkers.receivers.ledgers[READER].excused) == []
+    checkers.stores.on_forget(STORES[1], Role.RECEIVER, 70)
+    assert list(checkers.receivers.ledgers[READER].excused) == excused
+
+
 FORGOTTEN_BY_ONE_GROUP = Schedule(
     9300292,
     ((2102, 1), (2434, 1)),
