@@ -34,10 +34,17 @@ RECEIVERS: Final = (
         Test("core/receiver/test_traps.py::test_t4_contiguous_batching"),
     ),
     Mutant(
+        "a-loss-in-arrival-order-plans-no-acknowledgement",
+        "receiver/endpoint",
+        "        if self.arrivals.window.skipped:\n            self._pass_losses(now)\n",
+        "",
+        Test("adapters/lab/sim/test_found.py::test_what_was_found_stays_mended[loss_below_what_was_consumed]"),
+    ),
+    Mutant(
         "a-lost-message-ends-an-acknowledgement",
         "receiver/delivery_window",
-        "            if at == stop:\n                break\n",
-        "            if at == stop:\n                break\n            end = at - 1\n",
+        "            if at == stop:\n                return end\n",
+        "            if at == stop:\n                return end\n            end = at - 1\n",
         Test(
             "core/receiver/test_delivery_window.py::test_lost_messages_do_not_hold_acknowledgements_up_and_do_not_end_them"
         ),

@@ -90,6 +90,20 @@ REFILLS: Final = (
         "test_the_part_of_a_run_that_fits_is_kept",
     ),
     _mutant(
+        "a-live-message-that-a-refill-displaced-is-given-up",
+        "refill",
+        "        self.yields_until = now + YIELD_NS\n        return True\n",
+        "        return False\n",
+        "test_a_live_message_that_a_refill_displaced_comes_again",
+    ),
+    _mutant(
+        "a-refill-takes-the-room-again",
+        "refill",
+        "        self.yields_until = now + YIELD_NS\n",
+        "",
+        "test_a_refill_yields_to_the_live_message_that_it_displaced",
+    ),
+    _mutant(
         "stores-are-served-before-receivers",
         "retransmission",
         "        while (queue := self.queue or self.refills)",

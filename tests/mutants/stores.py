@@ -110,6 +110,30 @@ STORES: Final = (
         Worlds("R2"),
     ),
     Mutant(
+        "a-holder-that-returns-is-granted-by-its-earlier-record",
+        "store/registry",
+        "            record.since = self.tickets.last\n",
+        "            pass\n",
+        Worlds("R2", first=3014, count=1),
+    ),
+    Mutant(
+        "a-life-that-returns-is-granted-by-its-earlier-record",
+        "store/registry",
+        "anew = record is None or record.client.incarnation != request.incarnation",
+        "anew = record is None",
+        Test("adapters/lab/sim/test_found.py::test_what_was_found_stays_mended[returned_before_its_grant]"),
+    ),
+    Mutant(
+        "a-receiver-that-takes-over-is-granted-by-an-earlier-record",
+        "store/registry",
+        "anew = record is None or record.client.reply_to != request.reply_to",
+        "anew = record is None",
+        Test(
+            "core/store/test_registry.py"
+            "::test_a_receiver_that_replaces_another_is_granted_nothing_before_its_record_is_synced"
+        ),
+    ),
+    Mutant(
         "a-sync-counts-for-the-next-write-too",
         "store/sync_tickets",
         "while self.waiting and self.waiting[0].ticket <= ticket:",

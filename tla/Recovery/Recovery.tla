@@ -167,6 +167,11 @@ Acknowledge(r) ==
         after == [r EXCEPT !.acked = end, !.due = FALSE]
     IN [rcv |-> after, says |-> IF end = r.acked THEN <<>> ELSE [k \in DOMAIN to |-> Tell(after, to[k])]]
 
+PassLosses(r) ==  \* in arrival order: numbers were consumed before one below them was lost
+    IF Order # "arrival" \/ Leaps \/ End(r) = r.acked THEN Stay(r)
+    ELSE IF Acks = "immediate" THEN Acknowledge(r)
+    ELSE Stay([r EXCEPT !.due = TRUE])
+
 (* The start: where the stores say, by consensus. *)
 
 Majority(S, r) ==  \* what a quorum of these stores knows to be acknowledged, or more
@@ -283,7 +288,7 @@ Tick ==
                               ELSE GiveUpAll(IF Young(old[k]) THEN d ELSE LoseAll(d, old[k].first, old[k].last), k + 1)
            again == IF Mutant = "no_retry" THEN <<>> ELSE SelectSeq(old, Young)
            Request(d) == AskAgain(Review(GiveUpAll([d EXCEPT !.asked = <<>>], 1)), again)
-       IN Step(Then(IF r.due THEN Acknowledge(r) ELSE Stay(r), Request), toStore, Up)
+       IN Step(Then(Then(IF r.due THEN Acknowledge(r) ELSE Stay(r), Request), PassLosses), toStore, Up)
     /\ UNCHANGED <<store, toRcv, read>>
 
 Acknowledgements(queue) ==

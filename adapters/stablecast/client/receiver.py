@@ -200,7 +200,7 @@ class Receiver(IteratedReceiver):
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
-        self._paused = self._closed = False
+        self._paused = self._closed = self._met = False
 
     def __repr__(self) -> str:
         """Return the topic, the sources and the state, for debugging."""
@@ -485,10 +485,14 @@ class Receiver(IteratedReceiver):
             source_request=plan.request or info.request,
         )
         try:
-            session = ClientSession(self, config, self._context.pool, self._context.trace, plan.transport)
+            # Descriptors or room on the disk may be scarce just now. That must not end a receiver that works.
+            session = ClientSession(
+                self, config, self._context.pool, self._context.trace, plan.transport, later=self._met
+            )
         except StablecastError as error:
             self._delivery.reader.fail(error, error)
             return None
+        self._met = True
         if self._context.times is not None:
             self._context.times.measure_session(session)
         if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.

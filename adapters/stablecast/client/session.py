@@ -80,9 +80,19 @@ class ClientSession:
     """
 
     def __init__(
-        self, receiver: SessionOwner, config: ReceiverConfig, pool: ConnectionPool, trace: Path | None, transport: str
+        self,
+        receiver: SessionOwner,
+        config: ReceiverConfig,
+        pool: ConnectionPool,
+        trace: Path | None,
+        transport: str,
+        *,
+        later: bool = False,
     ) -> None:
-        """Make a session that has not started. Raises TraceError."""
+        """Make a session that has not started; `later`: the receiver had one before, and goes on without a trace.
+
+        Raises TraceError.
+        """
         self.config = config
         self.incarnation = config.incarnation
         self.transport = transport
@@ -90,6 +100,7 @@ class ClientSession:
         self.waiting = 0
         self._stopped = self._failed = self._closed = False
         self._plain = True
+        self._later = later
         self._earlier: Sequence[ClientSession] = ()
         self._replaced: Sequence[ClientSession] = ()
         self._ident = machine.threads.ident
@@ -112,7 +123,7 @@ class ClientSession:
     def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[inputs.ReceiverInput, fx.ReceiverEffect]:
         """Make the driver of the machine. A simulator overrides this, because it has a clock of its own."""
         driven: Driven[inputs.ReceiverInput, fx.ReceiverEffect] = Driven(
-            machine, recorder(Role.RECEIVER, self.config.topic, machine, trace)
+            machine, recorder(Role.RECEIVER, self.config.topic, machine, trace, optional=self._later)
         )
         return Driver(driven, self._perform, self._on_failed, self._before_timer)
 

@@ -241,6 +241,24 @@ async def test_a_trace_that_cannot_be_written_is_told(net: Network, tmp_path: Pa
         await anext(receiver)
 
 
+async def test_a_trace_that_cannot_be_written_later_ends_no_receiver(
+    net: Network, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its disk may be full, or no descriptor left, when another life begins. Standard error names the cause."""
+    context = await net.context(session_id=1, trace=tmp_path / "traces")
+    receiver = context.receiver("orders")
+    first, source = await source_of(net, "a")
+    await send(source, 1)
+    assert await take(receiver, 1) == [0]
+    await first.close()
+    (tmp_path / "file").write_text("")
+    context.trace = tmp_path / "file"
+    _, source = await source_of(net, "a")
+    await send(source, 1)
+    assert await take(receiver, 1) == [1]
+    assert "no trace can be written" in capfd.readouterr().err
+
+
 async def test_the_memory_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stablecast.client.consumption.MAX_LIVES", 2)
     receiver = (await net.context(session_id=1)).receiver("orders")

@@ -209,6 +209,23 @@ def test_arrival_order_delivers_at_once_and_acknowledges_prefixes() -> None:
     assert acks[-1].flags == AckFlag.ARRIVAL_ORDER
 
 
+@pytest.mark.parametrize("mode", AckMode)
+def test_a_loss_lets_the_acknowledgement_go_on_in_arrival_order(mode: AckMode) -> None:
+    """Messages above the loss were consumed before it, so nothing else would acknowledge them."""
+    driver = ReceiverDriver.active(ordering=Ordering.ARRIVAL, ack_mode=mode)
+    driver.data(0, 1)
+    driver.data(3, 2)
+    driver.feed(Consumed(0, 0))
+    driver.feed(Consumed(3, 4))
+    driver.feed(Acknowledge(4, 3) if mode is AckMode.EXPLICIT else Tick(), ACK_NS)
+    driver.sent(ConsumptionAck)
+    driver.feed(Lost(LIFE, 1, 2, burst=True), ACK_NS)
+    if mode is AckMode.BATCHED:
+        assert driver.sent(ConsumptionAck) == []
+        driver.feed(Tick(), 2 * ACK_NS)
+    assert {message.number for _, message in driver.sent(ConsumptionAck)} == {4}
+
+
 def test_a_wish_to_skip_is_no_acknowledgement() -> None:
     """A store that returns is told what was consumed, and nothing before there was anything."""
     driver = ReceiverDriver.active(high=9, wish=5)

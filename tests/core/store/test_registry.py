@@ -423,6 +423,32 @@ def test_an_answer_that_was_overtaken_is_not_sent() -> None:
     assert [answer.incarnation for _, answer in driver.sent(Registered)] == [9]
 
 
+@pytest.mark.parametrize("between", [register(**SOURCE, incarnation=9), attrs.evolve(SOURCE_LEAVES, store_index=2)])
+def test_a_holder_that_returns_is_granted_nothing_before_its_newest_record_is_synced(between: Any) -> None:
+    """Formal design, 7.5: after a crash the disk would show what lies between the two records."""
+    driver = StoreDriver()
+    driver.hear(register(**SOURCE))
+    first = driver.machine.tickets.last
+    driver.hear(between)
+    driver.hear(register(**SOURCE))
+    driver.feed(Persisted(first))
+    assert driver.sent(Registered) == []
+    driver.sync()
+    assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE]
+
+
+def test_a_receiver_that_replaces_another_is_granted_nothing_before_its_record_is_synced() -> None:
+    driver = StoreDriver.with_source()
+    driver.hear(register(**RECEIVER))
+    first = driver.machine.tickets.last
+    driver.feed(Gone(RECEIVER_LEAVES.reply_to))
+    driver.hear(register(**{**RECEIVER, "reply_to": "elsewhere:1"}))
+    driver.feed(Persisted(first))
+    assert driver.sent(Registered) == []
+    driver.sync()
+    assert [to for to, _ in driver.sent(Registered)] == ["elsewhere:1"]
+
+
 def test_the_sri_of_a_stranger_is_dropped() -> None:
     driver = StoreDriver()
     assert driver.hear(info()) == []

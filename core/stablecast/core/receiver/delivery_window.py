@@ -204,7 +204,11 @@ class DeliveryWindow:
             self.claimed.add(start, stop)
 
     def acknowledge(self, explicit: bool = False) -> int | None:
-        """Return the end of the consumed (or claimed) prefix if it grew, else None.
+        """Return the end of the consumed (or claimed) prefix if it grew, else None."""
+        return self._acknowledged(self.grown(explicit))
+
+    def grown(self, explicit: bool = False) -> int | None:
+        """Return the end of the consumed (or claimed) prefix if it is above the last acknowledgement, else None.
 
         Lost messages do not hold the prefix up and are never its end (T3, P-349).
         """
@@ -217,8 +221,7 @@ class DeliveryWindow:
                 end = stop - 1
             at = self.skipped.contiguous_from(stop)
             if at == stop:
-                break
-        return self._acknowledged(end)
+                return end
 
     def leap(self, explicit: bool = False) -> int | None:
         """Return the highest number consumed (or claimed) if it grew, whatever is missing below it (P-431)."""

@@ -199,6 +199,8 @@ class ReceiverSession:
     def _recover(self, now: int) -> None:
         if self.state is ReceiverState.ACTIVE and self.arrivals.window.behind:
             self.arrivals.recover(self.enlistment.targets(Target(self.contact.source.request, 0)), now, self.outbox)
+        if self.arrivals.window.skipped:
+            self._pass_losses(now)
 
     def _on_low(self, number: int, now: int) -> None:
         if self.state is ReceiverState.CHOOSING:
@@ -214,11 +216,23 @@ class ReceiverSession:
 
     def _on_useless(self, event: inputs.Useless, now: int) -> None:
         self.arrivals.on_useless(event)
+        self._plan_passed(now)
+        self._recover(now)
+
+    def _pass_losses(self, now: int) -> None:
+        """Acknowledge messages that arrived and were consumed before a message below them was given up.
+
+        In order, messages above a loss are delivered after it, and their consumption plans the acknowledgement.
+        """
+        window = self.window
+        if not window.in_order and window.grown(self.config.ack_mode is AckMode.EXPLICIT) is not None:
+            self._plan_passed(now)
+
+    def _plan_passed(self, now: int) -> None:
         if self.config.ack_mode is AckMode.EXPLICIT:
             self._acknowledge(now)  # Acknowledgements of later messages may have waited for this one.
         else:
             self._plan_ack(now)
-        self._recover(now)
 
     def _plan_ack(self, now: int) -> None:
         if self.state is not ReceiverState.WITHDRAWN and self.acknowledger.plan(now):

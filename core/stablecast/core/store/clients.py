@@ -39,12 +39,14 @@ class ClientRecord:
     """A client and its timers; `client` is its record in the journal.
 
     `asked_at` (ns): when it was asked for a sign of life. `warned`: the release of unread messages was reported.
+    `since`: the ticket of the write by which this holder got the RegID.
     """
 
     client: Client
     lifetime: Lifetime
     asked_at: int = 0
     warned: bool = False
+    since: int = 0
 
     def silent_at(self, keepalive_ns: int) -> int | None:
         """Return when to ask for a sign of life, if none comes before; None: never."""

@@ -128,6 +128,10 @@ class Registry:
         record = self.clients.records.get(due.reg_id)
         if record is None or record.client.incarnation != due.incarnation:
             return
+        if self.tickets.synced < record.since:
+            # The holder was here before, another one or none between, and this is its earlier registration. After a
+            # crash the disk would show what lies between.
+            return
         client = record.client
         own = client.role is Role.SOURCE
         repository = self.repositories[client.reg_id if own else client.source_reg_id]
@@ -377,6 +381,7 @@ class Registry:
 
     def _enter_source(self, record: ClientRecord | None, request: msg.Register, now: int, out: list[Effect]) -> None:
         old = record is not None
+        anew = record is None or record.client.incarnation != request.incarnation
         if record is None:
             record = self.clients.add(request, now)
             record.client = client = self.mark(record.client, self.memory)
@@ -401,12 +406,13 @@ class Registry:
             # The life goes on, so messages that were given up may be available again.
             self.agenda.wake(repository.reg_id, now)
         self.streams[request.incarnation] = repository.reg_id
-        self._persist_and_answer(record, request, old, out)
+        self._persist_and_answer(record, request, old, anew, out)
         out.append(Join(request.incarnation, request.transport))
 
     def _enter_receiver(
         self, record: ClientRecord | None, source: Repository, request: msg.Register, now: int, out: list[Effect]
     ) -> None:
+        anew = record is None or record.client.reply_to != request.reply_to
         if record is None:
             record = self.clients.add(request, now)
             start = first_number(request, source, self.config)
@@ -416,10 +422,14 @@ class Registry:
                 self.persist(self.clients.records[source.reg_id], out)
             self.on_receivers(source, now, out)
         self.clients.renew(record, request, now)
-        self._persist_and_answer(record, request, record.client.has_acknowledged, out)
+        self._persist_and_answer(record, request, record.client.has_acknowledged, anew, out)
 
-    def _persist_and_answer(self, record: ClientRecord, request: msg.Register, old: bool, out: list[Effect]) -> None:
+    def _persist_and_answer(
+        self, record: ClientRecord, request: msg.Register, old: bool, anew: bool, out: list[Effect]
+    ) -> None:
         self.persist(record, out)
+        if anew:
+            record.since = self.tickets.last
         self.tickets.wait(
             PendingSync(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
         )

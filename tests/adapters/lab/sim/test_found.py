@@ -368,6 +368,45 @@ FOUND = {
         ),
         WorldSetup(brief=True),
     ),
+    # A life registered again behind another, and its first grant left before its last record was synced (R2).
+    "returned_before_its_grant": Schedule(
+        3014,
+        (
+            (376, 1),
+            (386, 2),
+            (389, 1),
+            (392, 5),
+            (400, 4),
+        ),
+        (
+            Fault(1, Act.PART, "source", "store2", 509, False),
+            Fault(144, Act.RESTORE, "store0", "", 1027, False),
+            Fault(436, Act.PART, "store1", "source", 462, False),
+            Fault(504, Act.PART, "source", "", 1774, False),
+            Fault(504, Act.PART, "source", "store1", 2657, True),
+            Fault(505, Act.RIVAL, "source", "", 1421, True),
+            Fault(506, Act.PART, "source", "store1", 1212, False),
+            Fault(678, Act.CRASH, "store1", "", 1, False),
+            Fault(927, Act.CRASH, "source", "", 1655, True),
+            Fault(1827, Act.SLOW, "store0", "", 1000, False),
+            Fault(2416, Act.FREEZE, "store0", "", 1584, True),
+        ),
+        WorldSetup(proxies=True, late_ms=3999, large=7, resolution=40, brief=True),
+    ),
+    # In arrival order nothing acknowledged messages consumed before one below them was lost (L1).
+    "loss_below_what_was_consumed": Schedule(
+        1340,
+        ((1445, 1),),
+        (
+            Fault(105, Act.WIPE, "store0", "", 1, True),
+            Fault(1706, Act.CRASH, "store2", "", 1, False),
+            Fault(1730, Act.WIPE, "store1", "", 1, True),
+            Fault(1898, Act.DAMAGE, "store2", "", 0, True),
+            Fault(2153, Act.CRASH, "source", "", 1, False),
+            Fault(2333, Act.WIPE, "store1", "store2", 97, False),
+        ),
+        WorldSetup(unique=1, arrival=True),
+    ),
 }
 
 

@@ -39,6 +39,16 @@ FOUND = {
         Setup(size=100),
         (HostFault(2_724, Do.LEAVE, "source", 2_036), HostFault(4_582, Do.SCARCE, "store0", 418, "", 2)),
     ),
+    # A receiver without descriptors ended, because the trace of the source's next life could not be written.
+    "a_trace_without_a_descriptor": WorldSchedule(
+        20060,
+        Setup(options=(("transport", "lbtru"), ("ume_flight_size", 5)), pause_ms=60, ids="session"),
+        (
+            HostFault(4_450, Do.MUTE, "receiver0", 275),
+            HostFault(4_494, Do.LEAVE, "source", 1),
+            HostFault(4_697, Do.SCARCE, "receiver0", 151),
+        ),
+    ),
     # `verify` reported S2 and S3: the source deregistered while a store was away.
     "a_store_that_was_away_when_the_source_deregistered": WorldSchedule(
         1501, Setup(), (HostFault(1_495, Do.KILL, "store2", 3_505), HostFault(4_798, Do.LEAVE, "source", 202))
