@@ -6,6 +6,7 @@ the ledger of the batch before, and reports only the sentences that were not rep
 """
 
 import json
+import logging
 import pickle
 import re
 import threading
@@ -175,6 +176,8 @@ class SparkWatch:
             self._acknowledge()
             self._changed.wait_for(lambda: not self._judging)
         if self.query is not None:
+            # A batch may begin now. Spark hangs up on it, and its gateway would log a page about that.
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
             self.query.stop()
 
     def judge(self, rows: DataFrame, batch: int) -> None:
