@@ -125,7 +125,8 @@ class Checkers:
         faults are over, only limits of stores can keep a message from becoming stable.
         """
         before = self.forced.get(life, RangeSet()).within(0, first)
-        if before and self.facts.wiped:
+        # A life of which nothing became stable has no such excuse: its stores acknowledge nothing.
+        if before and self.facts.wiped and self.facts.stable_lives.get(life):
             self.forced[life].add(first, stop)
             return  # Stores that lost their disks still wait for copies that the source gave up meanwhile.
         unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), self._settled(life))

@@ -1,0 +1,99 @@
+"""Excuses for lost disks: each world needs one, and a fault that matters is still found there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
+from stablecast.core.receiver.delivery_window import DeliveryWindow
+from stablecast.core.store.ack_batch import AckBatch
+from stablecast.core.store.registry import Registry
+from stablecast.core.store.repository import Repository
+from stablecast.lab.sim.runner import run
+from stablecast.lab.sim.schedule import draw
+from stablecast.lab.sim.setup import STORES
+from tests.adapters.lab.sim.checker_world import (
+    LIFE,
+    READER,
+    STREAM,
+    begin,
+    broken,
+    client,
+    stable,
+    world,
+)
+from tests.adapters.lab.sim.test_source_checkers import Process
+
+begin_at = DeliveryWindow.begin
+
+
+def begin_too_late(window: DeliveryWindow, low: int, out: list[Any]) -> None:
+    begin_at(window, low + 1, out)
+
+
+def nothing(*_: object) -> None:
+    """Stand for a function that does nothing."""
+
+
+PLANTED: dict[str, tuple[int, type, str, Callable[..., None], str]] = {
+    "given up behind others": (2050, AckBatch, "add", nothing, "L1"),
+    "an undeclared copy of a disk that had lost messages before": (2153, Repository, "lack", nothing, "S3"),
+    "a start above messages that stores still lack": (1217, DeliveryWindow, "begin", begin_too_late, "D1"),
+    "a proxy that stays": (2104, Repository, "lack", nothing, "S3"),
+    "no vote about a source that stays away": (310, AckBatch, "add", nothing, "L1"),
+    "an earlier life in a copy": (2662, Registry, "delete", nothing, "L1"),
+    "a proxy of a store that heard of no other": (3772, AckBatch, "add", nothing, "L1"),
+    "released by the only store that kept it": (1158, Repository, "lack", nothing, "S3"),
+}
+"""By excuse: a seed that needs it, a fault, and the rule that the fault still breaks there."""
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("excuse", PLANTED)
+def test_no_excuse_hides_a_loss_that_matters(monkeypatch: pytest.MonkeyPatch, excuse: str) -> None:
+    seed, of, name, fault, rule = PLANTED[excuse]
+    assert run(draw(seed, wipe=True)).violations == ()
+    monkeypatch.setattr(of, name, fault)
+    assert rule in {violation.rule for violation in run(draw(seed, wipe=True)).violations}
+
+
+def test_an_undeclared_copy_excuses_no_grant_of_another_store() -> None:
+    checkers = world()
+    ours, other = Process("ours"), Process("other")
+    checkers.clients += [ours, other]
+    checkers.facts.undeclared.add(STORES[0])
+    checkers.on_registered(ours, 0, 50)
+    assert broken(checkers) == []
+    checkers.facts.undeclared = {STORES[1]}
+    checkers.on_registered(ours, 0, 50)
+    assert broken(checkers) == ["R1"]
+
+
+@pytest.mark.parametrize(("lost", "excused"), [(True, [(0, 2)]), (False, [])])
+def test_the_release_of_messages_is_excused_only_if_disks_lost_them(lost: bool, excused: list[tuple[int, int]]) -> None:
+    """A paced store counts the receiver's acknowledgements; without the lost disk a quorum of copies is left."""
+    checkers = world(paced=True)
+    for name in STORES:
+        known = client(Role.RECEIVER, 70, Pace.RECEIVERS, has_acknowledged=True)
+        checkers.stores.on_start(name, [client(Role.SOURCE, STREAM), known])
+    stable(checkers, 0, 2)
+    begin(checkers)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    if lost:
+        checkers.stores.on_wiped(STORES[2])
+        checkers.facts.disks[STORES[2]].wipe()
+    checkers.stores.on_reclaim(STORES[0], STREAM, 2)
+    assert list(checkers.receivers.ledgers[READER].excused) == excused
+
+
+def test_stores_that_an_sri_names_again_are_no_strangers() -> None:
+    checkers = world()
+    entries = tuple(StoreEntry(index, 0, "", 1, 1) for index in range(2))
+    told = SourceInfo(LIFE, "sim", 1, 0, 0, "", (3,), False, entries)
+    for name in STORES[:2]:
+        checkers.stores.on_info(name, told)
+    checkers.stores.on_wiped(STORES[0])
+    assert checkers.stores.strangers(list(STORES[:2]))
+    checkers.stores.on_info(STORES[0], told)
+    assert not checkers.stores.strangers(list(STORES[:2]))
