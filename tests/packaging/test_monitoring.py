@@ -1,6 +1,6 @@
 """The alert rules and the dashboard: their series exist, and Prometheus itself fires each alert for a planted fault.
 
-The samples that Prometheus gets are the text that `/metrics` answers, of three stores with one source.
+The samples that Prometheus gets are the text that `/metrics` answers, of three stores with one source, and of a watch.
 """
 
 import json
@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from stablecast.core.machine.durations import DurationView
+from stablecast.evidence.watch.metrics_page import WatchFigures
 from stablecast.ops.monitor.board import Snapshot, SourceRow, StoreHistory
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import exposition
@@ -50,25 +51,39 @@ class ScrapedStore:
     source: SourceView = SOURCE
     up: bool = True
 
-    def lines(self, number: int) -> Iterator[tuple[str, str, float]]:
-        """Yield name, labels and value of each sample of this store, as Prometheus stores them."""
+    def samples(self, number: int) -> Iterator[tuple[str, float]]:
+        """Yield name with labels, and value, of each sample of this store, as Prometheus stores them."""
         target = f'job="stablecast",instance="store-{number}:15304"'
-        yield "up", target, float(self.up)
+        yield f"up{{{target}}}", float(self.up)
         if self.up:
             row = SourceRow(self.source.reg_id)
             row.update(self.source, 1)
             view = attrs.evolve(self.view, name=f"store-{number}")
             snapshot = Snapshot(view, (), {row.reg_id: row}, Urgency.OK, StoreHistory())
-            for line in "".join(exposition([snapshot])).splitlines():
-                if match := SAMPLE.fullmatch(line):
-                    name, labels, value = match.groups()
-                    yield name, f"{target},{labels}" if labels else target, float(value)
+            yield from samples_of("".join(exposition([snapshot])), target)
 
 
 def fleet(first: ScrapedStore | None = None, second: ScrapedStore | None = None) -> dict[str, float]:
-    """Return the samples of three stores, two of which may be given."""
+    """Return the samples of three stores, two of which may be given, and of a watch."""
     stores = (first or ScrapedStore(), second or ScrapedStore(), ScrapedStore())
-    return {f"{name}{{{labels}}}": value for at, one in enumerate(stores, 1) for name, labels, value in one.lines(at)}
+    return dict(sample for number, one in enumerate(stores, 1) for sample in one.samples(number)) | watch()
+
+
+def watch(*alarms: tuple[str, str, str]) -> dict[str, float]:
+    """Return the samples of a watch that told of these alarms: kind, rule and endpoint of each."""
+    target = 'job="stablecast-watch",instance="store-1:15390"'
+    figures = WatchFigures(records=1000)
+    for alarm in alarms:
+        figures.count(*alarm)
+    return {f"up{{{target}}}": 1.0, **dict(samples_of(figures.exposition(), target))}
+
+
+def samples_of(text: str, target: str) -> Iterator[tuple[str, float]]:
+    """Yield each sample of the text of a target with the labels that Prometheus adds."""
+    for line in text.splitlines():
+        if match := SAMPLE.fullmatch(line):
+            name, labels, value = match.groups()
+            yield f"{name}{{{target}{',' if labels else ''}{labels or ''}}}", float(value)
 
 
 def source(**changes: Any) -> ScrapedStore:
@@ -102,6 +117,11 @@ FAULTS: Final[Mapping[str, Callable[[], dict[str, float]]]] = {
     "StablecastDescriptorsLow": lambda: {
         series: 10 if series.startswith("stablecast_free_descriptors") else value for series, value in fleet().items()
     },
+    "StablecastRuleBroken": lambda: fleet() | watch(("violation", "S1", 'source "7"')),
+    "StablecastWatchStopped": lambda: (
+        {series: value for series, value in fleet().items() if "watch" not in series}
+        | {'up{job="stablecast-watch",instance="store-1:15390"}': 0.0}
+    ),
 }
 """The samples from a fault on, by the alert that it fires."""
 
@@ -112,13 +132,17 @@ GROWING: Final = ("_bucket", "_sum", "_count", "_total")
 def series(before: Mapping[str, float], after: Mapping[str, float]) -> list[dict[str, str]]:
     """Return the series of a test of promtool: one sample a minute. The figures change to `after` and then stay.
 
-    Times move on. Counters of the fault grow by as much in each minute.
+    Times move on. Counters of the fault grow by as much in each minute. A series may begin with the fault.
     """
-    told = []
+    told = [
+        {"series": name, "values": f"_x{QUIET_MINUTES + 1} {value}+0x{FAULT_MINUTES + 20}"}
+        for name, value in after.items()
+        if name not in before
+    ]
     for name, value in before.items():
         later = after.get(name)
         family = name.partition("{")[0]
-        step = 60 if family == "stablecast_store_taken_timestamp_seconds" else 0
+        step = 60 if family.endswith("_timestamp_seconds") else 0
         start = 0 if step else value
         text = f"{start}+{step}x{QUIET_MINUTES} "
         if later is None:
@@ -166,8 +190,8 @@ def promtool(folder: Path, tests: Sequence[dict[str, Any]]) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def test_every_query_names_series_that_a_store_exports() -> None:
-    exported = {name.partition("{")[0] for name in fleet()}
+def test_every_query_names_series_that_are_exported() -> None:
+    exported = {name.partition("{")[0] for name in fleet() | watch(("violation", "S1", "source"))}
     used = {name for text in (*QUERIES.values(), *(one["expr"] for one in ALERTS)) for name in NAME.findall(text)}
     assert used
     assert used - exported == set()
