@@ -27,9 +27,15 @@ class ForgetfulError(ModelError):
 class Fn(dict[Any, Any]):
     """Hold a function or record. Nobody changes one, so it is hashable and can be in a set."""
 
+    __slots__ = ("_hash",)
+
     def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
         """Return a hash of the contents."""
-        return hash(frozenset(self.items()))
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash: int = hash(frozenset(self.items()))
+            return self._hash
 
 
 Value: TypeAlias = bool | int | str | tuple["Value", ...] | frozenset["Value"] | Fn

@@ -24,7 +24,7 @@ def clone(value: T) -> T:
 
     Raises TypeError for a type that is not a machine's state.
     """
-    copy: T = _copier(type(value))(value)
+    copy: T = _COPIERS[type(value)](value)
     return copy
 
 
@@ -65,41 +65,59 @@ def _shared(value: Any) -> Any:
     return value
 
 
-_COPIERS: dict[type, _Copier] = {
-    **dict.fromkeys((int, str, bytes, bool, type(None), frozenset, Fn), _shared),
-    tuple: lambda value: tuple(_COPIERS[type(part)](part) if type(part) in _COPIERS else clone(part) for part in value),
-    list: lambda value: [clone(part) for part in value],
-    set: set,
-    dict: lambda value: {key: clone(part) for key, part in value.items()},
-    SharedMachine: SharedMachine.lend,
-    deque: lambda value: deque((clone(part) for part in value), value.maxlen),
-}
+def _tuple(value: Any) -> Any:
+    return tuple(_list(value))
 
 
-def _copier(kind: type) -> _Copier:
-    copier = _COPIERS.get(kind)
-    if copier is None:
-        copier = _COPIERS[kind] = _made(kind)
-    return copier
+def _list(value: Any) -> Any:
+    return [part if type(part) in _SHARED else _COPIERS[type(part)](part) for part in value]
+
+
+def _dict(value: Any) -> Any:
+    return {key: part if type(part) in _SHARED else _COPIERS[type(part)](part) for key, part in value.items()}
+
+
+class _Copiers(dict[type, _Copier]):
+    """Hold the copier of each type. That of a machine's part is made when it is first needed."""
+
+    def __missing__(self, kind: type) -> _Copier:
+        """Return the copier of an enumeration, or of an attrs class. Raises TypeError."""
+        copier = self[kind] = _made(kind)
+        return copier
+
+
+_SHARED: set[type] = {int, str, bytes, bool, type(None), frozenset, Fn}
+"""Types whose values copies share."""
+
+_COPIERS = _Copiers(
+    {
+        **dict.fromkeys(_SHARED, _shared),
+        tuple: _tuple,
+        list: _list,
+        set: set,
+        dict: _dict,
+        SharedMachine: SharedMachine.lend,
+        deque: lambda value: deque(_list(value), value.maxlen),
+    }
+)
 
 
 def _made(kind: type) -> _Copier:
-    if issubclass(kind, Enum):
+    if issubclass(kind, Enum) or _is_frozen(kind):
+        _SHARED.add(kind)
         return _shared
     if not attrs.has(kind):
         raise TypeError(f"{kind.__name__} is not the state of a machine; machines are attrs classes of plain values")
-    if kind.__setattr__ is not object.__setattr__ and _is_frozen(kind):
-        return _shared
-    names = _fields(kind)
-
-    def copy(value: Any) -> Any:
-        new = kind.__new__(kind)
-        for name in names:
-            part = getattr(value, name)
-            setattr(new, name, _copier(type(part))(part))
-        return new
-
-    return copy
+    # Source text, as attrs itself makes methods: a loop over the names costs three times as much, and copies are most
+    # of the work of an explorer.
+    lines = ["def copy(value):", " new = create(kind)"]
+    for name in _fields(kind):
+        lines.append(f" part = value.{name}")
+        lines.append(f" new.{name} = part if type(part) in shared else copiers[type(part)](part)")
+    names: dict[str, Any] = {"create": kind.__new__, "kind": kind, "shared": _SHARED, "copiers": _COPIERS}
+    exec("\n".join([*lines, " return new"]), names)  # noqa: S102 - names of fields are identifiers
+    copier: _Copier = names["copy"]
+    return copier
 
 
 def _all_alike(one: Any, other: Any) -> bool:
@@ -131,4 +149,4 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 
 def _is_frozen(kind: type) -> bool:
-    return kind.__setattr__.__name__ == "_frozen_setattrs"
+    return attrs.has(kind) and kind.__setattr__.__name__ == "_frozen_setattrs"
