@@ -29,7 +29,7 @@ class MessageTooLarge(StablecastError):  # noqa: N818
 
 
 class NotStable(StablecastError):  # noqa: N818
-    """The source reclaimed the message by force before it was stable (P-323)."""
+    """The source reclaimed the message by force before it was stable (P-323), or every store lost it (P-441)."""
 
 
 class NotProcessed(StablecastError):  # noqa: N818

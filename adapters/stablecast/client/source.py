@@ -183,7 +183,7 @@ class Source:
         self._begun = self._over = self._held = self._turned_away = self._closed = False
         self._whose = f"source '{config.topic}'"
         self._end_reason = f"{self._whose} was closed"
-        self._stability = Stability.of(config)
+        self._stability = Stability.of(config, self._machine.status)
         self._ids = SentIds()
         self._tags = MessageTags(keeps_late=config.confirmations)
         self._troubles = RegistrationTroubles()
@@ -782,8 +782,8 @@ class Source:
     async def wait_stable(self, number: int) -> None:
         """Wait until the message with this extended number is stable, with all pieces of a message that was cut.
 
-        Raises NotStable if the source reclaimed it before (P-323), Closed when the source closes. A source without
-        stores always raises Closed.
+        Raises NotStable if the source reclaimed it before (P-323) or every store lost it for good (P-441), Closed when
+        the source closes. A source without stores always raises Closed.
         """
         check_loop(self._loop, self._whose)
         self.flush()
@@ -881,6 +881,9 @@ class Source:
                 if int(event.flags) & _STABLE:
                     self._stability.on_stable(event.first, event.last)
                     self._changed.set()
+            case events.NotStable():
+                self._stability.on_lost_at_store(event.first, event.last)
+                self._changed.set()
             case events.Reclaimed():
                 self._stability.on_reclaimed(event.first, event.last)
                 self._changed.set()

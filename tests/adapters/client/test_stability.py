@@ -9,13 +9,29 @@ from hypothesis import strategies as st
 from stablecast.client import Closed, NotStable
 from stablecast.client import stability as module
 from stablecast.client.stability import Stability
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.events import NotStable as NotStableEvent
+from stablecast.core.protocol.quorum import GroupRules, Quorums
+from stablecast.core.protocol.settings import RepositoryType, Retention
+from stablecast.core.source.stability import StabilityWindow
+from tests.support.network import Events, Network, until
+
+GROUP = Quorums.of(GroupRules((3,)), [0, 0, 0])
+"""Three stores, of which two are enough."""
 
 RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted).map(tuple), max_size=12)
 
 
+def window() -> StabilityWindow:
+    """Return the window of a source that sent messages 0 to 99 to three stores."""
+    made = StabilityWindow.create(GROUP, Retention(), 3)
+    made.sent(100, 100, [])
+    return made
+
+
 @given(RANGES)
 def test_through_is_the_end_of_what_is_stable(ranges: list[tuple[int, int]]) -> None:
-    stability, stable = Stability(), set[int]()
+    stability, stable = Stability(window()), set[int]()
     stability.begin(5)
     for first, last in ranges:
         stability.on_stable(first, last)
@@ -29,7 +45,7 @@ def test_through_is_the_end_of_what_is_stable(ranges: list[tuple[int, int]]) -> 
 
 
 async def test_waiting() -> None:
-    stability = Stability()
+    stability = Stability(window())
     stability.begin(10)
     waits = [asyncio.create_task(stability.wait(number)) for number in (10, 11, 11, 12)]
     await asyncio.sleep(0)
@@ -43,7 +59,7 @@ async def test_waiting() -> None:
 
 
 async def test_reclaimed_messages_are_never_stable() -> None:
-    stability = Stability()
+    stability = Stability(window())
     stability.begin(0)
     stability.on_stable(0, 1)
     lost = asyncio.create_task(stability.wait(3))
@@ -64,7 +80,7 @@ async def test_reclaimed_messages_are_never_stable() -> None:
 
 async def test_a_wait_that_was_cancelled_may_be_resolved() -> None:
     """Both in one turn of the loop."""
-    stability = Stability()
+    stability = Stability(window())
     waits = [asyncio.create_task(stability.wait(number)) for number in (1, 2, 3)]
     await asyncio.sleep(0)
     for wait in waits:
@@ -78,7 +94,7 @@ async def test_a_wait_that_was_cancelled_may_be_resolved() -> None:
 
 
 async def test_closing() -> None:
-    stability = Stability()
+    stability = Stability(window())
     stability.begin(0)
     stability.on_stable(0, 0)
     wait = asyncio.create_task(stability.wait(1))
@@ -94,7 +110,7 @@ async def test_closing() -> None:
 async def test_stable_ranges_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather is a stable message called not stable than the other way round."""
     monkeypatch.setattr(module, "MAX_RANGES", 3)
-    stability = Stability()
+    stability = Stability(window())
     stability.begin(0)
     for number in range(0, 20, 2):
         stability.on_stable(number, number)
@@ -105,3 +121,76 @@ async def test_stable_ranges_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     await stability.wait(18)
     with pytest.raises(NotStable):
         await stability.wait(4)
+
+
+async def test_messages_that_every_store_lost_are_never_stable() -> None:
+    stores = window()
+    stability = Stability(stores)
+    stability.begin(0)
+    waits = [asyncio.create_task(stability.wait(number)) for number in (4, 5, 6)]
+    await asyncio.sleep(0)
+    for store, first, stop in ((0, 3, 8), (1, 5, 6), (2, 0, 7)):
+        stores.on_nacked(store, first, stop, [])
+        stability.on_lost_at_store(first, stop - 1)
+        await asyncio.sleep(0)
+    assert [wait.done() for wait in waits] == [False, True, False]
+    with pytest.raises(NotStable, match=r"all 3 stores of the source gave up message 5,.* then send it again"):
+        await waits[1]
+    with pytest.raises(NotStable, match="message 5,"):
+        await stability.wait(5)
+    assert not stability.check_through(4)
+    with pytest.raises(NotStable, match="message 5,"):
+        stability.check_through(5)
+    stability.on_stable(0, 5)  # A store that registered again accepted what it had lost.
+    await stability.wait(5)
+    assert stability.check_through(5)
+    stability.on_stable(6, 6)
+    await waits[2]
+
+
+async def test_a_message_that_one_store_holds_may_become_stable() -> None:
+    """The other stores lost it, and get it from this one."""
+    stores = window()
+    stability = Stability(stores)
+    stability.begin(0)
+    wait = asyncio.create_task(stability.wait(0))
+    await asyncio.sleep(0)
+    stores.on_acked(2, 0, 1, [])
+    for store in (0, 1, 2):
+        stores.on_nacked(store, 0, 1, [])
+        stability.on_lost_at_store(0, 0)
+    await asyncio.sleep(0)
+    assert not wait.done()
+    assert not stability.check_through(0)
+    stability.on_stable(0, 0)
+    await wait
+
+
+@pytest.mark.parametrize("stores", [1, 3])
+async def test_a_message_that_no_store_has_room_for(net: Network, stores: int) -> None:
+    """Its waiters would wait for the lifetime of 20 minutes. Other messages become stable meanwhile."""
+    quick = {"give_up_ns": 200 * MILLISECOND, "retry_ns": 50 * MILLISECOND, "check_ns": 20 * MILLISECOND}
+    places = [
+        await net.store(str(number), changes=quick, kind=RepositoryType.MEMORY, size_limit=1000)
+        for number in range(stores)
+    ]
+    events = Events()
+    source = await (await net.context()).source(
+        "orders",
+        stores=places,
+        on_event=events,
+        options={"ume_message_stability_timeout": 400, "ume_store_check_interval": 50},
+    )
+    await (await source.send(b"small")).stable()
+    large = await source.send(bytes(2000))
+    kept = [next(iter(store.machine.repositories.values())) for store in net.stores.values()]
+    await until(lambda: all(repository.dropped for repository in kept))  # A store refuses a run as a whole.
+    small = await source.send(b"small")
+    waits = [large.stable(), source.wait_stable_through(small.number)]
+    async with asyncio.timeout(10):
+        await small.stable()
+        for result in await asyncio.gather(*waits, return_exceptions=True):
+            assert isinstance(result, NotStable)
+            assert "gave up message 1," in str(result)
+    assert len(events.of(NotStableEvent)) == stores
+    assert source.stable_through == 0

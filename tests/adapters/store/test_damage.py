@@ -10,6 +10,7 @@ import pytest
 from stablecast.client import Context
 from stablecast.core.protocol.messages import StoreMemory
 from stablecast.store.journal import record_format
+from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.record_format import Entry, RecordKind
 from stablecast.store.log_lines import Severity
 from stablecast.store.store import Store
@@ -18,8 +19,13 @@ from tests.adapters.store.journal.support import read, segments
 from tests.adapters.store.test_store import TOPIC, started, until
 from tests.support.network import LOCAL
 
-LARGE = 300
-"""Records of the larger journal, of which one in a hundred is damaged."""
+LARGE = 20_000
+"""Messages of the larger journal, of whose records one in a hundred is damaged."""
+BURST = 10
+"""Messages in a record of the larger journal."""
+PADDING = b"." * 200
+SMALL_FILES = Disk(segment_bytes=1 << 20)
+"""The larger journal has several of them."""
 
 RUNS = 6
 PER_RUN = 3
@@ -192,7 +198,7 @@ async def test_the_scrubber_of_a_running_store_names_every_damaged_record(tmp_pa
 
 @attrs.frozen
 class Trio:
-    """Three stores with the messages of a life that ended, one a record, and the directory of the first store."""
+    """Three stores with the messages of a life that ended, and the directory of the first store."""
 
     stores: list[Store]
     directory: Path
@@ -202,9 +208,13 @@ class Trio:
     def where(self) -> list[str]:
         return [store.address for store in self.stores]
 
-    def held(self) -> set[int]:
+    def synced(self) -> list[tuple[int, int]]:
+        """Return the numbers that the first store has on disk."""
         (known,) = self.stores[0].machine.status.repositories.values()
-        return {number for low, high in known.synced for number in range(low, high)}
+        return list(known.synced)
+
+    def held(self) -> set[int]:
+        return {number for low, high in self.synced() for number in range(low, high)}
 
     def payloads(self) -> dict[int, bytes]:
         """Return the payloads that a receiver would get from the first store."""
@@ -222,14 +232,16 @@ class Trio:
             await store.stop()
 
 
-async def trio(tmp_path: Path, count: int) -> Trio:
-    stores = [await started(made(tmp_path / name)) for name in ("first", "second", "third")]
+async def trio(tmp_path: Path, count: int, burst: int = 1) -> Trio:
+    places = (made(tmp_path / name) for name in ("first", "second", "third"))
+    stores = [await started(place, disk=SMALL_FILES) for place in places]
     found = Trio(stores, tmp_path / "first", count)
     async with Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=found.where)
-        for number in range(count):
-            await (await source.send(b"payload %d" % number)).stable()
-        await until(lambda: len(found.held()) == count)
+        for first in range(0, count, burst):
+            await source.send_many([PADDING + b"payload %d" % number for number in range(first, first + burst)])
+            await source.wait_stable_through(first + burst - 1)
+        await until(lambda: found.synced() == [(0, count)])
     return found
 
 
@@ -272,12 +284,13 @@ async def test_every_damaged_record_of_a_running_store_is_fetched_again(tmp_path
 
 
 async def test_one_in_a_hundred_records_of_a_stopped_store_are_fetched_again(tmp_path: Path) -> None:
-    some = await trio(tmp_path, LARGE)
+    some = await trio(tmp_path, LARGE, BURST)
     where = some.where
     await some.stores[0].stop()
+    assert len(segments(some.directory)) > 1
     lost = spoil(some.directory, 100)
-    assert len(lost) >= LARGE // 200
-    some.stores[0] = store = await started(some.directory, where[0], new=False)
+    assert len(lost) >= LARGE // BURST // 200
+    some.stores[0] = store = await started(some.directory, where[0], new=False, disk=SMALL_FILES)
     missing = {number for first, stop in lost for number in range(first, stop)}
     assert some.held() == set(range(LARGE)) - missing
     async with Context(session_id=1) as context:
