@@ -200,7 +200,8 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         """Call back after a time in s."""
         if delay is None:
             raise TypeError("delay must not be None")
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+        now = self._read if self._kernel.now == self._read_at else self.time()
+        return self.call_at(now + delay, callback, *args, context=context)
 
     def call_at(
         self,
@@ -212,10 +213,14 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         """Call back at a time in s. Timers of one time are called in the order in which they were set."""
         if when is None:
             raise TypeError("when cannot be None")
-        self._check_closed()
-        make = asyncio.TimerHandle if self._debug else SoonTimer
-        timer = make(when, callback, args, self, context)
-        timer._scheduled = True  # type: ignore[attr-defined]
+        if self._closed:
+            self._check_closed()
+        timer: asyncio.TimerHandle
+        if self._debug:
+            timer = asyncio.TimerHandle(when, callback, args, self, context)
+            timer._scheduled = True  # type: ignore[attr-defined]
+        else:
+            timer = SoonTimer(when, callback, args, self, context)
         heappush(self._timers, (when, next(self._numbers_of_timers), timer))
         return timer
 
@@ -267,7 +272,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def _wait(self) -> float:
         """Return the time in s until the first timer is due."""
-        wait = self._timers[0][0] - self.time()
+        wait = self._timers[0][0] - (self._read if self._kernel.now == self._read_at else self.time())
         return 0 if wait < 0 else min(wait, LONGEST_WAIT)
 
     def _process_events(self, event_list: list[Any]) -> None:

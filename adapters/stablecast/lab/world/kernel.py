@@ -140,6 +140,8 @@ class SimulatedThread:
         loop = _get_running_loop()
         if loop is None:
             kernel.hub.switch()
+            if _get_running_loop() is not None:
+                _leave_loop()
         else:
             self._switch_from(loop)
         woken = self._woken
@@ -148,16 +150,18 @@ class SimulatedThread:
         return woken
 
     def _switch_from(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Switch to the hub, and then run the loop of this thread again."""
+        """Switch to the hub, and then run the loop of this thread again.
+
+        The hub leaves the loop running: often the same thread is the next one, and then nothing has to be put back.
+        """
         task = None if _swap_current_task is None else _suspend_task(loop)
         # A traceback may keep this frame. The collector does not look into the pair that the call returns, so the pair
         # would keep the whole world.
         first_hook, last_hook = sys.get_asyncgen_hooks()
-        _set_running_loop(None)
-        sys.set_asyncgen_hooks(None, None)
         self._kernel.hub.switch()
-        _set_running_loop(loop)
-        sys.set_asyncgen_hooks(first_hook, last_hook)
+        if _get_running_loop() is not loop:
+            _set_running_loop(loop)
+            sys.set_asyncgen_hooks(first_hook, last_hook)
         if task is not None:
             _resume_task(loop, task)
 
@@ -165,8 +169,7 @@ class SimulatedThread:
         """Run no more, because the process has ended; `dispose` raises `Gone` here."""
         while not self._disposing:
             self._waits = True
-            _set_running_loop(None)
-            sys.set_asyncgen_hooks(None, None)
+            _leave_loop()
             self._kernel.hub.switch()
         raise ProcessGone
 
@@ -186,16 +189,13 @@ class SimulatedThread:
         if self._woken:
             self._resume(True)
 
-    def _resumable(self) -> bool:
-        return self._waits and not self.ended and not self.owner.gone
-
     def _resume(self, woken: bool = False) -> None:
         owner, kernel = self.owner, self._kernel
         if not self._waits or self.ended or owner.gone:
             return
         if kernel.on_turn is not None and owner.runs:
             kernel.on_turn(self)
-            if not self._resumable():  # A fault at a turn may end the process.
+            if owner.gone or not self._waits or self.ended:  # A fault at a turn may end the process.
                 return
         if not owner.runs:
             owner.postpone(lambda: self._resume(woken))
@@ -211,6 +211,7 @@ class SimulatedThread:
             kernel.current = None
 
     def _run(self) -> None:
+        _leave_loop()
         try:
             self._target()
         except ProcessGone:
@@ -220,7 +221,7 @@ class SimulatedThread:
             self.owner.on_error(self, error)
         finally:
             self.ended = True
-            _set_running_loop(None)
+            _leave_loop()
             joiners, self.joiners = self.joiners, []
             for joiner in joiners:
                 joiner.wake()
@@ -353,14 +354,21 @@ class Kernel:
         Raises:
             WorldError: Nothing is left to do, the deadline has passed, or a program repeats something for ever.
         """
+        try:
+            if not until():
+                self._carry_out(until, deadline)
+        finally:
+            _leave_loop()
+
+    def _carry_out(self, until: Callable[[], bool], deadline: int) -> None:
         events = self._events
         at_once, moment = 0, -1
-        while not until():
+        while True:
             if not events:
                 raise WorldError("nothing will ever happen: every program waits for something that no other does")
             event = heappop(events)
             when, _, _, act = event
-            if act is None:  # A timer of a thread that was woken.
+            if act is None:  # It was cancelled, as the timer of each thread that is woken.
                 continue
             if when > deadline:
                 raise WorldError(f"the world did not end within {(deadline - START_NS) / 1e9:g} s of its time")
@@ -375,6 +383,14 @@ class Kernel:
                 at_once, moment = 0, self.now
             event[-1] = None
             act()
+            if until():
+                return
+
+
+def _leave_loop() -> None:
+    """Let no loop run in this thread of the system."""
+    _set_running_loop(None)
+    sys.set_asyncgen_hooks(None, None)
 
 
 def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
