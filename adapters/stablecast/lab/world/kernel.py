@@ -136,7 +136,7 @@ class SimulatedThread:
             self.leave()
         self._waits, self._woken = True, False
         if deadline is not None:
-            self._timer = kernel.at(deadline if deadline > kernel.now else kernel.now, self._resume)
+            self._timer = kernel.at(max(kernel.now, deadline), self._resume)
         loop = _get_running_loop()
         if loop is None:
             kernel.hub.switch()
@@ -189,13 +189,16 @@ class SimulatedThread:
         if self._woken:
             self._resume(True)
 
+    def _resumable(self) -> bool:
+        return self._waits and not self.ended and not self.owner.gone
+
     def _resume(self, woken: bool = False) -> None:
         owner, kernel = self.owner, self._kernel
         if not self._waits or self.ended or owner.gone:
             return
         if kernel.on_turn is not None and owner.runs:
             kernel.on_turn(self)
-            if owner.gone or not self._waits or self.ended:  # A fault at a turn may end the process.
+            if not self._resumable():  # A fault at a turn may end the process.
                 return
         if not owner.runs:
             owner.postpone(lambda: self._resume(woken))
@@ -373,8 +376,7 @@ class Kernel:
             if when > deadline:
                 raise WorldError(f"the world did not end within {(deadline - START_NS) / 1e9:g} s of its time")
             self.steps += 1
-            if when > self.now:
-                self.now = when
+            self.now = max(self.now, when)
             if moment == self.now:
                 at_once += 1
                 if at_once > EVENTS_AT_ONCE:
