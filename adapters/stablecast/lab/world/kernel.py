@@ -51,17 +51,11 @@ class ProcessGone(BaseException):
     """Raised in a thread of a process that has ended: it must not act any more. Nobody should catch it."""
 
 
-class Event(list[Any]):
-    """A call at a time: the time in ns, two numbers that order the calls of one time, and the call.
+Event = list[Any]
+"""A call at a time: the time in ns, two numbers that order the calls of one time, and the call; None cancels it.
 
-    A list needs neither a constructor in Python nor a second object in the heap. There are thousands in a world.
-    """
-
-    __slots__ = ()
-
-    def cancel(self) -> None:
-        """Forget the call; it will not be made."""
-        self[-1] = None
+A display of a list is by far the fastest way to make an object. There are thousands in a world.
+"""
 
 
 class SimulatedThread:
@@ -120,7 +114,8 @@ class SimulatedThread:
             bits = kernel.bits
             while (wait := bits(_WAKE_BITS)) >= WAKE_NS:  # As `Kernel.below`; threads are woken thousands of times.
                 pass
-            kernel.at(kernel.now + 1 + wait, self._resume_woken)
+            kernel._numbers = number = kernel._numbers + 1  # As `Kernel.at`.
+            heappush(kernel._events, [kernel.now + 1 + wait, bits(16), number, self._resume_woken])
 
     def join(self, timeout: float | None = None) -> None:
         """Block the calling thread until this one has ended, at most `timeout` seconds."""
@@ -145,6 +140,8 @@ class SimulatedThread:
         loop = _get_running_loop()
         if loop is None:
             kernel.hub.switch()
+            if _get_running_loop() is not None:
+                _leave_loop()
         else:
             self._switch_from(loop)
         woken = self._woken
@@ -153,16 +150,18 @@ class SimulatedThread:
         return woken
 
     def _switch_from(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Switch to the hub, and then run the loop of this thread again."""
+        """Switch to the hub, and then run the loop of this thread again.
+
+        The hub leaves the loop running: often the same thread is the next one, and then nothing has to be put back.
+        """
         task = None if _swap_current_task is None else _suspend_task(loop)
         # A traceback may keep this frame. The collector does not look into the pair that the call returns, so the pair
         # would keep the whole world.
         first_hook, last_hook = sys.get_asyncgen_hooks()
-        _set_running_loop(None)
-        sys.set_asyncgen_hooks(None, None)
         self._kernel.hub.switch()
-        _set_running_loop(loop)
-        sys.set_asyncgen_hooks(first_hook, last_hook)
+        if _get_running_loop() is not loop:
+            _set_running_loop(loop)
+            sys.set_asyncgen_hooks(first_hook, last_hook)
         if task is not None:
             _resume_task(loop, task)
 
@@ -170,8 +169,7 @@ class SimulatedThread:
         """Run no more, because the process has ended; `dispose` raises `Gone` here."""
         while not self._disposing:
             self._waits = True
-            _set_running_loop(None)
-            sys.set_asyncgen_hooks(None, None)
+            _leave_loop()
             self._kernel.hub.switch()
         raise ProcessGone
 
@@ -189,7 +187,7 @@ class SimulatedThread:
 
     def _resume_woken(self) -> None:
         if self._woken:
-            self._resume(woken=True)
+            self._resume(True)
 
     def _resumable(self) -> bool:
         return self._waits and not self.ended and not self.owner.gone
@@ -216,6 +214,7 @@ class SimulatedThread:
             kernel.current = None
 
     def _run(self) -> None:
+        _leave_loop()
         try:
             self._target()
         except ProcessGone:
@@ -225,7 +224,7 @@ class SimulatedThread:
             self.owner.on_error(self, error)
         finally:
             self.ended = True
-            _set_running_loop(None)
+            _leave_loop()
             joiners, self.joiners = self.joiners, []
             for joiner in joiners:
                 joiner.wake()
@@ -300,7 +299,7 @@ class Kernel:
     def at(self, when: int, act: Callable[[], object]) -> Event:
         """Call `act` on the hub at a time in ns. The seed orders the calls of one moment."""
         self._numbers = number = self._numbers + 1
-        heappush(self._events, event := Event((when, self.bits(16), number, act)))
+        heappush(self._events, event := [when, self.bits(16), number, act])
         return event
 
     def after(self, wait: int, act: Callable[[], object]) -> Event:
@@ -312,7 +311,7 @@ class Kernel:
 
         A run with such a call, and a run without it, are therefore the same up to that moment.
         """
-        event = Event((when, -1, self.next_number(), act))
+        event: Event = [when, -1, self.next_number(), act]
         heappush(self._events, event)
         return event
 
@@ -358,14 +357,21 @@ class Kernel:
         Raises:
             WorldError: Nothing is left to do, the deadline has passed, or a program repeats something for ever.
         """
+        try:
+            if not until():
+                self._carry_out(until, deadline)
+        finally:
+            _leave_loop()
+
+    def _carry_out(self, until: Callable[[], bool], deadline: int) -> None:
         events = self._events
         at_once, moment = 0, -1
-        while not until():
+        while True:
             if not events:
                 raise WorldError("nothing will ever happen: every program waits for something that no other does")
             event = heappop(events)
             when, _, _, act = event
-            if act is None:
+            if act is None:  # It was cancelled, as the timer of each thread that is woken.
                 continue
             if when > deadline:
                 raise WorldError(f"the world did not end within {(deadline - START_NS) / 1e9:g} s of its time")
@@ -379,6 +385,14 @@ class Kernel:
                 at_once, moment = 0, self.now
             event[-1] = None
             act()
+            if until():
+                return
+
+
+def _leave_loop() -> None:
+    """Let no loop run in this thread of the system."""
+    _set_running_loop(None)
+    sys.set_asyncgen_hooks(None, None)
 
 
 def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":

@@ -108,7 +108,7 @@ class Selector(selectors._BaseSelectorImpl):
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
         found: list[tuple[selectors.SelectorKey, int]] = []
         keys, candidates = self._fd_to_key, self.candidates
-        for descriptor, one in tuple(candidates.items()):
+        for descriptor, one in list(candidates.items()):
             key = keys[descriptor]
             wanted = key[2]
             events = READ if wanted & READ and one.readable else 0

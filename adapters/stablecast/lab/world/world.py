@@ -22,8 +22,8 @@ from stablecast.lab.world.process import SimulatedProcess
 
 ResultT = TypeVar("ResultT")
 
-COLLECTED_WORLDS = 16
-"""Number of worlds after which one process collects all garbage. Young collections leave some MB of each world."""
+COLLECTED_WORLDS = 64
+"""Number of worlds after which one process collects all garbage. Young collections may leave some of it."""
 
 _opened = count(1)
 
@@ -58,6 +58,16 @@ class World:
         hosts: The hosts by name.
         network: The network between them.
     """
+
+    def __new__(cls, *_: object) -> "World":
+        """Collect the last world of this process, which was still in use when it was disposed of.
+
+        Nothing of the new world may exist then: a survivor would be old, and all young collections would spare it and
+        the whole world around it.
+        """
+        if gc.isenabled():
+            gc.collect(1)
+        return super().__new__(cls)
 
     def __init__(self, seed: int) -> None:
         """Make a world without hosts."""
@@ -113,8 +123,8 @@ class World:
     def open(self) -> Iterator[None]:
         """Install the machine of the world while the context lasts, and release its programs at the end."""
         collects, self._thread = gc.isenabled(), get_ident()
-        # The last world of this process was still in use when it was disposed of.
-        gc.collect(1 if next(_opened) % COLLECTED_WORLDS else 2)
+        if not next(_opened) % COLLECTED_WORLDS:
+            gc.collect()
         gc.disable()  # A collection at another moment would close what is forgotten at another moment.
         try:
             with installed(self.kernel), user_code.installed(self._program), PatchedFiles(self._files):
