@@ -104,7 +104,7 @@ FAULTS: Final[Mapping[str, Callable[[], dict[str, float]]]] = {
     "StablecastLastQuorum": lambda: fleet(DOWN),
     "StablecastDiskFailed": lambda: fleet(view(failure="no space")),
     "StablecastStoreHangs": lambda: fleet(view(taken_ns=0)),
-    "StablecastMessagesLost": lambda: fleet(source(lost=7)),
+    "StablecastMessagesLost": lambda: fleet(source(lost=7, given_up=7)),
     "StablecastUnderReplicated": lambda: fleet(source(holes=3)),
     "StablecastDiskSlow": lambda: fleet(view(journal=attrs.evolve(STORE.journal, sync_times=SLOW_SYNCS))),
     "StablecastDiskFull": lambda: fleet(view(room=(1 << 20, 64 << 20))),

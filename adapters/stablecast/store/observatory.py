@@ -84,6 +84,11 @@ def receiver_view(
     )
 
 
+def _given_up(repository: RepositoryStatus) -> int:
+    """Return how many numbers are lost still. Numbers below the trail were released by a rule, or never kept."""
+    return sum(stop - first for first, stop in repository.lost.within(repository.trail, repository.newest + 1))
+
+
 def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatus, clock: EpochClock) -> SourceView:
     """Return the view of a source, with its receivers."""
     client, terms = known.client, repository.terms
@@ -117,6 +122,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         holes=sum(stop - first for first, stop in repository.holes),
         lost=lost,
         burst_lost=burst_lost,
+        given_up=_given_up(repository) if store.machine.config.refill else lost,
         lacking=lacks_of(lacking),
         lacking_ns=0 if lacking is None else max(0, machine.clock.monotonic_ns() - lacking.since),
         refilled=repository.refilled,

@@ -67,6 +67,7 @@ class SourceView:
         holes: Numbers that are missing and not given up.
         lost: Numbers given up since the store started.
         burst_lost: Numbers of `lost` that were given up in bursts.
+        given_up: Numbers of `lost` that no other store has sent since, and that no rule would have released.
         lacking: Messages below their replication: the store was away, it lost its disk, the disk cannot read them.
         lacking_ns: The age of the oldest of these lacks.
         refilled: Messages that came back from other stores since the store started.
@@ -98,6 +99,7 @@ class SourceView:
     holes: int
     lost: int
     burst_lost: int
+    given_up: int
     lacking: tuple[int, int, int]
     lacking_ns: int
     refilled: int

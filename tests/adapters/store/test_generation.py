@@ -231,3 +231,19 @@ def known(store: Store, index: int) -> int:
     """Return the generation of another store that a store knows."""
     (record,) = store.machine.status.clients.values()
     return next(entry.generation for entry in record.client.stores if entry.index == index)
+
+
+def test_a_running_store_is_whole_only_when_its_sources_have_announced_themselves() -> None:
+    """Before, it cannot know what it lacks."""
+    store = {"name": "a", "address": "", "muted_for_ns": 0}
+    whole, lacking = ({"reg_id": 7, "lacking": [0, count, 0], "refilled": 3} for count in (0, 2))
+    found = [
+        declarations.progress({**store, "muted_for_ns": SECOND}, [whole]),
+        declarations.progress(store, []),
+        declarations.progress(store, [lacking]),
+        declarations.progress(store, [whole]),
+    ]
+    assert [one["whole"] for one in found] == [False, False, False, True]
+    said = [declarations.progress_sentences(one)[-1] for one in found]
+    assert [text.endswith(", nothing is lacking") for text in said] == [False, False, False, True]
+    assert ["when its sources register again" in text for text in said] == [True, True, False, False]

@@ -136,6 +136,7 @@ class SourceRow:
     disk_bytes: int = 0
     holes: int = 0
     lost: int = 0
+    given_up: int = 0
     bursts: int = 0
     drops: int = 0
     received: int = 0
@@ -171,6 +172,7 @@ class SourceRow:
         self.messages, self.lead = view.messages, view.window[2]
         self.memory_bytes, self.disk_bytes = view.memory[0], view.offsets[1]
         self.holes, self.lost, self.bursts, self.drops = view.holes, view.lost, view.bursts[2], view.drops[1]
+        self.given_up = view.given_up
         self.lacking, self.lacking_ns, self.refilled = view.lacking, view.lacking_ns, view.refilled
         self.received = view.traffic.received
         self.life = f"{view.session_index:x}.{view.topic_index:x}"

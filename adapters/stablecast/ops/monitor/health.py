@@ -68,13 +68,16 @@ def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[HealthFi
 def of_source(source: SourceView) -> Iterator[HealthFinding]:
     """Yield the findings of a source and its repository, without its receivers."""
     _, newest_burst, bursts = source.bursts
-    if bursts:
+    if bursts and source.given_up:
         lost = "burst of messages was lost" if bursts == 1 else "bursts of messages were lost"
         text = f"{bursts:,} {lost} here, the newest up to {newest_burst:x}: find the cause"
         yield _critical("burst-lost", text)
-    if source.lost:
-        text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started: find the cause"
-        yield _critical("lost", text)
+    if source.given_up:
+        text = f"{plural(source.given_up, 'message', 'was', 'were')} lost here, and no other store has sent them"
+        yield _critical("lost", f"{text}: find the cause")
+    elif source.lost and not any(source.lacking):
+        text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started"
+        yield _notice("was-lost", f"{text}; other stores sent them, or a rule released them")
     if source.holes:
         yield _warning("under-replicated", f"{plural(source.holes, 'message', 'is', 'are')} missing here and requested")
     for messages, why in zip(source.lacking, LACKS, strict=True):

@@ -159,6 +159,7 @@ SOURCE_METRICS = _metrics(
     ("lacking_damaged_messages", "Messages below their replication: the disk cannot read.", lambda s: s.lacking[2]),
     ("lacking_oldest_seconds", "Age of the oldest lack of messages.", lambda s: s.lacking_ns / SECOND),
     ("refilled_messages_total", "Messages that came back from other stores.", lambda s: s.refilled),
+    ("given_up_messages", "Messages given up that no other store has sent since.", lambda s: s.given_up),
     ("lost_messages_total", "Messages given up since the start.", lambda s: s.lost),
     ("lost_bursts_total", "Bursts given up since the start.", lambda s: s.bursts),
     ("dropped_messages_total", "Messages dropped at a size limit.", lambda s: s.drops),

@@ -85,11 +85,14 @@ def sentences(report: dict[str, Any]) -> list[str]:
 def progress(store: dict[str, Any], sources: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what a running store lacks, from the records of its monitor."""
     lacking = {one["reg_id"]: sum(one["lacking"]) for one in sources if sum(one["lacking"])}
+    # Before its sources have announced themselves, a store cannot know what it lacks.
+    whole = bool(sources) and not lacking and not store["muted_for_ns"]
     return {
         "store": store["name"] or store["address"],
         "muted_for_ns": store["muted_for_ns"],
         "sources": len(sources),
         "lacking": lacking,
+        "whole": whole,
         "refilled": sum(one["refilled"] for one in sources),
     }
 
@@ -103,6 +106,10 @@ def progress_sentences(report: dict[str, Any]) -> list[str]:
         f"source {reg_id}: {plural(messages, 'message')} are not here yet, and other stores are asked for them"
         for reg_id, messages in report["lacking"].items()
     ]
-    whole = "" if report["lacking"] else ", nothing is lacking"
+    whole = ", nothing is lacking" if report["whole"] else ""
+    unknown = "" if report["whole"] or report["lacking"] else "; what it lacks is known when its sources register again"
     fetched = plural(report["refilled"], "message", "was", "were")
-    return [*lines, f"{report['store']}: {plural(report['sources'], 'source')}, {fetched} fetched again{whole}"]
+    return [
+        *lines,
+        f"{report['store']}: {plural(report['sources'], 'source')}, {fetched} fetched again{whole}{unknown}",
+    ]

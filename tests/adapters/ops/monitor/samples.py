@@ -41,6 +41,7 @@ SOURCE = SourceView(
     holes=0,
     lost=0,
     burst_lost=0,
+    given_up=0,
     lacking=(0, 0, 0),
     lacking_ns=0,
     refilled=0,

@@ -25,8 +25,8 @@ def test_nothing_is_findings_of_what_is_well() -> None:
 @pytest.mark.parametrize(
     ("changes", "code", "level"),
     [
-        ({"bursts": (0, 50, 2)}, "burst-lost", Urgency.CRITICAL),
-        ({"lost": 3}, "lost", Urgency.CRITICAL),
+        ({"lost": 5, "given_up": 3}, "lost", Urgency.CRITICAL),
+        ({"lost": 3, "bursts": (0, 50, 2)}, "was-lost", Urgency.NOTICE),  # A refill brought them back.
         ({"holes": 3}, "under-replicated", Urgency.WARNING),
         ({"drops": (1, 5)}, "dropping", Urgency.WARNING),
         ({"drops": (0, 5)}, "dropped", Urgency.NOTICE),
@@ -39,6 +39,14 @@ def test_nothing_is_findings_of_what_is_well() -> None:
 def test_of_a_source(changes: dict[str, Any], code: str, level: Urgency) -> None:
     """Counters that are no longer 0 are warned of."""
     assert codes(health.of_source(attrs.evolve(SOURCE, **changes))) == [(code, level)]
+
+
+def test_a_burst_counts_until_other_stores_have_sent_it() -> None:
+    burst = attrs.evolve(SOURCE, lost=3, burst_lost=3, bursts=(0, 50, 2))
+    critical = [("burst-lost", Urgency.CRITICAL), ("lost", Urgency.CRITICAL)]
+    assert codes(health.of_source(attrs.evolve(burst, given_up=3))) == critical
+    assert codes(health.of_source(attrs.evolve(burst, lacking=(3, 0, 0)))) == [("lacking", Urgency.WARNING)]
+    assert codes(health.of_source(burst)) == [("was-lost", Urgency.NOTICE)]
 
 
 def test_a_full_disk_is_fine_where_the_oldest_may_go() -> None:

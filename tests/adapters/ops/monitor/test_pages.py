@@ -239,7 +239,9 @@ async def test_the_most_urgent_comes_first_and_once_for_each_source() -> None:
     staged = busy()
     life = 1003 << 32 | 17
     staged.data(life, 0, 5)
-    staged.repositories[1003].filling.losses = 4
+    repository = staged.repositories[1003]
+    repository.filling.losses = 4
+    repository.filling.lost.add(repository.newest, repository.newest + 1)
     staged.draining = True
     banner = words(pages.index(await board_of(staged)).blocks["banner"])
     assert banner.index(" lost ") < banner.index(" under-replicated") < banner.index(" draining")

@@ -71,5 +71,7 @@ def test_a_source_is_as_well_as_its_receivers() -> None:
 
 
 def test_the_most_urgent_is_said_first() -> None:
-    said = findings_of(attrs.evolve(SOURCE, proxied=True, lost=1, receivers=(attrs.evolve(RECEIVER, active=False),)))
+    said = findings_of(
+        attrs.evolve(SOURCE, proxied=True, lost=1, given_up=1, receivers=(attrs.evolve(RECEIVER, active=False),))
+    )
     assert [finding.code for _, finding in said] == ["lost", "receiver-silent", "proxy"]
