@@ -138,7 +138,7 @@ class SimulatedTransport(selector_events._SelectorSocketTransport):  # type: ign
     """
 
     def writelines(self, list_of_data: Iterable[bytes]) -> None:
-        """Write all parts as one."""
+        """Write all parts as one, behind the bytes that wait."""
         self.write(b"".join(list_of_data))
 
 
