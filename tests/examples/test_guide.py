@@ -10,7 +10,7 @@ import pytest
 from tests.examples.programs import Example, example
 from tests.support.program import Program, lbmrd, store
 
-UNHURRIED_SECONDS = 0.25
+UNHURRIED_SECONDS = 0.5
 """Interval of a source that must outlast the start of another program on a busy machine."""
 
 INTERRUPTED = 130
@@ -140,7 +140,7 @@ def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end:
 def test_a_single_store_fails(
     cluster: tuple[Program, str, str], source: Start, receiver: Start, tmp_path: Path, killed: bool
 ) -> None:
-    with receiver() as receiving, source(0.05) as sending:
+    with receiver() as receiving, source(UNHURRIED_SECONDS) as sending:
         receiving.until("'UME Message 03'")
         if killed:
             cluster[0].process.kill()

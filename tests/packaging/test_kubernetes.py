@@ -107,9 +107,9 @@ def test_the_manifest_works(tmp_path: Path) -> None:
         sender = start("client", "send", "orders", "--resolver-service", address, *named)
         assert sender.process.stdin is not None
         sender.write("\n".join(MESSAGES) + "\n")
-        sender.process.stdin.close()
         assert [receiver.line() for _ in MESSAGES] == MESSAGES
         assert receiver.process.wait() == 0
+        sender.process.stdin.close()  # A source that ended earlier would be gone before a slow receiver finds it.
         for probe in ("readinessProbe", "livenessProbe"):
             url = f"http://127.0.0.1:15304{STORE[probe]['httpGet']['path']}"
             script = f"import urllib.request as u; print(u.urlopen('{url}').status)"
