@@ -66,5 +66,7 @@ def test_a_receiver_that_drops_a_tenth_of_what_arrives_loses_nothing_and_its_cou
     assert found["lost"] - found["out_of_order"] > 0
     assert found["nak_tx_min"] >= 1
     assert found["unrecovered_tmo"] == found["unrecovered_txw"] == 0
-    assert told["naks_rcved"] <= found["naks_sent"]
+    assert found["naks_sent"] > 0
+    # No upper bound: the receiver requests repairs until it has left, after it has printed its counters.
+    assert told["naks_rcved"] > 0
     assert told["rxs_sent"] + told["naks_ignored"] + told["naks_rx_delay_ignored"] >= told["naks_rcved"]
