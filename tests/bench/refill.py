@@ -46,6 +46,8 @@ BATCH: Final = 256
 WINDOW: Final = 5_000
 """Outstanding requested messages of the receiver, as in the benchmark of recovery."""
 LOOK_S: Final = 0.05
+LOOKS_S: Final = {"off": 0.05, "default": 1.0}
+"""Seconds between two looks at a refill: without a budget it ends in a second, and each look costs live messages."""
 SILENCE_MS: Final = 3000
 """Activity timeouts, for which a store that lost its disk grants nothing."""
 PORTION: Final = 20_000
@@ -77,13 +79,14 @@ receiver-activity-timeout = {silence}
 
 @attrs.define
 class StoreProcess:
-    """One store daemon: its index, its directory, its port and that of its monitor."""
+    """One store daemon: its index, its directory, its port and that of its monitor; `look_s` are s between looks."""
 
     directory: Path
     index: int
     port: int
     monitor: int
     options: dict[str, str]
+    look_s: float
     path: str = PYTHON_PATH
     process: subprocess.Popen[bytes] | None = None
 
@@ -167,11 +170,12 @@ def ports(count: int) -> Iterator[list[int]]:
 
 
 @asynccontextmanager
-async def daemons(directory: Path, options: dict[str, str], old: str) -> AsyncIterator[list[StoreProcess]]:
+async def daemons(directory: Path, budget: str, old: str) -> AsyncIterator[list[StoreProcess]]:
     """Run the daemons until the end of the body; the first one of an `old` tree, if there is one."""
+    options, look_s = BUDGETS[budget], LOOKS_S[budget]
     with ports(2 * STORES) as free:
         stores = [
-            StoreProcess(directory / f"s{index}", index, free[2 * index], free[2 * index + 1], options)
+            StoreProcess(directory / f"s{index}", index, free[2 * index], free[2 * index + 1], options, look_s)
             for index in range(STORES)
         ]
     if old:
@@ -276,7 +280,23 @@ async def filled(store: StoreProcess, started: float) -> tuple[float, float, int
         gained, lacking = await progress(store)
         if gained and not lacking:
             return gained / (time.perf_counter() - started), gained, processes.peak(store.pid)
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(store.look_s)
+
+
+@asynccontextmanager
+async def watched(store: StoreProcess) -> AsyncIterator[None]:
+    """Look at a store as often as while it is refilled: twenty looks a second cost a fifth of the live messages."""
+
+    async def watch() -> None:
+        while True:
+            await progress(store)
+            await asyncio.sleep(store.look_s)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 @attrs.define
@@ -306,7 +326,7 @@ class Turn:
 async def turn(load: Load, store: StoreProcess, part: int, portions: int) -> Turn:
     """Let a store lose its disk and get its messages back, while `part` messages are sent."""
     begun = load.sent
-    async with load.life() as source:
+    async with load.life() as source, watched(store):
         before = await load.send_while(source, portions // 2, None)
     store.wipe()
     await store.start(new=False)
@@ -315,7 +335,8 @@ async def turn(load: Load, store: StoreProcess, part: int, portions: int) -> Tur
         during = await load.send_while(source, portions, filling)
         rate, gained, peak = await filling
         held = (await store.view())["stablecast_source_messages"]
-        after = await load.send_while(source, len(before.rates), None)
+        async with watched(store):
+            after = await load.send_while(source, len(before.rates), None)
         rest = part - (load.sent - begun)
         if rest > 0:
             await load.send(source, rest)
@@ -324,7 +345,7 @@ async def turn(load: Load, store: StoreProcess, part: int, portions: int) -> Tur
 
 async def measured(messages: int, size: int, budget: str, directory: Path, old: str) -> dict[str, Any]:
     """Wipe each store of this tree in turn; return the figures."""
-    async with daemons(directory, BUDGETS[budget], old) as stores:
+    async with daemons(directory, budget, old) as stores:
         load = Load([store.address for store in stores], size)
         part = messages // (STORES + 1)
         portions = round(LIVE_SHARE * part) // PORTION

@@ -363,6 +363,33 @@ def test_sets_of_tasks_have_one_order() -> None:
     assert len(kept) == 1_000
 
 
+def test_finished_tasks_are_gathered_at_once_in_every_python() -> None:
+    """Python 3.11 let another task get ahead, so seed 134 of whole worlds ran another way there."""
+
+    async def fail() -> None:
+        raise ValueError("planned")
+
+    async def main() -> list[Any]:
+        finished = [asyncio.create_task(one) for one in (asyncio.sleep(0, "first"), fail(), asyncio.sleep(9))]
+        finished[2].cancel()
+        await asyncio.wait(finished)
+        order: list[Any] = []
+        other = asyncio.create_task(asyncio.sleep(0))
+        other.add_done_callback(lambda _: order.append("other"))
+        order.append(await asyncio.gather(finished[0], finished[0]))
+        try:
+            await asyncio.gather(*finished)
+        except ValueError as error:
+            order.append(str(error))
+        order.append([type(one) for one in await asyncio.gather(*finished, return_exceptions=True)])
+        await asyncio.gather(other)
+        await asyncio.sleep(0)
+        return order
+
+    kinds = [str, ValueError, asyncio.CancelledError]
+    assert run_one(main) == [["first", "first"], "planned", kinds, "other"]
+
+
 REFUSED: dict[str, Main] = {
     "a subprocess": lambda: asyncio.create_subprocess_exec("true"),
     "a Unix socket": lambda: asyncio.open_unix_connection("/tmp/x"),

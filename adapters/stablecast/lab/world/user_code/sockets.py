@@ -30,6 +30,7 @@ from stablecast.lab.world.user_code.replacement import (
 )
 
 _all_tasks = asyncio.all_tasks
+_gather = asyncio.gather
 _KINDS = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
 _SELECTORS = ("SelectSelector", "PollSelector", "EpollSelector")
 
@@ -247,6 +248,7 @@ def _loops() -> Table:
         in_programs(asyncio.events, "set_event_loop", _set_loop),
         in_programs(asyncio.events, "get_event_loop", _loop),
         in_programs(asyncio.tasks, "all_tasks", _tasks),
+        *([in_programs(asyncio.tasks, "gather", _gathered)] if sys.version_info < (3, 12) else []),
         *([] if uvloop is None else [in_programs(uvloop, "new_event_loop", lambda process: process.new_loop())]),
     ]
 
@@ -255,6 +257,28 @@ def _tasks(_: SimulatedProcess, loop: Any = None) -> set[Any]:
     """Return the tasks of a loop in a set that was filled in their order, so that it has one order itself."""
     ordered = sorted(_all_tasks(loop), key=hash)
     return set(ordered)
+
+
+def _gathered(_: SimulatedProcess, *awaitables: Any, return_exceptions: bool = False) -> Any:
+    """Return what `gather` returns since Python 3.12: a future that is done if all of `awaitables` are.
+
+    Python 3.11 needs a turn of the loop for that. In it another task may get ahead, so the runs would part.
+    """
+    if not awaitables or not all(isinstance(one, asyncio.Future) and one.done() for one in awaitables):
+        return _gather(*awaitables, return_exceptions=return_exceptions)
+    failures = [_failure(one) for one in awaitables]
+    first = next((one for one in failures if one is not None), None)
+    future: asyncio.Future[Any] = awaitables[0].get_loop().create_future()
+    if first is None or return_exceptions:
+        outcomes = zip(awaitables, failures, strict=True)
+        future.set_result([one.result() if failure is None else failure for one, failure in outcomes])
+    else:
+        future.set_exception(first)
+    return future
+
+
+def _failure(future: "asyncio.Future[Any]") -> BaseException | None:
+    return asyncio.CancelledError() if future.cancelled() else future.exception()
 
 
 def _loop_key(process: SimulatedProcess) -> tuple[str, int]:
