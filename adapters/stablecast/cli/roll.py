@@ -65,7 +65,11 @@ def _replace(command: str, monitor: str) -> None:
     """Run the command for one daemon, or ask a person. Raises OperationError."""
     if not command:
         note(f"Replace the stores of {monitor} now. Press Enter when its daemon runs again.")
-        input()
+        try:
+            input()
+        except EOFError:
+            text = f"the input ended before {monitor} was replaced: run the command in a terminal, or with --run"
+            raise OperationError(text) from None
         return
     environment = {**os.environ, "STABLECAST_MONITOR": monitor}
     status = subprocess.run(command, shell=True, env=environment, check=False).returncode  # noqa: S602 - the operator's

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,12 @@ def test_the_command_asks_real_monitors_and_runs_what_replaces_a_store(
     assert commands.run(job(monitors=bases, check=True)) == 1
     with pytest.raises(OperationError, match="name the monitors of all daemons"):
         commands.run(job(monitors=bases[:1]))
+
+
+def test_without_input_one_sentence_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO())
+    with pytest.raises(OperationError, match=r"the input ended before http://one was replaced: .* --run"):
+        commands._replace("", "http://one")
 
 
 def test_monitors_are_found_in_configurations(tmp_path: Path) -> None:
