@@ -95,8 +95,8 @@ def test_schedules_have_the_faults_that_are_possible() -> None:
 
 def test_a_program_that_fails_fails_the_test() -> None:
     async def body(world: Any) -> None:
-        world.start(fail)
-        await world.settled(quiet=0.2)
+        program = world.start(fail)
+        await world.until(lambda: program.failure)
 
     found = explore(body).found
     assert found is not None
