@@ -6,7 +6,14 @@ import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import LackCause, MessagesDropped, NotRefilled, Refilled, RefillStarted
+from stablecast.core.protocol.events import (
+    LackCause,
+    LostAtStore,
+    MessagesDropped,
+    NotRefilled,
+    Refilled,
+    RefillStarted,
+)
 from stablecast.core.protocol.inputs import Damaged, Lacking, Tick
 from stablecast.core.protocol.messages import (
     LateJoinInfo,
@@ -58,6 +65,22 @@ def test_a_store_asks_its_peers_for_the_lives_that_it_missed(memory: StoreMemory
     assert (lacking.messages, lacking.peers) == ({cause: 100}, 2)
     driver.feed(Tick(), 1)
     assert requests(driver) == [("peer:2", 62, 0, 99)]
+
+
+@pytest.mark.parametrize(
+    ("memory", "cause"),
+    [(StoreMemory.KEPT, LackCause.AWAY), (StoreMemory.LOST, LackCause.EMPTY)],
+    ids=["away", "empty"],
+)
+def test_a_store_names_why_it_lacks_what_a_running_source_cannot_send(memory: StoreMemory, cause: LackCause) -> None:
+    """The source retains its newest messages only."""
+    driver = StoreDriver(**FREE)
+    driver.machine.recover([], [], {}, 0, standing=memory)
+    driver.hear(register(**SOURCE))
+    driver.sync()
+    driver.hear(info(low=0, high=99, lives=((LIFE, 0),), stores=STORES))
+    driver.hear(LateJoinInfo(LIFE, 0, 90, 99), 1)
+    assert events(driver.effects) == [LostAtStore(50, 0, 89), RefillStarted(50, 90, cause)]
 
 
 def test_what_comes_back_is_kept_and_reported_once_it_is_synced() -> None:

@@ -334,7 +334,7 @@ class Registry:
 
     def _on_lacking(self, repository: Repository, refill: SourceRefill, now: int, out: list[Effect]) -> None:
         if refill.seen != repository.filling.given_up:
-            repository.lack_losses(now, out)
+            repository.lack_losses(self.clients.records[repository.reg_id].client.known, now, out)
             self.refilling.wake(repository.reg_id, now)
         refill.settle(out)
 

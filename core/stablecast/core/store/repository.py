@@ -284,11 +284,15 @@ class Repository:
             self.refill.forget(self.resume_point, max(self.newest, self.resume_point) + MAX_NUMBERS)
             self.lack([(self._first_own, self.resume_point)], cause, now, out)
 
-    def lack_losses(self, now: int, out: list[Effect]) -> None:
-        """Record what the source could not send: other stores may have it."""
+    def lack_losses(self, known: int, now: int, out: list[Effect]) -> None:
+        """Record what the source could not send: other stores may have it.
+
+        Messages up to `known` were sent before the disk was lost; the store was away when it missed later ones.
+        """
         refill, filling = self.refill, self.filling
         if refill is not None and self.resume_point is not None:
             refill.seen = filling.given_up
+            self.lack(filling.lost.within(self._bottom, known + 1), LackCause.EMPTY, now, out)
             self.lack(filling.lost.within(self._bottom, self.newest + MAX_NUMBERS), LackCause.AWAY, now, out)
 
     @property
