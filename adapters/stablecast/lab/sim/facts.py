@@ -32,6 +32,7 @@ class Facts:
         order: Position of each life; a proxy (`stand_ins`) has that of the newest life.
         gone: By store, what it deleted within the rules.
         wiped: What lost disks and memories held.
+        lost_at: Time of the last loss of a disk, in ns.
         large: First and last number of large messages, by life and number.
         farewell: The source deregistered, with all its state.
         spoilt: Store, life and number of damage that is not yet detected.
@@ -59,6 +60,7 @@ class Facts:
     gone: dict[str, Lives] = attrs.field(factory=dict)
     large: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     farewell: bool = False
+    lost_at: int = -1
     spoilt: set[tuple[str, int, int]] = attrs.field(factory=set)
     dropped: dict[str, RangeSet] = attrs.field(factory=dict)
     calm: bool = False
@@ -121,6 +123,8 @@ class Facts:
         `silent` store knows that it lost its disk, and has no vote. A `copy` of the disk stays, and with it what the
         store had `released` before.
         """
+        if disk:
+            self.lost_at = self.now()
         if copy is not None:
             self.copied.add(store)
             self.undeclared |= set() if silent else {store}

@@ -54,6 +54,7 @@ class Proxy:
         self._checkers = checkers
         self._effect, self._on_quorum = effect, on_quorum
         self.alive = True
+        self.registered_at = -1
         self.on_close = _nobody
         self._machine = SourceEndpoint.create(self.config)
         self._subscribers: list[Connection] = []
@@ -122,6 +123,7 @@ class Proxy:
 
     def _on_notify(self, event: Event) -> None:
         if isinstance(event, RegistrationComplete):
+            self.registered_at = self.process.world.now
             self._checkers.on_proxy(self.config.incarnation)
         else:
             self._checkers.on_oddity(event)

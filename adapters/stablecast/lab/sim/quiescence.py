@@ -28,16 +28,18 @@ def trouble(cluster: Cluster) -> Trouble | None:
 def lacking(cluster: Cluster) -> Trouble | None:
     """Return which store does not hold a stable message long after the last fault; None: all stores are healed.
 
-    Every store with which the source is registered holds every stable message, unless a rule released it anywhere.
-    Stores of an earlier release do not refill.
+    Every store with which the source is registered holds every stable message, unless it released the message by a
+    rule, or no other store has it any more. Stores of an earlier release do not refill.
     """
     facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
     if facts.farewell or source is None or setup.turns or not setup.refill or not setup.rules.sizes:
         return None
     there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
+    released = cluster.checkers.stores.released_at
     for number, life in facts.stable.items():
         missing = [store for store in there if setup.refills(store) and not facts.holds(store, life, number)]
-        if missing and not cluster.checkers.stores.released(number):
+        missing = [store for store in missing if not released(store, number)]
+        if missing and any(facts.has(store, life, number) and not released(store, number) for store in STORES):
             return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
     return None
 
@@ -160,14 +162,20 @@ def proxied(cluster: Cluster) -> Trouble | None:
     trying = cluster.deserted and not wanted
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
-    # A proxy that registered before a disk was lost keeps the stores that it has.
-    stays = trying and len(running) == 1 and bool(cluster.checkers.facts.wiped)
+    stays = trying and len(running) == 1 and _registered_before_a_loss(cluster)
     if len(running) == wanted or strangers or stays:
         return None
     return (
         "E8",
         f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if cluster.deserted else 'there'}",
     )
+
+
+def _registered_before_a_loss(cluster: Cluster) -> bool:
+    """Return whether all proxies registered before a disk was lost: they keep the stores that they have."""
+    stores = [process for process in cluster.processes.values() if isinstance(process, StoreProcess) and process.alive]
+    times = [at for store in stores for at in store.proxies_registered_at]
+    return max(times, default=0) < cluster.checkers.facts.lost_at
 
 
 def _proxy_is_due(cluster: Cluster) -> bool:

@@ -127,7 +127,12 @@ class StoreProcess(VirtualProcess):
     @property
     def registered_proxies(self) -> int:
         """The number of proxies that enough stores have registered."""
-        return sum(proxy.registered for proxy in self._proxies.values())
+        return len(self.proxies_registered_at)
+
+    @property
+    def proxies_registered_at(self) -> list[int]:
+        """The times at which the registered proxies got their quorum, in ns."""
+        return [proxy.registered_at for proxy in self._proxies.values() if proxy.registered]
 
     def broken(self, event: inputs.Reset | inputs.Gone) -> None:
         """Pass the event to the machine and to every proxy."""

@@ -127,8 +127,12 @@ class StoreCheckers:
 
     def released(self, number: int) -> bool:
         """Return whether some store let this number go by a rule, or had no room for it."""
-        gone = (numbers for lives in self.facts.gone.values() for numbers in lives.values())
-        return bool(self.passed(number)) or any(number in numbers for numbers in gone)
+        return any(self.released_at(store, number) for store in STORES)
+
+    def released_at(self, store: str, number: int) -> bool:
+        """Return whether a store let this number go by a rule, or had no room for it."""
+        gone = self.facts.gone.get(store, {}).values()
+        return store in self.passed(number) or any(number in numbers for numbers in gone)
 
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
         """Check and record that a store deletes a stream's messages below `stop`."""

@@ -167,9 +167,12 @@ def test_nobody_stands_in_while_a_group_has_no_state() -> None:
 
 @pytest.mark.no_cover
 def test_that_excuses_no_proxy_that_registers_without_a_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: a proxy is content with one group."""
+    """The planted fault: a proxy is content with one group. A proxy from before the loss might stay, this one not."""
+    lost_with_messages = attrs.evolve(GROUP_WIPED, sends=((1000, 1), *GROUP_WIPED.sends))
+    assert run(lost_with_messages).violations == ()
     monkeypatch.setattr(Quorums, "every_group", lambda *_: True)
-    assert {violation.rule for violation in run(GROUP_WIPED).violations} == {"E8"}
+    for schedule in GROUP_WIPED, lost_with_messages:
+        assert {violation.rule for violation in run(schedule).violations} == {"E8"}
 
 
 CONFIRMED_IN_VAIN = Schedule(
