@@ -7,7 +7,8 @@ SHELL := /bin/bash
 # The `spark` extra (about 450 MB) is of no use without a Java; `make .venv EXTRAS=...` decides otherwise.
 EXTRAS ?= $(if $(shell command -v java),all,daemons,dev)
 # The first of these that runs, is new enough and can build an environment; PYTHON=/path/to/python forces one.
-PYTHON ?= python3.13 python3.12 python3.11 python3
+# Distributions build theirs with all optimizations, version managers seldom: tests then take a sixth longer.
+PYTHON ?= /usr/bin/python3 python3.13 python3.12 python3.11 python3
 
 BIN := .venv/bin
 comma := ,

@@ -1,7 +1,7 @@
 """Refill under load: each of three store daemons loses its disk in turn and gets its messages back from the others.
 
     python -m tests.bench.refill --messages 300000
-    python -m tests.bench.refill --budget default
+    python -m tests.bench.refill --budget default --portions 20
 
 The daemons are processes of the shipped command. The source and the receiver are clients in this process. A disk is
 lost while the source sends: the daemon is killed, its directory is emptied, and the daemon starts again, not as a new
@@ -52,7 +52,8 @@ SILENCE_MS: Final = 3000
 """Activity timeouts, for which a store that lost its disk grants nothing."""
 PORTION: Final = 20_000
 """Messages whose rate is measured at one time."""
-PAUSE_S: Final = 0.2
+PAUSES_S: Final = {"off": 0.2, "default": 1.0}
+"""Seconds after each portion, so that the portions spread over the refill. With a budget it takes minutes."""
 LIVE_SHARE: Final = 0.5
 """Most of the messages of a part that are sent in portions during a refill, and before and after it."""
 BUDGETS: Final = {"off": {"refill-message-rate": "0", "refill-byte-rate": "0"}, "default": dict[str, str]()}
@@ -195,6 +196,7 @@ class Load:
 
     where: list[str]
     size: int
+    pause_s: float
     sent: int = 0
     rates: list[float] = attrs.field(factory=list)
 
@@ -222,7 +224,7 @@ class Load:
             if not rates or doing is None or not doing.done():
                 await self.send(source, PORTION)
                 rates.append(self.rates[-1])
-                await asyncio.sleep(PAUSE_S)  # The portions spread over the refill.
+                await asyncio.sleep(self.pause_s)
         return Live(rates, begin, time.monotonic_ns())
 
 
@@ -343,12 +345,14 @@ async def turn(load: Load, store: StoreProcess, part: int, portions: int) -> Tur
     return Turn(before, during, after, {"per_s": rate, "messages": gained, "held": held, "peak_mb": peak / 1e6})
 
 
-async def measured(messages: int, size: int, budget: str, directory: Path, old: str) -> dict[str, Any]:
-    """Wipe each store of this tree in turn; return the figures."""
+async def measured(
+    messages: int, size: int, budget: str, directory: Path, old: str, portions: int = 0
+) -> dict[str, Any]:
+    """Wipe each store of this tree in turn; return the figures. `portions` 0: as many as `LIVE_SHARE` permits."""
     async with daemons(directory, budget, old) as stores:
-        load = Load([store.address for store in stores], size)
+        load = Load([store.address for store in stores], size, PAUSES_S[budget])
         part = messages // (STORES + 1)
-        portions = round(LIVE_SHARE * part) // PORTION
+        portions = portions or round(LIVE_SHARE * part) // PORTION
         environment = {**os.environ, "PYTHONPATH": PYTHON_PATH}
         turns: list[Turn] = []
         async with load.life() as source:
@@ -390,9 +394,11 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--budget", choices=sorted(BUDGETS), default="off")
     parser.add_argument("--old", default="", help="PYTHONPATH of an earlier tree, for the first store")
+    parser.add_argument("--portions", type=int, default=0, help="live portions during each refill, and beside it")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        found = asyncio.run(measured(asked.messages, asked.size, asked.budget, Path(directory), asked.old))
+        where = Path(directory)
+        found = asyncio.run(measured(asked.messages, asked.size, asked.budget, where, asked.old, asked.portions))
     print(json.dumps(found, indent=1))
 
 
