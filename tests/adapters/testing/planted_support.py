@@ -134,8 +134,13 @@ async def orders(world: SimulatedWorld, handle: Callable[[Message], Coroutine[An
             await handle(message)
 
 
-async def run(world: SimulatedWorld, application: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> None:
+async def run(
+    world: SimulatedWorld,
+    application: Callable[..., Coroutine[Any, Any, Any]],
+    *arguments: Any,
+    count: int = ORDERS,
+) -> None:
     """Run the shop and an application until all is settled."""
-    world.start(shop, world, host="shop")
+    world.start(shop, world, count, host="shop")
     world.start(application, world, *arguments, host="app")
     await world.settled()

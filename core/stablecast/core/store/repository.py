@@ -285,15 +285,11 @@ class Repository:
             self.lack([(self._first_own, self.resume_point)], cause, now, out)
 
     def lack_losses(self, known: int, now: int, out: list[Effect]) -> None:
-        """Record what the source could not send: other stores may have it.
-
-        Messages up to `known` were sent before the disk was lost; the store was away when it missed later ones.
-        """
-        refill, filling = self.refill, self.filling
-        if refill is not None and self.resume_point is not None:
-            refill.seen = filling.given_up
-            self.lack(filling.lost.within(self._bottom, known + 1), LackCause.EMPTY, now, out)
-            self.lack(filling.lost.within(self._bottom, self.newest + MAX_NUMBERS), LackCause.AWAY, now, out)
+        """Record what the source could not send: a lost disk had the messages up to `known`. Others may have all."""
+        if self.refill is not None and self.resume_point is not None:
+            self.refill.seen = self.filling.given_up
+            for stop, cause in (known + 1, LackCause.EMPTY), (self.newest + MAX_NUMBERS, LackCause.AWAY):
+                self.lack(self.filling.lost.within(self._bottom, stop), cause, now, out)
 
     @property
     def _first_own(self) -> int:
