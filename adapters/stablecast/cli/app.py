@@ -158,7 +158,10 @@ def up_command(
     context: ContextName = "",
     as_json: Json = False,
 ) -> None:
-    """Run a local cluster until interrupted: one lbmrd and several stores, or the daemons that files name."""
+    """Run a local cluster until interrupted: one lbmrd and several stores, or the daemons that files name.
+
+    A daemon that is killed starts again. One that ends by itself ends the cluster.
+    """
     from stablecast.cli import cluster
 
     job = cluster.ClusterJob(stores, directory, as_json, config or [], application, context, first_port)

@@ -2,7 +2,9 @@
 
 import os
 import shlex
+import shutil
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from stablecast.cli import cluster_ports
 from stablecast.runtime import datagrams, ports
-from tests.support.processes import alive, children
+from tests.support.processes import alive, children, until
 from tests.support.program import PROGRAM, running
 
 
@@ -82,15 +84,47 @@ def test_nothing_outlives_it(number: signal.Signals, tmp_path: Path) -> None:
     assert not any(alive(child) for child in started)
 
 
+def listens(address: str) -> bool:
+    """Return whether a program accepts connections there."""
+    host, _, port = address.partition(":")
+    with socket.socket() as tried:
+        return tried.connect_ex((host, int(port))) == 0
+
+
 def test_a_store_that_ends_by_itself_ends_the_cluster(tmp_path: Path) -> None:
     with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
         cluster.json_line()
         _, store = started = children(cluster.process.pid)
-        os.kill(store, signal.SIGKILL)
+        os.kill(store, signal.SIGINT)
         status, out, err = cluster.end()
     assert (status, out) == (1, "")
-    assert err == "stablecast: store 0 ended with status -9; see its messages above\n"
+    assert err == "stablecast: store 0 ended with status 0; see its messages above\n"
     assert not any(alive(child) for child in started)
+
+
+def test_a_killed_store_starts_again_at_its_address_as_one_that_lost_its_files(tmp_path: Path) -> None:
+    with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
+        (address,) = cluster.json_line()["stores"]
+        relay, store = children(cluster.process.pid)
+        os.kill(store, signal.SIGKILL)
+        assert cluster.json_line() == {"restarted": "store 0", "signal": "SIGKILL"}
+        shutil.rmtree(tmp_path / "store-0")
+        assert until(lambda: listens(address), seconds=30)
+        assert (tmp_path / "store-0" / "lock").exists()
+        assert [child for child in children(cluster.process.pid) if child != relay] != [store]
+        cluster.interrupt(signal.SIGINT)
+        status, out, err = cluster.end()
+    assert (status, out) == (0, "")
+    assert "may be a replaced disk" in err
+
+
+def test_a_store_whose_files_are_gone_is_no_new_one_in_the_next_run(tmp_path: Path) -> None:
+    for err in "", "may be a replaced disk":
+        with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
+            cluster.json_line()
+            cluster.interrupt(signal.SIGINT)
+            assert err in cluster.end()[2]
+        shutil.rmtree(tmp_path / "store-0")
 
 
 def test_a_directory_in_use_is_told(tmp_path: Path) -> None:

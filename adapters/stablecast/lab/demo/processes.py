@@ -31,7 +31,13 @@ Report = dict[str, Any]
 
 
 class ChildError(StablecastError):
-    """Report a child process that failed, with its name and last output."""
+    """Report a child process that failed, with its name and last output.
+
+    Attributes:
+        killed_by: The signal that killed it; 0 if it ended by itself.
+    """
+
+    killed_by = 0
 
 
 @attrs.define(eq=False)
@@ -45,6 +51,7 @@ class Child:
         on_report: Called with every JSON line of the process.
         environment: Additions to the environment.
         log: File for its standard error; None: that of this process.
+        directory: A directory that exists at each start.
     """
 
     name: str
@@ -53,6 +60,7 @@ class Child:
     _on_report: Callable[[Report], None] | None = attrs.field(default=None, kw_only=True)
     _environment: Mapping[str, str] | None = attrs.field(default=None, kw_only=True)
     _log: Path | None = attrs.field(default=None, kw_only=True)
+    _directory: Path | None = attrs.field(default=None, kw_only=True)
     _process: asyncio.subprocess.Process | None = None
     _reader: asyncio.Task[int] | None = None
     _ending: bool = False
@@ -62,9 +70,15 @@ class Child:
         at = self._arguments.index("--listen")
         self._arguments[at + 1] = address
 
+    def return_as_known(self) -> None:
+        """Start a store from now on as one that existed before: what it lacks then was lost."""
+        self._arguments = [one for one in self._arguments if one != "--new"]
+
     async def start(self) -> Report:
         """Start the process and wait for its ready line. Raises ChildError."""
         self._ending = False
+        if self._directory is not None:
+            self._directory.mkdir(parents=True, exist_ok=True)
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[Report | None] = loop.create_future()
         with contextlib.nullcontext() if self._log is None else self._log.open("ab") as errors:
@@ -131,7 +145,10 @@ class Child:
         return status
 
     def _ended(self, status: int) -> ChildError:
-        return ChildError(f"{self.name} ended with status {status}; {self._last_words()}")
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        error = ChildError(f"{self.name} {how}; {self._last_words()}")
+        error.killed_by = max(0, -status)
+        return error
 
     def _last_words(self) -> str:
         if self._log is None:
