@@ -193,7 +193,7 @@ def _explain(resolver: str, addresses: list[str], as_json: bool) -> None:
     program = _program()
     places = " ".join(f"--store {address}" for address in addresses)
     note(f"lbmrd at {resolver}, stores at {', '.join(addresses)}; interrupt to stop.")
-    note("Kill any of them (kill -9): it starts again, and the others carry on. A store may lose its directory meanwhile.")
+    note("Kill any of them (kill -9): it starts again, and the others carry on. A store may lose its directory, too.")
     note("Try in two other terminals (each line you type to the second is a message):")
     say(f"{program} receive orders --resolver {resolver} --session-id 1")
     say(f"{program} send orders --resolver {resolver} --session-id 1 {places}")

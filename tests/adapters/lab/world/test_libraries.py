@@ -7,7 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
+import aiosqlite
+import fastapi
+import httpx
 import pytest
+import uvicorn
+import uvloop
+import websockets
+import websockets.sync.client
 from aiohttp import web
 
 from tests.adapters.lab.world.scene import Scene, scene
@@ -144,7 +151,6 @@ def test_a_client_notices_the_death_of_its_server() -> None:
 
 
 def test_httpx_asks_in_both_styles() -> None:
-    httpx = pytest.importorskip("httpx")
 
     async def client() -> list[Any]:
         url = f"http://server:{PORT}/"
@@ -163,8 +169,6 @@ def test_httpx_asks_in_both_styles() -> None:
 
 
 def test_websockets_talk_in_both_styles() -> None:
-    websockets = pytest.importorskip("websockets")
-    blocking_client = pytest.importorskip("websockets.sync.client")
 
     async def server() -> None:
         async def echo(sock: Any) -> None:
@@ -178,7 +182,7 @@ def test_websockets_talk_in_both_styles() -> None:
         await asyncio.sleep(1)
 
         def blocking() -> Any:
-            with blocking_client.connect(f"ws://server:{PORT}") as sock:
+            with websockets.sync.client.connect(f"ws://server:{PORT}") as sock:
                 sock.send("blocking")
                 return sock.recv()
 
@@ -192,8 +196,53 @@ def test_websockets_talk_in_both_styles() -> None:
         assert processes[1].status == [100_000, "BLOCKING"]
 
 
+def test_a_web_service_of_fastapi_runs_on_uvicorn_and_the_loop_that_it_chooses() -> None:
+    """With uvloop installed, uvicorn imports and chooses it when it runs."""
+
+    def server() -> None:
+        service = fastapi.FastAPI()
+
+        @service.get("/{number}")
+        async def double(number: int) -> int:
+            await asyncio.sleep(1_000)
+            return 2 * number
+
+        uvicorn.run(service, host="0.0.0.0", port=PORT)
+
+    def client() -> Any:
+        time.sleep(1)
+        with urllib.request.urlopen(f"http://server:{PORT}/7") as got:
+            return got.read()
+
+    with scene() as world:
+        world.call(server, "server")
+        asker = world.call(client, "client")
+        world.finish(asker)
+        assert asker.status == b"14"
+        assert world.seconds >= 1_000
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda main: uvloop.run(main),  # noqa: PLW0108 - the function that stands in the module then
+        lambda main: asyncio.Runner(loop_factory=uvloop.new_event_loop).run(main),
+    ],
+    ids=["run", "runner"],
+)
+def test_a_program_that_asks_for_uvloop_runs_on_the_loop_of_the_world(run: Callable[[Any], Any]) -> None:
+    async def main() -> str:
+        await asyncio.sleep(1_000)
+        return type(asyncio.get_running_loop()).__name__
+
+    with scene() as world:
+        process = world.call(lambda: run(main()), "host")
+        world.finish(process)
+        assert process.status == "SimulatedEventLoop"
+        assert world.seconds >= 1_000
+
+
 def test_aiosqlite_keeps_a_database_in_memory() -> None:
-    aiosqlite = pytest.importorskip("aiosqlite")
 
     async def main() -> Any:
         async with aiosqlite.connect(":memory:") as database:

@@ -156,7 +156,8 @@ def with_files_of_the_library(base: Path) -> None:
     with tarfile.open(base / "x.tar", "w") as tar:
         tar.add(base / "x.json", "x.json")
     with tarfile.open(base / "x.tar") as tar:
-        tar.extract("x.json", base / "out", filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none.
+        tar.extract("x.json", base / "out")
     handler = logging.FileHandler(base / "log", encoding="utf-8")
     handler.emit(logging.makeLogRecord({"msg": "line"}))
     handler.close()

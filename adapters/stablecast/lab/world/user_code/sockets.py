@@ -241,7 +241,6 @@ def _loops() -> Table:
         process = installation.programs()
         return real_new(cls) if process is None else process.new_loop()
 
-    uvloop: Any = sys.modules.get("uvloop")
     return [
         Replacement(unix_loop, "__new__", staticmethod(new)),
         in_programs(asyncio.events, "new_event_loop", lambda process: process.new_loop()),
@@ -249,7 +248,20 @@ def _loops() -> Table:
         in_programs(asyncio.events, "get_event_loop", _loop),
         in_programs(asyncio.tasks, "all_tasks", _tasks),
         *([in_programs(asyncio.tasks, "gather", _gathered)] if sys.version_info < (3, 12) else []),
-        *([] if uvloop is None else [in_programs(uvloop, "new_event_loop", lambda process: process.new_loop())]),
+        *_loops_of_uvloop(),
+    ]
+
+
+def _loops_of_uvloop() -> Table:
+    """Replace the loops of uvloop, which a program may import while it runs, as web servers do."""
+    try:
+        import uvloop  # noqa: PLC0415 - only a world needs it here
+    except ModuleNotFoundError:  # It is not for Windows.
+        return []
+    return [
+        in_programs(uvloop, "new_event_loop", lambda process: process.new_loop()),
+        # It accepts no loop but its own.
+        in_programs(uvloop, "run", lambda _, main, *, debug=None, **__: asyncio.run(main, debug=debug)),
     ]
 
 
