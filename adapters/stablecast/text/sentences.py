@@ -35,7 +35,11 @@ def refusal(error: BaseException) -> str:
 
     >>> refusal(OSError(errno.ENOSPC, "No space left on device", "a.sct")), refusal(ValueError("it is odd"))
     ('No space left on device', 'it is odd')
+    >>> refusal(KeyError("setup"))
+    "'setup' is missing"
     """
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
     if isinstance(error, OSError) and error.errno is not None:
         return error.strerror or os.strerror(error.errno)
     return str(error) or type(error).__name__

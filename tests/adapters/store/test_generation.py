@@ -152,6 +152,10 @@ async def test_a_change_of_the_directory_keeps_the_declaration(tmp_path: Path) -
 
 async def test_a_replaced_disk_is_declared_once_and_only_when_it_is_empty(tmp_path: Path) -> None:
     directory = tmp_path / "disk"
+    with pytest.raises(OperationError, match=r"^there is no directory .*: mount the new disk and make it"):
+        await declarations.replace(directory)
+    assert not directory.exists()
+    directory.mkdir()
     await declarations.replace(directory)
     store = await started(directory, new=True, name="a")
     assert store.machine.status.memory is StoreMemory.LOST

@@ -152,6 +152,8 @@ def _replay(path: Path, digests: bool) -> SeedsResult:
         schedule = Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
+    except ScheduleError as error:
+        raise ScheduleError(f"{path}: {error}; give a file that `stablecast sim` wrote") from error
     outcome = SeedsResult(seeds=1)
     with outcome.coverage.watching():
         transcript: list[str] = []

@@ -18,6 +18,7 @@ from stablecast.lab.sim.setup import (
     WorldSetup,
     draw_setup,
 )
+from stablecast.text import refusal
 
 FAULTS: Final = (1, 12)
 """Smallest and largest number of drawn faults."""
@@ -145,7 +146,7 @@ class Schedule:
             faults = tuple(Fault(**(fault | {"act": Act[fault["act"]]})) for fault in value["faults"])
             schedule = cls(int(value["seed"]), sends, faults, WorldSetup.from_json(value.get("setup", {})))
         except (KeyError, TypeError, ValueError) as error:
-            raise ScheduleError(f"not a schedule of the simulator: {error!r}; give a file that it wrote") from error
+            raise ScheduleError(f"not a schedule of the simulator: {refusal(error)}") from error
         for fault in schedule.faults:
             if fault.who not in _victims(fault.act) or (fault.other not in EVERYBODY and fault.other):
                 raise ScheduleError(f"'{fault}' affects no process of that name; the names are {', '.join(EVERYBODY)}")

@@ -88,6 +88,8 @@ def read(path: Path) -> WorldSchedule:
         return WorldSchedule.from_json(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise WorldScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
+    except WorldScheduleError as error:
+        raise WorldScheduleError(f"{path}: {error}; give a file that `stablecast sim --whole` wrote") from error
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 SOURCE: Final = "source"
 RECEIVERS: Final = ("receiver0", "receiver1")
@@ -239,9 +240,7 @@ class WorldSchedule:
             faults = tuple(HostFault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
             schedule = cls(int(value["seed"]), Setup(**setup), faults, int(value.get("horizon_ms", HORIZON_MS)))
         except (KeyError, TypeError, ValueError) as error:
-            raise WorldScheduleError(
-                f"not a schedule of whole worlds: {error!r}; give a file that sim wrote"
-            ) from error
+            raise WorldScheduleError(f"not a schedule of whole worlds: {refusal(error)}") from error
         for fault in faults:
             if fault.who not in PROGRAMS or fault.other not in ("", *PROGRAMS):
                 raise WorldScheduleError(

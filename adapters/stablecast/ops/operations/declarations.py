@@ -34,10 +34,12 @@ async def replace(directory: Path) -> dict[str, Any]:
     """Declare that an empty directory is the new disk of a store that has served; return a report.
 
     Raises:
-        OperationError: The directory holds a journal.
+        OperationError: The directory does not exist, or holds a journal.
         JournalError: The directory is in use, or the disk fails.
     """
-    directory.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a command of its own process
+    if not directory.is_dir():  # noqa: ASYNC240 - a command of its own process
+        # To make it would declare a mistyped path, and the store would start undeclared at the right one.
+        raise OperationError(f"there is no directory {directory}: mount the new disk and make it, or correct the path")
     if list_segments(directory)[0]:
         raise OperationError(
             f"{directory} holds a journal: declare a copy with `stablecast store restore`, or name an empty directory"

@@ -63,7 +63,7 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
 def test_a_file_that_is_no_schedule_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     path.write_text(text)
-    with pytest.raises(WorldScheduleError):
+    with pytest.raises(WorldScheduleError, match=str(path)):
         run_whole(WholeSeeds(1), as_json=True, replay=path)
     with pytest.raises(FileNotFoundError):
         run_whole(WholeSeeds(1), as_json=True, replay=tmp_path / "none.json")
