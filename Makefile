@@ -46,7 +46,11 @@ man: .venv  ## write the manual pages of all commands to build/man/man1
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-# Machines have two cores. Three parts of the tests run at a time, because those with daemons mostly wait. To record
+# Groups and ports of the host are the same for all. The tests of the daemons run beside those of whole programs if they get a
+# network of their own, which needs root, and after them otherwise.
+OWN_NETWORK := $(shell unshare --net ip link set lo up 2>/dev/null && echo unshare --net sh -c \''ip link set lo up && exec "$$@"'\' sh)
+
+# Machines have two cores. Four parts of the tests run at a time, because those with daemons mostly wait. To record
 # coverage makes code three times slower and each start of a process twice, and its report decides nothing:
 # `make coverage` records it, for the parts that show most.
 PURE := tests/core tests/transports tests/scenarios tests/evidence tests/handbook tests/adapters/evidence \
@@ -58,7 +62,7 @@ PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
 
 test: lint tools  ## lint, types, all tests
-	@$(MAKE) --no-print-directory -j3 -Otarget outside types models daemons pure
+	@$(MAKE) --no-print-directory -j4 -Otarget outside daemons models pure types
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
 coverage: .venv tools  ## branch coverage of what the tests of the core, the transports and the daemons run
@@ -78,8 +82,8 @@ one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
 pure:
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
 
-daemons: $(if $(filter --cov,$(COVERED)),,outside)  # one after the other: groups and ports of the host are the same
-	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) \
+daemons: $(if $(OWN_NETWORK)$(filter --cov,$(COVERED)),,outside)
+	@COVERAGE_FILE=.coverage.daemons $(OWN_NETWORK) $(PYTEST) $(COVERED) \
 	    $(addprefix --ignore=,$(MODELS) $(PURE) $(OUTSIDE)) tests adapters
 
 models:
