@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from types import CoroutineType
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
@@ -81,7 +82,17 @@ class SimulatedWorld:
             host: The name of its host; the first program makes the host. Several programs may share one.
             may_fail: An uncaught exception fails the test, unless this is set. Then the program starts again after 1 s.
             keywords: Its keyword arguments.
+
+        Raises:
+            WorldError: `main` is no function, or the host is that of the test.
         """
+        given: object = main
+        if isinstance(given, CoroutineType):
+            given.close()  # Python would warn that nobody awaited it.
+            raise WorldError(
+                f"{given.cr_code.co_name}() was called: pass the function and its arguments, as in"
+                " world.start(main, 1, host='app'), because each start calls it anew"
+            )
         if host == TEST_HOST:
             raise WorldError(f"the host {TEST_HOST!r} belongs to the test: give the program another host")
         name = getattr(main, "__qualname__", repr(main)).rpartition(".")[2]

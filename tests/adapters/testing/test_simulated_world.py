@@ -376,6 +376,14 @@ def test_the_clock_on_the_wall_leaps() -> None:
     run(body)
 
 
+def test_a_coroutine_is_no_function() -> None:
+    async def body(world: SimulatedWorld) -> None:
+        with pytest.raises(WorldError, match=r"forever\(\) was called: pass the function"):
+            world.start(forever())  # type: ignore[arg-type]
+
+    run(body)
+
+
 def test_the_host_of_the_test_is_not_for_programs_and_faults() -> None:
     async def body(world: SimulatedWorld) -> None:
         with pytest.raises(WorldError, match="belongs to the test"):
