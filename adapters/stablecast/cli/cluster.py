@@ -143,12 +143,13 @@ class LocalCluster:
             for child in self._children:
                 child.return_as_known()
             error = await self._over
+            for restart in self._restarting:
+                restart.cancel()
+            await asyncio.gather(*self._restarting, return_exceptions=True)
             if error is not None:
                 raise error
             await asyncio.gather(*(child.stop() for child in self._children))
         finally:
-            for restart in self._restarting:
-                restart.cancel()
             await asyncio.gather(*(child.kill() for child in self._children))
         return 0
 

@@ -118,6 +118,17 @@ def test_a_killed_store_starts_again_at_its_address_as_one_that_lost_its_files(t
     assert "may be a replaced disk" in err
 
 
+def test_an_interrupt_while_a_store_is_to_start_again_leaves_nothing(tmp_path: Path) -> None:
+    with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
+        cluster.json_line()
+        _, store = started = children(cluster.process.pid)
+        os.kill(store, signal.SIGKILL)
+        assert cluster.json_line()["restarted"] == "store 0"
+        cluster.interrupt(signal.SIGINT)
+        assert cluster.end() == (0, "", "")
+    assert not any(alive(child) for child in started)
+
+
 def test_a_store_whose_files_are_gone_is_no_new_one_in_the_next_run(tmp_path: Path) -> None:
     for err in "", "may be a replaced disk":
         with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
