@@ -43,6 +43,11 @@ STOPPING = (Severity.INFO, "", "stopping", "a signal asks for the end; a second 
 AT_ONCE = (Severity.WARNING, "", "ended-at-once", "a second signal ended the daemon before its stores were stopped")
 """The line for the second."""
 
+ABOUT_COPIES = frozenset(
+    {"damaged", "history-forgotten", "not-refilled", "older-copy", "refill-started", "refilled", "released-unread"}
+)
+"""Codes of lines that a store prints if it has no log: it has fewer copies than it should, or has them again."""
+
 LAST_LINE_SECONDS = 0.05
 """Seconds that the log may take for a line about a signal: two of them must end a daemon within 0.1 s (P-708)."""
 
@@ -131,15 +136,15 @@ def run_store(job: StoreJob) -> int:
         resolver=[address.join(*address.parse_place(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
         reads=disk.reads,
-        log=_note_older_copy,
+        log=_note_copies,
     )
     machine.process.raise_descriptor_limit()
     return run_service(serve(settings, job.as_json))
 
 
-def _note_older_copy(_severity: Severity, _who: str, code: str, text: str) -> None:
-    """Print that the directory is an older copy. A store without a configuration has no log, and goes on."""
-    if code == "older-copy":
+def _note_copies(_severity: Severity, _who: str, code: str, text: str) -> None:
+    """Print lines about lost and regained copies of messages. A store without a configuration has no log."""
+    if code in ABOUT_COPIES:
         note(text)
 
 

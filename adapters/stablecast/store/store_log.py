@@ -24,6 +24,10 @@ _FAREWELLS = {
 }
 
 
+ASKED = "other stores are asked for them"
+WHOLE = "nothing is lacking any more"
+"""The begin and the end of a refill, for people, and for simulated worlds that wait until stores have healed."""
+
 LACKS = {
     events.LackCause.AWAY: "the store was away and lacks {}",
     events.LackCause.EMPTY: "the store lost its disk and lacks {}",
@@ -126,14 +130,14 @@ class StoreLog:
                 text = f"source {event.source_reg_id}: messages below {event.number} went before receiver "
                 self.write(Severity.WARNING, "released-unread", f"{text}{event.receiver_reg_id} consumed them")
             case events.LostAtStore():
-                what = "a burst of losses" if event.burst else "unrecoverable loss"
-                text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
+                what = "a burst of losses" if event.burst else "the source cannot send again"
+                text = f"source {event.source_reg_id}: {what} {event.first}..{event.last}"
                 self.write(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
             case events.RefillStarted():
                 text = f"source {event.source_reg_id}: {LACKS[event.cause].format(plural(event.messages, 'message'))}"
-                self.write(Severity.WARNING, "refill-started", f"{text}; other stores are asked for them")
+                self.write(Severity.WARNING, "refill-started", f"{text}; {ASKED}")
             case events.Refilled():
-                text = f"source {event.source_reg_id}: nothing is lacking any more"
+                text = f"source {event.source_reg_id}: {WHOLE}"
                 self.write(Severity.INFO, "refilled", f"{text}, {plural(event.messages, 'message')} came back")
             case events.NotRefilled():
                 self._not_refilled(event)

@@ -41,6 +41,9 @@ WHOLE_BYTES: Final = 1_000
 LARGE_FLIGHT: Final = 50
 """Flight of a source whose messages have several pieces."""
 
+PACED: Final = "ume_receiver_paced_persistence"
+"""The option with which receivers set the pace."""
+
 MAIN_SHARE: Final = 0.3
 """Share of faults that strike the source, because most rules are about its restarts."""
 
@@ -201,7 +204,7 @@ class Setup:
     @property
     def tight(self) -> bool:
         """True if the memory of a store has room for one flight of a source only."""
-        return "repository-size-limit" in "".join(self.store_options) and _PACED not in dict(self.options)
+        return "repository-size-limit" in "".join(self.store_options) and PACED not in dict(self.options)
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -274,7 +277,7 @@ def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[
     A second process of the source would go on with its life, so it strikes a receiver instead. Paced stores keep a
     message for the receivers that are registered, and after a deregistration there are none.
     """
-    if rng.random() >= DEPARTURE_SHARE or setup.storage == TURNS or _PACED in dict(setup.options):
+    if rng.random() >= DEPARTURE_SHARE or setup.storage == TURNS or PACED in dict(setup.options):
         return faults
     at = rng.randrange(HORIZON_MS - 1)
     span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
@@ -288,7 +291,7 @@ def _excluded(setup: Setup) -> frozenset[Do]:
     excluded: set[Do] = set()
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
-    if "ume_receiver_paced_persistence" in options:
+    if PACED in options:
         excluded |= STRIKES_RECEIVERS  # Stores keep nothing for a receiver that deregistered.
     if setup.storage or setup.tight:
         excluded |= {*DISK_FAULTS, Do.BLACKOUT}  # All stores would forget, or the first one return too late.
@@ -309,12 +312,10 @@ def _permitted(rng: Random, setup: Setup, fault: HostFault) -> HostFault:
     return attrs.evolve(fault, who=rng.choice(RECEIVERS), other="") if forbidden else fault
 
 
-_PACED: Final = "ume_receiver_paced_persistence"
-
 _KITS: Final[tuple[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]], ...]] = (
     (
-        {_PACED: 1, "ume_flight_size_bytes": 500_000},
-        {_PACED: 1},
+        {PACED: 1, "ume_flight_size_bytes": 500_000},
+        {PACED: 1},
         ("repository-allow-receiver-paced-persistence=1",),
     ),
     ({"ume_proxy_source": 1}, {}, ("allow-proxy-source=1", "proxy-election-interval=300")),
@@ -357,7 +358,7 @@ def _setup(rng: Random) -> Setup:
         for given, more in zip((options, receiver_options), kit[:2], strict=True):
             given.update(more)
         stores += kit[2]
-    paced = _PACED in options
+    paced = PACED in options
     if paced:
         options.pop("ume_retention_unique_confirmations", None)  # Nobody confirms what no receiver was there for.
     modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow", "explicit")) for _ in RECEIVERS)
@@ -380,7 +381,7 @@ def _setup(rng: Random) -> Setup:
 def _uncommon(rng: Random, setup: Setup) -> Setup:
     """Let few setups have stores in memory, or stores that are used in turn."""
     options = dict(setup.options)
-    if rng.random() >= UNCOMMON_SHARE or setup.daemon or _PACED in options or "ume_store_group" in options:
+    if rng.random() >= UNCOMMON_SHARE or setup.daemon or PACED in options or "ume_store_group" in options:
         return setup
     if rng.random() < 0.5:
         kept = tuple(one for one in setup.store_options if not one.startswith("repository-type="))
@@ -399,7 +400,7 @@ def _limited(rng: Random, setup: Setup) -> Setup:
     if rng.random() >= LIMIT_SHARE:
         return setup
     options, stores = dict(setup.options), setup.store_options
-    if _PACED in options:
+    if PACED in options:
         options["ume_flight_size_bytes"] = 60_000
         paced = ("source-flight-size-bytes-maximum=60000", "repository-size-limit=170000")
         stores = (*stores, *paced, f"repository-disk-file-size-limit={LEAST_DISK}")
