@@ -50,7 +50,7 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # network of their own, which needs root, and after them otherwise.
 OWN_NETWORK := $(shell unshare --net ip link set lo up 2>/dev/null && echo unshare --net sh -c \''ip link set lo up && exec "$$@"'\' sh)
 
-# Machines have two cores. Four parts of the tests run at a time, because those with daemons mostly wait. To record
+# Machines have two cores. Three parts of the tests run at a time, because those with daemons mostly wait. To record
 # coverage makes code three times slower and each start of a process twice, and its report decides nothing:
 # `make coverage` records it, for the parts that show most.
 PURE := tests/core tests/transports tests/scenarios tests/evidence tests/handbook tests/adapters/evidence \
@@ -62,7 +62,7 @@ PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
 
 test: lint tools  ## lint, types, all tests
-	@$(MAKE) --no-print-directory -j4 -Otarget outside daemons models pure types
+	@$(MAKE) --no-print-directory -j3 -Otarget outside daemons models pure types
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
 coverage: .venv tools  ## branch coverage of what the tests of the core, the transports and the daemons run
