@@ -13,6 +13,13 @@ def _mutant(name: str, module: str, before: str, after: str, test: str) -> Mutan
 
 REFILLS: Final = (
     _mutant(
+        "a-live-message-that-comes-late-stays-lacking",
+        "repository",
+        "            if self.refill is not None and self.refill.lacking:  # Live messages may come late, too.\n",
+        "            if data.recovered and self.refill is not None and self.refill.lacking:\n",
+        "test_a_live_message_that_comes_late_is_not_lacking_any_more",
+    ),
+    _mutant(
         "a-refill-takes-numbers-of-any-life",
         "refill",
         "        return [part for part in pairwise(bounds) if owner(history, part[0]) in own]\n",

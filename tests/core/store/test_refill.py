@@ -83,6 +83,20 @@ def test_a_store_names_why_it_lacks_what_a_running_source_cannot_send(memory: St
     assert events(driver.effects) == [LostAtStore(50, 0, 89), RefillStarted(50, 90, cause)]
 
 
+def test_a_live_message_that_comes_late_is_not_lacking_any_more() -> None:
+    """A reliable transport repeated it, after the source had answered that it retains newer ones only."""
+    driver = StoreDriver(**FREE)
+    driver.hear(register(**SOURCE))
+    driver.sync()
+    driver.hear(info(low=0, high=1, lives=((LIFE, 0),), stores=STORES))
+    driver.hear(LateJoinInfo(LIFE, 0, 1, 1), 1)
+    assert driver.machine.status.repositories[50].lacking_numbers == [(0, 1)]
+    driver.run(LIFE, LIFE, 0, 1, recovered=False, now=2)
+    driver.sync()
+    assert events(driver.effects) == [Refilled(50, 1)]
+    assert driver.machine.status.repositories[50].lacking_numbers == []
+
+
 def test_what_comes_back_is_kept_and_reported_once_it_is_synced() -> None:
     driver = second_life(100)
     driver.feed(Tick(), 1)

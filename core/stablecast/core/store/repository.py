@@ -215,7 +215,7 @@ class Repository:
             window.store(data, first, parts, now, tickets, out)
             if filling.lost.ranges:
                 filling.lost.remove(first, stop)
-            if data.recovered and self.refill is not None and self.refill.lacking:
+            if self.refill is not None and self.refill.lacking:  # Live messages may come late, too.
                 self.refill.got(first, stop, written=window.terms.written)
             if not window.terms.written:
                 self._on_synced(first, stop, now, out)
