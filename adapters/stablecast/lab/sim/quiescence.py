@@ -41,6 +41,16 @@ def lacking(cluster: Cluster) -> Trouble | None:
         missing = [store for store in missing if not released(store, number)]
         if missing and any(facts.has(store, life, number) and not released(store, number) for store in STORES):
             return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
+    return _asking_in_vain(cluster)
+
+
+def _asking_in_vain(cluster: Cluster) -> Trouble | None:
+    """Return which store asks others for a message that it holds."""
+    for process in cluster.processes.values():
+        if isinstance(process, StoreProcess) and process.alive:
+            for reg_id, one in process.machine.status.repositories.items():
+                if any(one.held.within(first, stop) for first, stop in one.lacking_numbers):
+                    return "L1", f"{process.name} asks for messages of source {reg_id} that it holds"
     return None
 
 

@@ -8,16 +8,18 @@ import pytest
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup, Quorums
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.store.ack_batch import AckBatch
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind
-from stablecast.lab.sim.quiescence import trouble
+from stablecast.lab.sim.quiescence import lacking, trouble
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, WorldSetup
+from stablecast.lab.sim.store import StoreProcess
 from stablecast.store.client_records import client_record
 
 IN_TURNS = WorldSetup(turns=True, named=True, leaving=Leaving.RECEIVER)
@@ -59,6 +61,17 @@ def test_what_is_stable_is_to_be_everywhere(setup: WorldSetup, passed: str) -> N
     assert rule(cluster) == passed
     ledger.last = None
     assert rule(cluster) == "L1"
+
+
+def test_a_store_asks_for_nothing_that_it_holds() -> None:
+    cluster = quiet(WorldSetup())
+    assert lacking(cluster) is None
+    store = cluster.processes[STORES[1]]
+    assert isinstance(store, StoreProcess)
+    ((reg_id, repository),) = store.machine.repositories.items()
+    assert repository.refill is not None
+    repository.refill.lack([(1, 2)], LackCause.AWAY, 0, [])
+    assert lacking(cluster) == ("L1", f"store1 asks for messages of source {reg_id} that it holds")
 
 
 @pytest.mark.rows("P-586", "P-587")
