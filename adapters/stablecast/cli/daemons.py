@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,16 +137,16 @@ def run_store(job: StoreJob) -> int:
         resolver=[address.join(*address.parse_place(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
         reads=disk.reads,
-        log=_note_copies,
+        log=partial(_note_copies, f"store at {listen}"),
     )
     machine.process.raise_descriptor_limit()
     return run_service(serve(settings, job.as_json))
 
 
-def _note_copies(_severity: Severity, _who: str, code: str, text: str) -> None:
+def _note_copies(store: str, _severity: Severity, _who: str, code: str, text: str) -> None:
     """Print lines about lost and regained copies of messages. A store without a configuration has no log."""
     if code in ABOUT_COPIES:
-        note(text)
+        note(f"{store}: {text}")
 
 
 def run_daemon(job: DaemonJob) -> int:
