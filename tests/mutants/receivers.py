@@ -145,8 +145,8 @@ RECEIVERS: Final = (
     Mutant(
         "a-request-is-given-up-at-its-first-retry",
         "protocol/request_window",
-        "elif now - request.since >= self.give_up_ns:",
-        "elif now - request.since >= self.retry_ns:",
+        "elif request.deadline - request.since >= self.give_up_ns:",
+        "elif request.deadline - request.since >= self.retry_ns:",
         Worlds("S3"),
     ),
     Mutant(
@@ -176,6 +176,13 @@ RECEIVERS: Final = (
         "self.retrying.append(attrs.evolve(request, since=now))",
         "self.retrying.append(request)",
         Test("core/protocol/test_request_window.py::test_time_does_not_count_while_the_owner_may_not_give_up"),
+    ),
+    Mutant(
+        "the-give-up-time-runs-while-the-process-is-stopped",
+        "protocol/request_window",
+        "elif request.deadline - request.since >= self.give_up_ns:",
+        "elif now - request.since >= self.give_up_ns:",
+        Test("core/protocol/test_request_window.py::test_time_does_not_count_while_the_process_is_stopped"),
     ),
     Mutant(
         "received-messages-stay-outstanding",

@@ -91,6 +91,17 @@ def test_time_does_not_count_while_the_owner_may_not_give_up() -> None:
     assert machine.retrying[0].since == 190
 
 
+def test_time_does_not_count_while_the_process_is_stopped() -> None:
+    machine, out, woken = requests(), list[fx.Effect](), 1_000
+    machine.want(0, 3)
+    machine.issue(STORES, 0, out)
+    for now in (woken, woken + RETRY_NS, woken + 2 * RETRY_NS):
+        assert machine.handle_timeout(now) == []
+        machine.issue(STORES, now, out)
+    assert len(asked(out)) == 4
+    assert machine.handle_timeout(woken + 3 * RETRY_NS) == [(0, 3)]
+
+
 def test_without_targets_everything_waits() -> None:
     machine, out = requests(), list[fx.Effect]()
     machine.want(0, 3)

@@ -2,8 +2,8 @@
 
 A receiver requests from its stores, a store from the source. Requests go to the targets in turn (P-429). A request
 unanswered for the retry interval goes to the next target; a message requested in vain for the give-up time is lost
-(P-433). Time counts against a message only while there are targets. The owner decides whether the targets suffice to
-give up.
+(P-433). Time counts against a message only while there are targets, and while this process runs: one that was stopped
+for long has not asked all targets yet. The owner decides whether the targets suffice to give up.
 """
 
 import attrs
@@ -33,7 +33,10 @@ class Target:
 
 @attrs.define
 class OpenRequest:
-    """An outstanding request for [start, stop); `since` is its first try, `turn` selects the target."""
+    """An outstanding request for [start, stop); `turn` selects the target.
+
+    `since` is its first try, moved forward by the time that does not count.
+    """
 
     start: int
     stop: int
@@ -93,10 +96,11 @@ class RequestWindow:
             elif not may_give_up:
                 # Time without enough targets must not count, or a partition would turn into losses.
                 self.retrying.append(attrs.evolve(request, since=now))
-            elif now - request.since >= self.give_up_ns:
+            elif request.deadline - request.since >= self.give_up_ns:
                 lost.append((request.start, request.stop))
             else:
-                self.retrying.append(request)
+                # From the deadline until now the process did not run.
+                self.retrying.append(attrs.evolve(request, since=request.since + now - request.deadline))
         self.asked = kept
         self.outstanding = sum(request.stop - request.start for request in kept)
         return lost
