@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from stablecast.lab.whole.drawn_schedule import draw
 from stablecast.lab.whole.runner import WholeReport, run
-from stablecast.lab.whole.schedule import draw
 
 
 def main(rule: str, first: int, count: int, *, traced: bool) -> int:

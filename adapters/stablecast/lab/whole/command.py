@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.whole.drawn_schedule import draw
 from stablecast.lab.whole.runner import WholeReport, run, shrink
-from stablecast.lab.whole.schedule import WorldSchedule, WorldScheduleError, draw
+from stablecast.lab.whole.schedule import WorldSchedule, WorldScheduleError
 from stablecast.lab.world.world import prepared
 from stablecast.text import plural
 from stablecast.text.console import say
@@ -25,7 +26,7 @@ CHUNK_SEEDS: Final = 10
 """Seeds that one process runs before it reports."""
 
 TRACED_SEEDS: Final = 5
-"""Each seed divisible by this is traced, and its traces are judged, which doubles the time of a world."""
+"""Each seed divisible by this is traced, and its traces are judged. Such a world takes a quarter longer."""
 
 MAX_SHRUNK: Final = 5
 """Most failing seeds that are shrunk and written. All others are only counted and named."""

@@ -11,7 +11,8 @@ from stablecast.core.source.stability import StabilityWindow
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.whole import command
 from stablecast.lab.whole.command import WholeSeeds, run_whole
-from stablecast.lab.whole.schedule import Setup, WorldSchedule, WorldScheduleError, draw
+from stablecast.lab.whole.drawn_schedule import draw
+from stablecast.lab.whole.schedule import Setup, WorldSchedule, WorldScheduleError
 from tests.support.tree import PYTHON_PATH
 
 

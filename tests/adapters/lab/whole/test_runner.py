@@ -14,8 +14,9 @@ import pytest
 
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.lab.whole import runner
+from stablecast.lab.whole.drawn_schedule import draw
 from stablecast.lab.whole.runner import WholeReport, run, shrink
-from stablecast.lab.whole.schedule import MEMORY, STORES, TURNS, Do, HostFault, Setup, WorldSchedule, draw
+from stablecast.lab.whole.schedule import MEMORY, STORES, TURNS, Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.world import World
 from tests.support.tree import PYTHON_PATH
 
@@ -32,7 +33,7 @@ def test_a_seed_repeats_its_run() -> None:
 def test_other_hashes_of_text_change_nothing() -> None:
     code = (
         "from stablecast.lab.whole.runner import run\n"
-        "from stablecast.lab.whole.schedule import draw\n"
+        "from stablecast.lab.whole.drawn_schedule import draw\n"
         f"print(*[run(draw(seed)).fingerprint for seed in {SEEDS}])"
     )
     printed = set()

@@ -1,0 +1,294 @@
+"""Draw the programs of a whole world, and which faults happen when, from a seed.
+
+No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen. One
+store of a world may lose its disk, records of it, or all that it wrote since a backup, more than once.
+"""
+
+from random import Random
+from typing import Any, Final
+
+import attrs
+
+from stablecast.lab.whole.schedule import (
+    DAEMON,
+    DISK_FAULTS,
+    HORIZON_MS,
+    MEMORY,
+    PACED,
+    PROGRAMS,
+    RECEIVERS,
+    SOURCE,
+    STORES,
+    TURNS,
+    WHOLE_BYTES,
+    Do,
+    HostFault,
+    Setup,
+    WorldSchedule,
+)
+
+FAULTS: Final = (1, 8)
+"""Smallest and largest number of drawn faults."""
+
+SPANS_MS: Final = (60, 400, 1_500, 4_000)
+"""Limits to choose from for the span of a fault. The longest is longer than a client waits for a store."""
+
+PAUSES_MS: Final = (120, 240, 400)
+"""Pauses to choose from between two bursts of the source; plain worlds have the first one.
+
+With half of them, worlds find the same faults after as many seeds, and each takes a third longer.
+"""
+
+LARGE_FLIGHT: Final = 50
+"""Flight of a source whose messages have several pieces."""
+
+MAIN_SHARE: Final = 0.3
+"""Share of faults that strike the source, because most rules are about its restarts."""
+
+UNCOMMON_SHARE: Final = 0.12
+"""Share of the seeds whose stores keep messages in memory, or are used in turn, if nothing else forbids it."""
+
+DEPARTURE_SHARE: Final = 0.1
+"""Share of the seeds whose source deregisters in the middle of the run, if nothing forbids it."""
+
+LIMIT_SHARE: Final = 0.15  # of the seeds have stores with small limits
+
+LEAST_DISK: Final = 196_992
+"""Bytes of the smallest limit of a repository on disk."""
+
+ENDS_STORES: Final = DISK_FAULTS | {Do.KILL, Do.POWER, Do.CLOSE}
+"""Faults after which a store in memory has forgotten its messages."""
+
+STRIKES_PATHS: Final = frozenset({Do.CUT, Do.MUTE, Do.NOISE, Do.RESET, Do.STOP, Do.SCARCE, Do.POWER})
+"""Faults after which a source that uses stores in turn may go on to the next one, which has no earlier messages.
+
+After a power cut the first store does not know that the earlier life of the source is over, and refuses the next one.
+"""
+
+STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
+STRIKES_CLIENTS: Final = frozenset({Do.TWIN})
+STRIKES_RECEIVERS: Final = frozenset({Do.LEAVE})
+
+
+def draw(seed: int) -> WorldSchedule:
+    """Return the schedule of a seed. Each world draws its own mixture of faults."""
+    rng = Random(f"whole {seed}")  # noqa: S311 - not a secret
+    # Drawn apart, so that the other seeds keep their worlds.
+    setup = _uncommon(Random(f"whole uncommon {seed}"), _setup(rng))  # noqa: S311 - not a secret
+    setup = _limited(Random(f"whole limits {seed}"), setup)  # noqa: S311 - not a secret
+    possible = [kind for kind in Do if kind not in _excluded(setup)]
+    kinds = rng.sample(possible, rng.randint(1, len(possible)))
+    storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
+    weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
+    faults = [_permitted(rng, setup, _fault(rng, rng.choice(kinds), storms, weak)) for _ in range(rng.randint(*FAULTS))]
+    faults = _with_departure(Random(f"whole departures {seed}"), setup, faults)  # noqa: S311 - not a secret
+    return WorldSchedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
+    """Let the source of few worlds deregister and come back.
+
+    A second process of the source would go on with its life, so it strikes a receiver instead. Paced stores keep a
+    message for the receivers that are registered, and after a deregistration there are none.
+    """
+    if rng.random() >= DEPARTURE_SHARE or setup.storage == TURNS or PACED in dict(setup.options):
+        return faults
+    at = rng.randrange(HORIZON_MS - 1)
+    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+    kept = [attrs.evolve(fault, who=RECEIVERS[0]) if fault.do is Do.TWIN else fault for fault in faults]
+    return [*kept, HostFault(at, Do.LEAVE, SOURCE, span)]
+
+
+def _excluded(setup: Setup) -> frozenset[Do]:
+    """Return the faults that would break a condition of the guarantees."""
+    options = dict(setup.options)
+    excluded: set[Do] = set()
+    if "ume_store_group" in options:
+        excluded |= DISK_FAULTS  # A group of one store has no other copy.
+    if PACED in options:
+        excluded |= STRIKES_RECEIVERS  # Stores keep nothing for a receiver that deregistered.
+    if setup.storage or setup.tight:
+        excluded |= {*DISK_FAULTS, Do.BLACKOUT}  # All stores would forget, or the first one return too late.
+    if setup.storage == TURNS:
+        excluded |= {Do.TWIN, Do.SLOW}  # Two lives could use different stores.
+    return frozenset(excluded)
+
+
+def _permitted(rng: Random, setup: Setup, fault: HostFault) -> HostFault:
+    """Return a fault that breaks no condition of the storage: a forbidden one strikes a receiver instead."""
+    strikes_store = fault.who in STORES
+    if setup.storage == MEMORY:
+        forbidden = strikes_store and fault.do in ENDS_STORES
+    else:
+        on_path = fault.do in STRIKES_PATHS and SOURCE in (fault.who, fault.other)
+        slow = setup.tight and fault.do is Do.SLOW  # A store that refills would drop messages besides the slow one.
+        forbidden = (setup.storage == TURNS or setup.tight) and not slow and (strikes_store or on_path)
+    return attrs.evolve(fault, who=rng.choice(RECEIVERS), other="") if forbidden else fault
+
+
+_KITS: Final[tuple[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]], ...]] = (
+    (
+        {PACED: 1, "ume_flight_size_bytes": 500_000},
+        {PACED: 1},
+        ("repository-allow-receiver-paced-persistence=1",),
+    ),
+    ({"ume_proxy_source": 1}, {}, ("allow-proxy-source=1", "proxy-election-interval=300")),
+    ({"ume_activity_timeout": 1_500}, {"ume_activity_timeout": 1_500}, ()),
+    ({}, {}, ("repository-type=reduced-fd",)),
+    ({}, {"ume_use_ack_batching": 0}, ()),
+    ({"ume_store_activity_timeout": 800}, {"ume_store_activity_timeout": 800}, ()),
+    ({"ume_retention_unique_confirmations": 1}, {}, ()),
+)
+"""Options of the source, of the receivers and of the stores that go together."""
+
+_WITHIN: Final = "ume_retention_intragroup_stability_behavior"
+_BETWEEN: Final = "ume_retention_intergroup_stability_behavior"
+
+_GROUPS: Final[tuple[dict[str, Any], ...]] = (
+    {"ume_store_group": "0:3", _WITHIN: "all"},
+    {"ume_store_group": "0:3", _WITHIN: "all-active"},
+    {"ume_store_group": "0:1,1:1,2:1", _BETWEEN: "majority"},
+    {"ume_store_group": "0:1,1:1,2:1", _BETWEEN: "all"},
+    {"ume_store_group": "0:2,1:1", _BETWEEN: "any"},
+    {"ume_store_group": "0:2,1:1", _BETWEEN: "all-active"},
+)
+"""Groups of the three stores, with the rules of stability."""
+
+
+def _setup(rng: Random) -> Setup:
+    if rng.random() < 0.2:
+        return Setup(pause_ms=PAUSES_MS[0])
+    options: dict[str, Any] = {}
+    size = rng.choice((60, 60, 100, 100, 1_000, 1_000, 20_000))
+    if rng.random() < 0.3:
+        options["ume_confirmed_delivery_notification"] = 1
+    if rng.random() < 0.3:
+        options["ume_flight_size"] = rng.choice((1, 5, 20)) if size <= WHOLE_BYTES else LARGE_FLIGHT
+    if rng.random() < 0.3:
+        options["transport"] = rng.choice(("lbtrm", "lbtru"))
+    receiver_options: dict[str, Any] = {}
+    stores: list[str] = []
+    for kit in rng.sample(_KITS, rng.choice((0, 0, 1, 2))):
+        for given, more in zip((options, receiver_options), kit[:2], strict=True):
+            given.update(more)
+        stores += kit[2]
+    paced = PACED in options
+    if paced:
+        options.pop("ume_retention_unique_confirmations", None)  # Nobody confirms what no receiver was there for.
+    modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow", "explicit")) for _ in RECEIVERS)
+    setup = Setup(
+        finder=rng.choice(("relay", "relay", "service", "multicast", "relays", "services", "both")),
+        options=tuple(options.items()),
+        receiver_options=tuple(receiver_options.items()),
+        store_options=tuple(stores),
+        pause_ms=rng.choice(PAUSES_MS),
+        burst=rng.choice((1, 1, 2, 5)),
+        size=size,
+        modes=modes,
+        late=rng.random() < 0.15 and not paced,
+        hasty=rng.random() < 0.15,
+        ending=rng.choice(("close", "close", "deregister")),
+    )
+    return setup if paced else _with_kits(rng, setup)
+
+
+def _uncommon(rng: Random, setup: Setup) -> Setup:
+    """Let few setups have stores in memory, or stores that are used in turn."""
+    options = dict(setup.options)
+    if rng.random() >= UNCOMMON_SHARE or setup.daemon or PACED in options or "ume_store_group" in options:
+        return setup
+    if rng.random() < 0.5:
+        kept = tuple(one for one in setup.store_options if not one.startswith("repository-type="))
+        return attrs.evolve(setup, storage=MEMORY, store_options=(*kept, "repository-type=memory"))
+    if "ume_proxy_source" in options or setup.ids != "session":
+        return setup
+    return attrs.evolve(setup, storage=TURNS, options=(*setup.options, ("ume_store_behavior", "rr")))
+
+
+def _limited(rng: Random, setup: Setup) -> Setup:
+    """Let the stores of few worlds have limits that their messages reach.
+
+    A paced store makes the source wait at its limit. Any other store releases the oldest messages, and drops new ones
+    for good while the memory is full of messages that are not on disk. So one store at most may be slow there.
+    """
+    if rng.random() >= LIMIT_SHARE:
+        return setup
+    options, stores = dict(setup.options), setup.store_options
+    if PACED in options:
+        options["ume_flight_size_bytes"] = 60_000
+        paced = ("source-flight-size-bytes-maximum=60000", "repository-size-limit=170000")
+        stores = (*stores, *paced, f"repository-disk-file-size-limit={LEAST_DISK}")
+        return attrs.evolve(setup, options=tuple(options.items()), store_options=stores)
+    if setup.storage == MEMORY:
+        kept = rng.choice((2, 10, 50))
+        stores = (*stores, f"repository-size-threshold={kept * setup.message_bytes}")
+        return attrs.evolve(setup, kept=kept, store_options=stores)
+    if setup.message_bytes > WHOLE_BYTES:
+        stores = (*stores, f"repository-disk-file-size-limit={LEAST_DISK}")
+        return attrs.evolve(setup, kept=LEAST_DISK // setup.message_bytes, store_options=stores)
+    flight = rng.choice((1, 5))
+    options["ume_flight_size"] = flight
+    stores = (*stores, f"repository-size-limit={flight * setup.message_bytes}")
+    return attrs.evolve(setup, options=tuple(options.items()), store_options=stores)
+
+
+def _with_kits(rng: Random, setup: Setup) -> Setup:
+    """Add contexts, identities and stores. Paced worlds have none, because one session per store decides there."""
+    several = rng.choice(("", "", "", "topics", "handles"))
+    if several == "topics":
+        setup = attrs.evolve(setup, topics=("orders", "trades"))
+    elif several == "handles":
+        setup = attrs.evolve(setup, handles=2)
+    else:
+        setup = attrs.evolve(setup, ids=rng.choice(("session", "session", "session", "regid", "new")))
+    if setup.ids == "session" and not setup.late:
+        setup = attrs.evolve(setup, second=rng.random() < 0.15)
+    match rng.choice(("", "", "", "daemon", "named", "groups")):
+        case "daemon":
+            return attrs.evolve(setup, daemon=True)
+        case "named":
+            return attrs.evolve(setup, named=True)
+        case "groups" if setup.ids == "session":
+            return attrs.evolve(setup, options=(*setup.options, *rng.choice(_GROUPS).items()))
+        case _:
+            return setup
+
+
+def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> HostFault:
+    at = (rng.choice(storms) + rng.randrange(300)) if rng.random() < 0.6 else rng.randrange(HORIZON_MS)
+    at = min(at, HORIZON_MS - 1)
+    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+    if do in DISK_FAULTS:
+        who = weak
+    elif do in STRIKES_STORES:
+        who = rng.choice(STORES)
+    elif do in STRIKES_RECEIVERS:
+        who = rng.choice(RECEIVERS)
+    elif do in STRIKES_CLIENTS:
+        who = rng.choice((SOURCE, *RECEIVERS))
+    else:
+        who = SOURCE if rng.random() < MAIN_SHARE else rng.choice(PROGRAMS)
+    other = ""
+    if do in (Do.CUT, Do.MUTE) and rng.random() < 0.6:
+        other = rng.choice([name for name in PROGRAMS if name != who])
+    return HostFault(at, do, who, span, other, _amount(rng, do))
+
+
+def _amount(rng: Random, do: Do) -> int:
+    match do:
+        case Do.NOISE:
+            return rng.choice((1, 5, 20))
+        case Do.SLOW:
+            return rng.choice((5, 50, 400))
+        case Do.FULL:
+            return rng.choice((0, 1_000, 50_000))
+        case Do.FAIL:
+            return rng.randrange(20)
+        case Do.SCARCE:
+            return rng.randrange(4)
+        case Do.LEAP:
+            return rng.randrange(-5_000, 5_000)
+        case Do.DRIFT:
+            return rng.randrange(-20_000, 20_000)
+        case _:
+            return 0

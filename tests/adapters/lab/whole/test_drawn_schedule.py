@@ -1,0 +1,97 @@
+"""Drawn schedules of whole worlds: every kind of fault and setup has its share, and none breaks a condition."""
+
+import pytest
+
+from stablecast.lab.whole.drawn_schedule import ENDS_STORES, FAULTS, PAUSES_MS, STRIKES_PATHS, draw
+from stablecast.lab.whole.schedule import (
+    DAEMON,
+    DISK_FAULTS,
+    HORIZON_MS,
+    MEMORY,
+    RECEIVERS,
+    SOURCE,
+    STORES,
+    TURNS,
+    Do,
+    Setup,
+)
+
+DRAWN = [draw(seed) for seed in range(600)]
+PLAIN = Setup(pause_ms=PAUSES_MS[0])
+
+
+def test_a_seed_draws_the_same_schedule() -> None:
+    assert [draw(seed) for seed in range(20)] == DRAWN[:20]
+    assert len({schedule.text() for schedule in DRAWN}) == len(DRAWN)
+
+
+def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
+    faults = [fault for schedule in DRAWN for fault in schedule.faults]
+    assert {fault.do for fault in faults} == set(Do)
+    assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
+    assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 2)), "one more: a departure"
+
+
+def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
+    """At most one disk of a world fails, never one with two of the copies, and none where groups have one store."""
+    struck = 0
+    for schedule in DRAWN:
+        weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
+        struck += bool(weak)
+        assert len(weak) <= 1
+        assert weak <= set(STORES)
+        assert not (schedule.setup.daemon and DAEMON in weak)
+        assert not (weak and "ume_store_group" in dict(schedule.setup.options))
+    assert struck > len(DRAWN) // 10
+
+
+def test_receivers_leave_only_where_stores_keep_messages_for_newcomers() -> None:
+    paced = [found for found in DRAWN if "ume_receiver_paced_persistence" in dict(found.setup.options)]
+    assert len(paced) > 10
+    assert not any(fault.do is Do.LEAVE or found.setup.late for found in paced for fault in found.faults)
+    leaving = [(found, fault.who) for found in DRAWN for fault in found.faults if fault.do is Do.LEAVE]
+    assert all(who in (SOURCE, *RECEIVERS) for _, who in leaving)
+    departed = [found for found, who in leaving if who == SOURCE]
+    assert len(departed) > 0.05 * len(DRAWN)
+    assert not any(fault.do is Do.TWIN and fault.who == SOURCE for found in departed for fault in found.faults)
+    assert not any(found.setup.storage == TURNS for found in departed)
+
+
+def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store() -> None:
+    found = {kind: [one for one in DRAWN if one.setup.storage == kind] for kind in (MEMORY, TURNS)}
+    assert all(len(schedules) > 10 for schedules in found.values())
+    for schedule in found[MEMORY]:
+        assert not any(fault.who in STORES and fault.do in ENDS_STORES for fault in schedule.faults)
+    for schedule in found[TURNS]:
+        assert not any(fault.who in STORES or fault.do is Do.TWIN for fault in schedule.faults)
+        assert not any(SOURCE in (fault.who, fault.other) for fault in schedule.faults if fault.do in STRIKES_PATHS)
+    assert not any(fault.do is Do.BLACKOUT for one in (*found[MEMORY], *found[TURNS]) for fault in one.faults)
+
+
+@pytest.mark.parametrize(
+    "has",
+    [
+        lambda setup: len(setup.topics) > 1,
+        lambda setup: setup.handles > 1,
+        lambda setup: setup.second,
+        lambda setup: setup.daemon,
+        lambda setup: setup.named,
+        lambda setup: setup.ids == "regid",
+        lambda setup: setup.ids == "new",
+        lambda setup: setup.hasty,
+        lambda setup: setup.late,
+        lambda setup: setup.ending == "deregister",
+        lambda setup: "explicit" in setup.modes,
+        lambda setup: "ume_store_group" in dict(setup.options),
+        lambda setup: len(setup.finders) > 1,
+        lambda setup: setup.storage == MEMORY,
+        lambda setup: setup.storage == TURNS,
+        lambda setup: setup.kept > 0,
+        lambda setup: any(option.startswith("repository-size-limit=") for option in setup.store_options),
+        lambda setup: setup == PLAIN,
+    ],
+)
+def test_each_kind_of_setup_has_its_share(has: object) -> None:
+    assert callable(has)
+    share = sum(has(schedule.setup) for schedule in DRAWN) / len(DRAWN)
+    assert 0.02 < share < 0.5
