@@ -22,6 +22,20 @@ STORES: Final = (
         Test("core/store/test_registry.py::test_two_lives_of_one_context_do_not_take_the_reg_id_from_each_other"),
     ),
     Mutant(
+        "a-late-request-takes-the-reg-id",
+        "store/registry",
+        "        if self._is_late(request):\n",
+        "        if False:\n",
+        Test("core/store/test_registry.py::test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor"),
+    ),
+    Mutant(
+        "a-returning-life-counts-as-late",
+        "store/registry",
+        "return client.reply_to == request.reply_to and any(",
+        "return any(",
+        Test("core/store/test_registry.py::test_a_life_that_returns_to_its_own_address_is_not_late"),
+    ),
+    Mutant(
         "a-session-id-is-shared-by-all-topics",
         "store/clients",
         "{who.session_id}:{who.source_reg_id}:{who.topic}",

@@ -50,11 +50,11 @@ def run_whole(options: WholeSeeds, as_json: bool, replay: Path | None = None) ->
         OSError: a file cannot be written, or not read.
     """
     began = time.monotonic()
-    schedules = [read(replay)] if replay is not None else []
+    parts = iter([[_replayed(read(replay))]]) if replay is not None else _parts(options)
     counts: Counter[str] = Counter()
     failed: list[WholeReport] = []
     seeds = 0
-    for reports in [[_run(one, traced=True) for one in schedules]] if schedules else _parts(options):
+    for reports in parts:
         seeds += len(reports)
         for report in reports:
             counts += report.counts
@@ -112,6 +112,12 @@ def _run(schedule: WorldSchedule, *, traced: bool, traces: Path | None = None) -
     return report
 
 
+def _replayed(schedule: WorldSchedule) -> WholeReport:
+    """Run a schedule without traces, then with them: to write traces takes time, so the two runs differ."""
+    plain = _run(schedule, traced=False)
+    return plain if plain.violations else _run(schedule, traced=True)
+
+
 def _parts(options: WholeSeeds) -> Iterator[list[WholeReport]]:
     """Yield the reports of each chunk of seeds, in order of completion."""
     stop = options.first + options.seeds
@@ -130,7 +136,7 @@ def _failure(report: WholeReport, directory: Path, index: int) -> dict[str, Any]
     seed = report.schedule.seed
     record: dict[str, Any] = {"seed": seed}
     if index < MAX_SHRUNK:
-        report = shrink(report, partial(_run, traced=seed % TRACED_SEEDS == 0))
+        report = shrink(report, partial(_run, traced=report.traced))
         where = directory / f"whole-{seed}"
         where.mkdir(parents=True, exist_ok=True)
         path = where / "schedule.json"

@@ -41,7 +41,7 @@ MAX_RUNS = 150
 
 @attrs.frozen
 class WholeReport:
-    """The result of a schedule. Equal fingerprints mean equal runs."""
+    """The result of a schedule, run with traces or without. Equal fingerprints mean equal runs."""
 
     schedule: WorldSchedule
     violations: tuple[str, ...]
@@ -49,6 +49,7 @@ class WholeReport:
     virtual_ns: int
     fingerprint: str
     lines: tuple[dict[str, object], ...] = ()
+    traced: bool = False
 
 
 def run(schedule: WorldSchedule, traces: Path | None = None) -> WholeReport:
@@ -74,7 +75,8 @@ def run(schedule: WorldSchedule, traces: Path | None = None) -> WholeReport:
         violations += _judged(world, traces, _silent(world, schedule))
     counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
     fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
-    return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, tuple(conductor.lines))
+    lines = tuple(conductor.lines)
+    return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, lines, traces is not None)
 
 
 def _silent(world: World, schedule: WorldSchedule) -> Silent:

@@ -10,6 +10,8 @@
 * **An older copy has no memory.** A store learns from registrations and SRIs that it was started later than its journal
   shows (`generations`). Then it does as after a loss of its memory, and asks its peers for what it lacks.
 * A receiver that registers before the SRI of its source waits for it (T22).
+* **A life that another context's followed at its address is over.** A port has one owner, so a late request of that life
+  is refused. The network may carry it for long after its process has ended.
 * When a source goes, by timeout or by deregistration, its messages and receivers go with it (P-584, P-587). A
   deregistration of an unknown client is confirmed as well, and logged (P-586). A source is also known by its life, so
   it is found even under a RegID that it had before.
@@ -113,6 +115,9 @@ class Registry:
                 # Receivers that wait for an SRI that never comes must not fill the memory.
                 del self.early[:-MAX_EARLY]
             return
+        if self._is_late(request):
+            self._refuse(request, msg.Refusal.HELD_BY_SOURCE, now, out)
+            return
         self.clients.on_heard_from(request.reply_to, request.context, now)
         admitted = self.elections.admits(request, self.clients.holder(request)) if source is None else None
         found = verdict(request, self.clients, source, self.config, admitted)
@@ -122,6 +127,18 @@ class Registry:
             self._enter_source(found, request, now, out)
         else:
             self._enter_receiver(found, source, request, now, out)
+
+    def _is_late(self, request: msg.Register) -> bool:
+        """Return whether a life asks that announced itself here before another context's followed it at its address."""
+        holder = self.clients.holder(request)
+        if request.role is not Role.SOURCE or holder is None or holder.client.role is not Role.SOURCE:
+            return False
+        client = holder.client
+        # A client that names no context (0) is known by its address only.
+        if 0 in (client.context, request.context) or client.context == request.context:
+            return False
+        known = self.repositories[client.reg_id].life.lives
+        return client.reply_to == request.reply_to and any(life == request.incarnation for life, _ in known)
 
     def answer(self, due: PendingSync, now: int, out: list[Effect]) -> None:
         """Grant a registration that is on disk, with the numbers that the store holds."""

@@ -64,6 +64,17 @@ FOUND = {
         ),
         (HostFault(3_719, Do.NOISE, "source", 80, "", 20),),
     ),
+    # A source was cut off, ended and started again. What the old process had written then took the RegID from the new one.
+    "a_request_that_outlives_its_process": WorldSchedule(
+        1609,
+        Setup(pause_ms=120),
+        (
+            HostFault(2_324, Do.CUT, "source", 2_676),
+            HostFault(2_335, Do.RESTORE, "store2", 304),
+            HostFault(3_571, Do.LEAVE, "receiver0", 1_429),
+            HostFault(4_134, Do.CLOSE, "source", 1),
+        ),
+    ),
 }
 
 
