@@ -26,14 +26,14 @@ STORES: Final = (
         "store/registry",
         "        if self._is_late(request):\n",
         "        if False:\n",
-        Test("core/store/test_registry.py::test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor"),
+        Test("core/store/test_reg_ids.py::test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor"),
     ),
     Mutant(
         "a-returning-life-counts-as-late",
         "store/registry",
         "return client.reply_to == request.reply_to and any(",
         "return any(",
-        Test("core/store/test_registry.py::test_a_life_that_returns_to_its_own_address_is_not_late"),
+        Test("core/store/test_reg_ids.py::test_a_life_that_returns_to_its_own_address_is_not_late"),
     ),
     Mutant(
         "a-session-id-is-shared-by-all-topics",

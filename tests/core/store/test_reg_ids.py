@@ -1,10 +1,11 @@
-"""RegIDs of the store's choice."""
+"""RegIDs: of the store's choice, and those that several lives of a source ask for."""
 
 import pytest
 
-from stablecast.core.protocol.messages import Registered
-from tests.core.drivers import StoreDriver
-from tests.core.samples import register
+from stablecast.core.protocol.inputs import Gone
+from stablecast.core.protocol.messages import Refusal, Refused, Registered
+from tests.core.drivers import SOURCE, StoreDriver
+from tests.core.samples import LIFE, info, register
 
 
 @pytest.mark.rows("P-234")
@@ -19,3 +20,32 @@ def test_a_source_that_lets_the_store_choose_and_asks_again_is_one() -> None:
     assert {answer.reg_id for _, answer in driver.sent(Registered)} == {chosen}
     driver.hear(register(reg_id=0, reply_to="source:2", incarnation=9))
     assert len(driver.machine.clients.records) == 2, "another life is another source"
+
+
+def test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor() -> None:
+    """Its process ended, and another one has its port; the network still carried what it had written."""
+    driver = StoreDriver.with_source()
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1, context=6))
+    driver.hear(info(incarnation=LIFE + 1, term=2, low=10, high=9, lives=((LIFE, 0), (LIFE + 1, 10))))
+    driver.sync()
+    driver.effects.clear()
+    driver.hear(register(**SOURCE, context=5, term=1))
+    assert [refused.reason for _, refused in driver.sent(Refused)] == [Refusal.HELD_BY_SOURCE]
+    driver.sync()
+    assert driver.sent(Registered) == []
+    record = driver.machine.clients.records[50]
+    assert (record.client.incarnation, record.client.term, record.lifetime.active) == (LIFE + 1, 2, True)
+
+
+def test_a_life_that_returns_to_its_own_address_is_not_late() -> None:
+    """Another one was there from another address in between."""
+    driver = StoreDriver.with_source()
+    driver.feed(Gone("source:1"))
+    driver.hear(register(**{**SOURCE, "reply_to": "twin:1"}, incarnation=LIFE + 1, context=6))
+    driver.hear(info(incarnation=LIFE + 1, term=2, low=10, high=9, lives=((LIFE, 0), (LIFE + 1, 10))))
+    driver.sync()
+    driver.feed(Gone("twin:1"))
+    driver.effects.clear()
+    driver.hear(register(**SOURCE, context=5, term=1))
+    driver.sync()
+    assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE]

@@ -392,35 +392,6 @@ def test_two_lives_of_one_context_do_not_take_the_reg_id_from_each_other() -> No
         assert machine.machine.clients.records[50].client.incarnation == LIFE + 1
 
 
-def test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor() -> None:
-    """Its process ended, and another one has its port; the network still carried what it had written."""
-    driver = StoreDriver.with_source()
-    driver.hear(register(**SOURCE, incarnation=LIFE + 1, context=6))
-    driver.hear(info(incarnation=LIFE + 1, term=2, low=10, high=9, lives=((LIFE, 0), (LIFE + 1, 10))))
-    driver.sync()
-    driver.effects.clear()
-    driver.hear(register(**SOURCE, context=5, term=1))
-    assert [refused.reason for _, refused in driver.sent(Refused)] == [Refusal.HELD_BY_SOURCE]
-    driver.sync()
-    assert driver.sent(Registered) == []
-    record = driver.machine.clients.records[50]
-    assert (record.client.incarnation, record.client.term, record.lifetime.active) == (LIFE + 1, 2, True)
-
-
-def test_a_life_that_returns_to_its_own_address_is_not_late() -> None:
-    """Another one was there from another address in between."""
-    driver = StoreDriver.with_source()
-    driver.feed(Gone("source:1"))
-    driver.hear(register(**{**SOURCE, "reply_to": "twin:1"}, incarnation=LIFE + 1, context=6))
-    driver.hear(info(incarnation=LIFE + 1, term=2, low=10, high=9, lives=((LIFE, 0), (LIFE + 1, 10))))
-    driver.sync()
-    driver.feed(Gone("twin:1"))
-    driver.effects.clear()
-    driver.hear(register(**SOURCE, context=5, term=1))
-    driver.sync()
-    assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE]
-
-
 def test_a_reg_id_that_is_held_is_refused_and_its_holder_asked() -> None:
     driver = StoreDriver.with_source()
     other = register(reg_id=50, reply_to="other:1", incarnation=9)

@@ -64,7 +64,7 @@ FOUND = {
         ),
         (HostFault(3_719, Do.NOISE, "source", 80, "", 20),),
     ),
-    # A source was cut off, ended and started again. What the old process had written then took the RegID from the new one.
+    # A source was cut off, ended and started again. What the old process had written took the RegID from the new one.
     "a_request_that_outlives_its_process": WorldSchedule(
         1609,
         Setup(pause_ms=120),
