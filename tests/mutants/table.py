@@ -9,6 +9,7 @@ from tests.mutants.programs import PROGRAMS
 from tests.mutants.range_readers import RANGE_READERS
 from tests.mutants.receivers import RECEIVERS
 from tests.mutants.refills import REFILLS
+from tests.mutants.reg_ids import REG_IDS
 from tests.mutants.resolution import RESOLUTION
 from tests.mutants.rows import ROWS
 from tests.mutants.shared import SHARED
@@ -26,6 +27,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *RANGE_READERS,
     *ARCHIVES,
     *RECEIVERS,
+    *REG_IDS,
     *STORES,
     *REFILLS,
     *RESOLUTION,
