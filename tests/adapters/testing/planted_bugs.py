@@ -32,7 +32,7 @@ if __name__ == "__main__":
     arguments.add_argument("seeds", type=int)
     arguments.add_argument("names", nargs="*", metavar="name")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    given = arguments.parse_args()
+    given = arguments.parse_intermixed_args()
     if unknown := set(given.names) - {one.name for one in BUGS}:
         arguments.error(f"there is no planted bug {', '.join(sorted(unknown))}")
     main(given.seeds, given.names, given.jobs)
