@@ -33,7 +33,7 @@ def reduced(config: SourceConfig, flight: int) -> SourceConfig:
     return attrs.evolve(
         untimed(config),
         topic="topic",
-        reply_to="source:1",
+        reply_to="",  # Each context has its own.
         transport="stream:1",
         stores=tuple(
             StoreSpec(store_address(keys.index(key)), SOURCE_ID, store.group)
@@ -173,8 +173,9 @@ class SourceStates:
     twins: dict[int, SourceLife] = attrs.field(factory=dict)
 
     def new(self, life: int, context: int = 0) -> int:
-        """Return a new life; `context` is that of another life if one context has both, 0: its own."""
-        config = attrs.evolve(self.config, incarnation=life, context=context or life)
+        """Return a new life; `context` is that of another life if one context has both, 0: its own, at its address."""
+        own = context or life
+        config = attrs.evolve(self.config, incarnation=life, context=own, reply_to=f"source{own}:1")
         return self._number(SourceLife(SourceEndpoint.create(config)))
 
     def generation(self, state: int, index: int) -> int:

@@ -15,7 +15,7 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.inputs import Arrived, Data, Persisted, Start
+from stablecast.core.protocol.inputs import Arrived, Data, Gone, Persisted, Start
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
     LateJoinInfo,
@@ -323,12 +323,20 @@ class StoreStates:
             case StoreFate.WIPE:
                 process.synced = WorldJournal(memory=StoreMemory.LOST)
             case Register():
+                _release(process, step)
                 return messages([*process.receive(Arrived(step), process.now), *process.sync(process.now)])
             case Data():
                 return messages(process.receive(step, process.now))
             case _:
                 return messages(process.receive(Arrived(step), process.now))
         return []
+
+
+def _release(process: ProofStore, request: Register) -> None:
+    """Let the process at another address lose the RegID: leases are proved elsewhere, and here every claimant gets it."""
+    holder = None if process.machine is None else process.machine.clients.holder(request)
+    if holder is not None and holder.client.reply_to != request.reply_to:
+        process.receive(Gone(holder.client.reply_to), process.now)
 
 
 def _uncounted(message: Message | Data) -> Message | Data:
