@@ -333,7 +333,7 @@ class StoreStates:
 
 
 def _release(process: ProofStore, request: Register) -> None:
-    """Let the process at another address lose the RegID: leases are proved elsewhere, and here every claimant gets it."""
+    """End the lease of a process at another address: leases are proved elsewhere, here every claimant is granted."""
     holder = None if process.machine is None else process.machine.clients.holder(request)
     if holder is not None and holder.client.reply_to != request.reply_to:
         process.receive(Gone(holder.client.reply_to), process.now)
