@@ -34,6 +34,13 @@ REG_IDS: Final = (
         Test("core/store/test_reg_ids.py::test_a_life_that_returns_to_its_own_address_is_not_late"),
     ),
     Mutant(
+        "a-life-that-was-followed-never-comes-back",
+        "store/registry",
+        "        if not holder.lifetime.active:\n            return False\n",
+        "",
+        Test("core/store/test_reg_ids.py::test_a_life_of_a_restored_machine_is_granted_once_its_successor_is_silent"),
+    ),
+    Mutant(
         "a-session-id-is-shared-by-all-topics",
         "store/clients",
         "{who.session_id}:{who.source_reg_id}:{who.topic}",

@@ -49,3 +49,17 @@ def test_a_life_that_returns_to_its_own_address_is_not_late() -> None:
     driver.hear(register(**SOURCE, context=5, term=1))
     driver.sync()
     assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE]
+
+
+def test_a_life_of_a_restored_machine_is_granted_once_its_successor_is_silent() -> None:
+    """A machine that is restored from a snapshot has a process at its old address again."""
+    driver = StoreDriver.with_source()
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1, context=6))
+    driver.hear(info(incarnation=LIFE + 1, term=2, low=10, high=9, lives=((LIFE, 0), (LIFE + 1, 10))))
+    driver.sync()
+    driver.feed(Gone("source:1"))
+    driver.effects.clear()
+    driver.hear(register(**SOURCE, context=5, term=1))
+    driver.sync()
+    [(_, answer)] = driver.sent(Registered)
+    assert (answer.incarnation, answer.term, answer.lives) == (LIFE, 3, ((LIFE, 0), (LIFE + 1, 10)))

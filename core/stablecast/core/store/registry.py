@@ -129,9 +129,14 @@ class Registry:
             self._enter_receiver(found, source, request, now, out)
 
     def _is_late(self, request: msg.Register) -> bool:
-        """Return whether a life asks that announced itself here before another context's followed it at its address."""
+        """Return whether a life asks that announced itself here, and whose address another context has now.
+
+        Without a living holder the life gets a grant, and learns that it was followed.
+        """
         holder = self.clients.holder(request)
         if request.role is not Role.SOURCE or holder is None or holder.client.role is not Role.SOURCE:
+            return False
+        if not holder.lifetime.active:
             return False
         client = holder.client
         # A client that names no context (0) is known by its address only.
