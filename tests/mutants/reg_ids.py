@@ -27,11 +27,11 @@ REG_IDS: Final = (
         Test("core/store/test_reg_ids.py::test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor"),
     ),
     Mutant(
-        "a-returning-life-counts-as-late",
+        "a-source-that-returns-after-a-proxy-counts-as-late",
         "store/registry",
         "return client.reply_to == request.reply_to and any(",
         "return any(",
-        Test("core/store/test_reg_ids.py::test_a_life_that_returns_to_its_own_address_is_not_late"),
+        Test("core/store/test_reg_ids.py::test_a_source_that_returns_after_a_proxy_is_not_late"),
     ),
     Mutant(
         "a-life-that-was-followed-never-comes-back",

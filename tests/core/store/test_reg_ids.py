@@ -2,8 +2,9 @@
 
 import pytest
 
-from stablecast.core.protocol.inputs import Gone
-from stablecast.core.protocol.messages import Refusal, Refused, Registered
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.inputs import Gone, Tick
+from stablecast.core.protocol.messages import ElectionToken, Refusal, Refused, Registered
 from tests.core.drivers import SOURCE, StoreDriver
 from tests.core.samples import LIFE, info, register
 
@@ -37,17 +38,21 @@ def test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor() 
     assert (record.client.incarnation, record.client.term, record.lifetime.active) == (LIFE + 1, 2, True)
 
 
-def test_a_life_that_returns_to_its_own_address_is_not_late() -> None:
-    """Another one was there from another address in between."""
-    driver = StoreDriver.with_source()
+def test_a_source_that_returns_after_a_proxy_is_not_late() -> None:
+    """The proxy announced itself since, at another address, and is active."""
+    driver = StoreDriver(allow_proxy=True)
+    source = register(**SOURCE, context=5, wants_proxy=True)
+    proxy = {"incarnation": LIFE + 1, "reply_to": "proxy:1", "context": 6, "election": ElectionToken(1, 1, LIFE)}
+    driver.hear(source)
+    driver.hear(info())
     driver.feed(Gone("source:1"))
-    driver.hear(register(**{**SOURCE, "reply_to": "twin:1"}, incarnation=LIFE + 1, context=6))
-    driver.hear(info(incarnation=LIFE + 1, term=2, low=10, high=9, lives=((LIFE, 0), (LIFE + 1, 10))))
-    driver.sync()
-    driver.feed(Gone("twin:1"))
-    driver.effects.clear()
-    driver.hear(register(**SOURCE, context=5, term=1))
-    driver.sync()
+    driver.feed(Tick(), 60 * SECOND)
+    driver.hear(register(**{**SOURCE, **proxy}), 60 * SECOND)
+    driver.hear(info(incarnation=LIFE + 1, term=2, lives=((LIFE, 0), (LIFE + 1, 0))), 60 * SECOND)
+    driver.sync(60 * SECOND)
+    assert driver.machine.clients.records[50].client.incarnation == LIFE + 1
+    driver.hear(source, 60 * SECOND)
+    driver.sync(60 * SECOND)
     assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE]
 
 
