@@ -10,8 +10,8 @@
 * **An older copy has no memory.** A store learns from registrations and SRIs that it was started later than its journal
   shows (`generations`). Then it does as after a loss of its memory, and asks its peers for what it lacks.
 * A receiver that registers before the SRI of its source waits for it (T22).
-* **A port has one owner.** A life is over once another context has its address. Its late request is refused: the network
-  may carry one for long after the process has ended.
+* **A port has one owner.** A life is over once another context has its address. Its late request is refused, which the
+  network may carry for long after the process has ended.
 * When a source goes, by timeout or by deregistration, its messages and receivers go with it (P-584, P-587). A
   deregistration of an unknown client is confirmed as well, and logged (P-586). A source is also known by its life, so
   it is found even under a RegID that it had before.
