@@ -1,5 +1,6 @@
 """Decide whether an endpoint is traced. Most endpoints are not, and then the recorder is not loaded."""
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 VARIABLE: Final = "STABLECAST_TRACE"
 """The environment variable that names the directory for traces."""
 
+SCARCE: Final = (errno.EMFILE, errno.ENFILE)
+"""Errors for want of a descriptor. They pass, and another directory does not help."""
+
 
 def recorder(
     role: Role, name: str, endpoint: "Endpoint", directory: Path | None = None, *, optional: bool = False
@@ -26,6 +30,7 @@ def recorder(
         endpoint: A machine with an empty outbox.
         directory: The directory of traces.
         optional: Whether the endpoint does without a trace that cannot be written. Standard error gets the cause then.
+            For want of a descriptor every endpoint does without.
 
     Raises:
         TraceError: If the file cannot be made, and the trace is not optional.
@@ -38,7 +43,8 @@ def recorder(
     try:
         return Recorder(Path(named), role, name, endpoint, rolling=rolling())
     except TraceError as error:
-        if not optional:
+        cause = error.__cause__
+        if not optional and not (isinstance(cause, OSError) and cause.errno in SCARCE):
             raise
         complain(str(error))
         return None

@@ -1,5 +1,7 @@
 """Environment variables decide whether, where, and how much an endpoint is traced."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from stablecast.evidence.trace.activation import VARIABLE, recorder
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.trace_recorder import KEEP, LIMIT, rolling
 from stablecast.evidence.trace.writer import ROLLING
+from tests.support.machine import replace
 
 
 @pytest.fixture
@@ -54,3 +57,23 @@ def test_environment_variables_must_be_numbers(
     monkeypatch.setenv(variable, "many")
     with pytest.raises(TraceError, match=f"{variable} should be a number of {unit}, it is 'many'"):
         recorder(Role.STORE, "a", store, tmp_path)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES])
+def test_an_endpoint_without_a_free_descriptor_does_without_a_trace(
+    tmp_path: Path,
+    store: StoreEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    replace(monkeypatch, "files", open=refuse)
+    if number == errno.EMFILE:
+        assert recorder(Role.STORE, "a", store, tmp_path) is None
+        assert "Too many open files" in capsys.readouterr().err
+    else:
+        with pytest.raises(TraceError, match="Permission denied"):
+            recorder(Role.STORE, "a", store, tmp_path)

@@ -64,6 +64,12 @@ FOUND = {
         ),
         (HostFault(3_719, Do.NOISE, "source", 80, "", 20),),
     ),
+    # A receiver without descriptors ended, because the trace of the first life that it met could not be written.
+    "a_first_trace_without_a_descriptor": WorldSchedule(
+        2165,
+        Setup(options=(("transport", "lbtrm"),)),
+        (HostFault(1_294, Do.TWIN, "receiver1", 1), HostFault(1_464, Do.SCARCE, "receiver1", 41)),
+    ),
     # A source was cut off, ended and started again. What the old process had written took the RegID from the new one.
     "a_request_that_outlives_its_process": WorldSchedule(
         1609,
