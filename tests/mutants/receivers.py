@@ -185,6 +185,20 @@ RECEIVERS: Final = (
         Test("core/protocol/test_request_window.py::test_time_does_not_count_while_the_process_is_stopped"),
     ),
     Mutant(
+        "the-end-of-a-source-restarts-no-time",
+        "receiver/endpoint",
+        "            self.arrivals.requests.begin_anew(now)\n",
+        "",
+        Test("core/receiver/test_endpoint_recovery.py::test_time_begins_anew_once_when_the_source_is_gone"),
+    ),
+    Mutant(
+        "time-begins-anew-whenever-a-source-is-gone",
+        "receiver/endpoint",
+        "        if left and not self.contact.gone:\n",
+        "        if left:\n",
+        Test("core/receiver/test_endpoint_recovery.py::test_time_begins_anew_once_when_the_source_is_gone"),
+    ),
+    Mutant(
         "received-messages-stay-outstanding",
         "protocol/request_window",
         "        self.asked = _without(self.asked, start, stop)\n",

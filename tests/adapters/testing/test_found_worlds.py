@@ -28,6 +28,18 @@ FOUND = {
             Strike("stop", "app", at=548_375_997, span=19_418_604_025),
         ),
     ),
+    # A source's host lost its power, and its next life had the stores. A receiver that still had the old stream asked
+    # in vain, and gave up the history in the moment in which it noticed.
+    "history_of_an_ended_life": FoundWorld(
+        "missing_sync",
+        2980,
+        (
+            Strike("crash", "app", turn=8, span=19_762_535, power=True),
+            Strike("crash", "app", turn=27, span=33_465_074, power=True),
+            Strike("crash", "shop", turn=29, span=84_781_644, power=True),
+            Strike("crash", "shop", turn=74, span=100 * MILLISECOND, power=True),
+        ),
+    ),
 }
 
 

@@ -34,7 +34,7 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, UseOtr
 from stablecast.core.receiver.source_contact import MAX_STORES
-from tests.core.drivers import ACK_NS, INTERVAL_NS, RETRY_NS, ReceiverDriver, code
+from tests.core.drivers import ACK_NS, GIVE_UP_NS, INTERVAL_NS, RETRY_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
 
 SESSION = RegistrationFlag.SESSION
@@ -88,6 +88,24 @@ def test_messages_are_lost_only_while_a_quorum_was_asked() -> None:
     for now in range(1000, 1200, INTERVAL_NS):
         told += driver.feed(Tick(), now)
     assert [event for event in told if isinstance(event, UnrecoverableLoss)] == [UnrecoverableLoss(0, 2)]
+
+
+def test_time_begins_anew_once_when_the_source_is_gone() -> None:
+    """Its next life may have had the stores for long. Numbers that no store has are given up in the end."""
+
+    def lost_at(*gone: int) -> int:
+        driver = ReceiverDriver.active(high=2)
+        for now in range(RETRY_NS, 10 * GIVE_UP_NS, RETRY_NS):
+            if now in gone:
+                driver.feed(Gone("source:1"), now)
+            if UnrecoverableLoss(0, 2) in driver.feed(Tick(), now):
+                return now
+        return 0
+
+    usual = lost_at()
+    assert GIVE_UP_NS <= usual < GIVE_UP_NS + RETRY_NS
+    assert lost_at(usual - RETRY_NS) == 2 * usual - RETRY_NS
+    assert lost_at(usual - RETRY_NS, 2 * usual - 2 * RETRY_NS) == 2 * usual - RETRY_NS
 
 
 def test_nobody_is_asked_while_no_store_is_registered() -> None:

@@ -105,6 +105,11 @@ class RequestWindow:
         self.outstanding = sum(request.stop - request.start for request in kept)
         return lost
 
+    def begin_anew(self, now: int) -> None:
+        """Count the time of all requests from now on."""
+        self.asked = [attrs.evolve(request, since=now) for request in self.asked]
+        self.retrying = [attrs.evolve(request, since=now) for request in self.retrying]
+
     def issue(self, targets: list[Target], now: int, out: list[Effect]) -> None:
         """Request as much as the window allows. Without targets everything waits."""
         if not targets:

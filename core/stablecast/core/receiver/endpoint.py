@@ -136,6 +136,7 @@ class ReceiverSession:
             case inputs.Reset() | inputs.Gone():
                 self.enrollment.on_broken(event, now, self.outbox)
                 self.acknowledger.on_broken(event, self.enrollment.counting, self.info, self.window, now, self.outbox)
+                self._on_source_gone(event, now)
                 self._recover(now)
             case inputs.Useless():
                 self._on_useless(event, now)
@@ -195,6 +196,17 @@ class ReceiverSession:
         if self.info is not None and event.session == self.config.incarnation:
             self.arrivals.on_lost(event, now, self.outbox)
             self._recover(now)
+
+    def _on_source_gone(self, event: inputs.Reset | inputs.Gone, now: int) -> None:
+        """Count the time of requests anew when the source is gone.
+
+        Stores answer for the newest life only. So while this receiver still had the stream of an ended one, it asked in
+        vain. It counts anew once: what no store has must be given up in the end.
+        """
+        left = isinstance(event, inputs.Gone) and self.info is not None and event.address == self.info.request
+        if left and not self.contact.gone:
+            self.contact.gone = True
+            self.arrivals.requests.begin_anew(now)
 
     def _recover(self, now: int) -> None:
         if self.state is ReceiverState.ACTIVE and self.arrivals.window.behind:

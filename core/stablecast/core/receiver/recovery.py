@@ -77,6 +77,11 @@ class Recovery:
             self.history.issue(targets, now, out)
             self.gaps.issue(targets, now, out)
 
+    def begin_anew(self, now: int) -> None:
+        """Count the time of all requests from now on."""
+        self.history.begin_anew(now)
+        self.gaps.begin_anew(now)
+
     def handle_timeout(self, now: int, may_give_up: bool) -> list[tuple[int, int]]:
         """Do what is due; return the ranges given up for lost."""
         for due in [due for due in self.young if due <= now]:

@@ -34,12 +34,13 @@ class SourceNews(IntEnum):
 
 @attrs.define
 class SourceContact:
-    """The newest SRI, and the open request: `due` is when to send it (again), in ns."""
+    """The newest SRI, and the open request: `due` is when to send it (again), in ns. `gone`: the process has ended."""
 
     config: ReceiverConfig
     info: SourceInfo | None = None
     asked: int = 0
     due: int | None = None
+    gone: bool = False
 
     @property
     def source(self) -> SourceInfo:
