@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -127,6 +128,8 @@ def covered(configurations: Iterable[Configuration], beside: Explored = tuple) -
         coverage = import_module("coverage")
     except ModuleNotFoundError as error:
         raise ModelError("this needs the package coverage: install stablecast[dev]") from error
+    for name in sorted(one.name for one in walk_packages(core.__path__, f"{core.__name__}.")):
+        import_module(name)  # What runs at an import is no step of a machine.
     record = coverage.Coverage(data_file=None, branch=True, source=[str(CORE)], config_file=False)
     record.start()
     try:
