@@ -129,7 +129,7 @@ def covered(configurations: Iterable[Configuration], beside: Explored = tuple) -
     except ModuleNotFoundError as error:
         raise ModelError("this needs the package coverage: install stablecast[dev]") from error
     for name in sorted(one.name for one in walk_packages(core.__path__, f"{core.__name__}.")):
-        import_module(name)  # What runs at an import is no step of a machine.
+        import_module(name)  # An import runs functions, and is no step of a machine.
     record = coverage.Coverage(data_file=None, branch=True, source=[str(CORE)], config_file=False)
     record.start()
     try:
