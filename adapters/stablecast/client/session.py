@@ -190,7 +190,7 @@ class ClientSession:
         name no life in common, nobody can know that (`precedence`). The stores then refuse its receivers.
         """
         self.ended = True
-        if self._machine.info is not None:
+        if self._machine.info is not None:  # Its requests to stores may have been in vain since its source ended.
             self._driver.feed(inputs.Gone(self._machine.info.request))
         replaced, self._replaced = self._replaced, ()
         return replaced if self._machine.state in BEFORE_DELIVERY else ()
