@@ -1,6 +1,6 @@
 """The lines of one frame.
 
-    {"frame": 0, "version": 6, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "wall": ...,
+    {"frame": 0, "version": 7, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "wall": ...,
      "snapshot": {...}}
     {"n": 0, "t": ..., "in": {"_": "Start"}, "out": []}
     ...
@@ -31,7 +31,7 @@ from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.runtime import garbage_collection
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Version of the schema of machines, inputs and effects; this core cannot replay another one."""
 
 LIMIT: Final = 1 << 62

@@ -196,7 +196,7 @@ def test_an_unreadable_file_is_reported_before_there_are_tasks(whole_world: Path
     for name, data, sentence in (
         ("cut.sct", source.read_bytes()[:-1], "is truncated at byte"),
         ("foreign.sct", b"nobody would take this for a trace", "is not a trace file"),
-        ("older.sct", older.read_bytes(), "is of version 3 and this program reads version 6"),
+        ("older.sct", older.read_bytes(), "is of version 3 and this program reads version 7"),
         ("empty.sct", b"", "is empty, it holds no trace"),
         ("none.sct", None, "cannot be read: No such file"),
     ):

@@ -42,7 +42,7 @@ def test_written_frames_are_read_back() -> None:
 def test_the_lines_can_be_read_by_people() -> None:
     first, record, last = write_frame(HEAD, BODY, FOOT).decode().splitlines()
     assert first == (
-        '{"frame":3,"version":6,"role":"store","endpoint":"10.0.0.1:14567","first":100,"gap":7,"time":5000,'
+        '{"frame":3,"version":7,"role":"store","endpoint":"10.0.0.1:14567","first":100,"gap":7,"time":5000,'
         '"snapshot":{"config":{"seed":1}}}'
     )
     assert record == '{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}'
@@ -85,7 +85,7 @@ def one_line(frames: Frames) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (edit(0, version=4), "the trace is of version 4 and this program reads version 6: verify it with the release"),
+        (edit(0, version=4), "the trace is of version 4 and this program reads version 7: verify it with the release"),
         (drop(0, "version"), "the trace is of version None"),
         (edit(0, role="oracle"), "role 'oracle' is unknown"),
         (edit(0, role=1), "'role' should be of type str, it is 1"),
