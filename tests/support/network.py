@@ -1,11 +1,11 @@
 """Stores, a relay and contexts on loopback in one event loop, and checks of the resources that they leave open."""
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import attrs
@@ -15,7 +15,8 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.resolver import RelayDaemon
-from stablecast.runtime import ports
+from stablecast.runtime import datagrams, ports
+from stablecast.runtime.ports import PortError
 from stablecast.store.store import Store, StoreSettings
 
 LOCAL = "127.0.0.1"
@@ -120,11 +121,18 @@ async def until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0.001)
 
 
+UNUSED_PORTS = range(20_000, 30_000)
+"""The system hands out none of these by itself, so that no socket gets one before the test that asked for it."""
+
+
 def unused_port() -> int:
-    """Return a port at which no socket listens."""
-    with ports.listen(LOCAL, 0, "port") as listening:
-        port: int = listening.getsockname()[1]
-    return port
+    """Return a port that no stream and no datagram socket of this machine has."""
+    for port in SystemRandom().sample(UNUSED_PORTS, len(UNUSED_PORTS)):
+        with ExitStack() as stack, suppress(PortError):
+            stack.enter_context(ports.listen(LOCAL, port, "port"))
+            stack.enter_context(datagrams.bind(LOCAL, port))
+            return port
+    raise AssertionError("all are in use")
 
 
 def sockets() -> set[str]:
@@ -154,7 +162,7 @@ def knocking(port: int) -> socket.socket:
 
 async def hung_up_on(raw: socket.socket) -> bool:
     """Wait until the other side ends a raw connection; return True."""
-    with contextlib.suppress(ConnectionError):
+    with suppress(ConnectionError):
         while await asyncio.get_running_loop().sock_recv(raw, 1 << 16):
             pass
     raw.close()

@@ -10,8 +10,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, Final, NoReturn
 
 from stablecast.core.errors import StablecastError
@@ -21,6 +23,9 @@ from stablecast.testing.schedule import Activity, HostActivity, Strike
 from stablecast.testing.timeline import FAULT, NOTE, WorldTimeline
 
 HERE: Final = "127.0.0.1"
+PORTS: Final = range(20_000, 30_000)
+"""Ports of the relay and of stores. A connection gets none of them, or it could take that of a store that is down."""
+
 READY_S: Final = 60.0
 """Seconds within which the stores are ready."""
 
@@ -304,10 +309,11 @@ def _import_path(main: Callable[..., Any]) -> dict[str, str]:
 
 
 def _free_port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as one:
-        one.bind((HERE, 0))
-        port: int = one.getsockname()[1]
-        return port
+    for port in SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket(socket.AF_INET, kind) as one, suppress(OSError):
+            one.bind((HERE, port))
+            return port
+    raise RealWorldError(f"no port from {PORTS[0]} to {PORTS[-1]} is free: stop programs that hold them")
 
 
 def _refuse(what: str) -> NoReturn:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from stablecast.cli.trace import app
 from stablecast.evidence.trace.tools import command
-from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
+from tests.adapters.evidence.trace.traced import TracedWorld, first_trace, play, put_together, take_apart, tapping
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_records_are_dumped(traces: Path) -> None:
 
 
 def test_runs_are_compared(traces: Path, tmp_path: Path) -> None:
-    path = min(traces.glob("source-*.sct"))
+    path = first_trace(traces, "source")
     assert run("diff", path, path).output == "no difference\n"
     frames = take_apart(path)
     del frames[-1][-2]

@@ -33,6 +33,13 @@ def part_of(path: Path) -> tuple[str, int]:
     return str(path), 0
 
 
+def _by_number(path: Path) -> tuple[str, int, int]:
+    """Sort the traces of a process by their number, because 10 is later than 9."""
+    first, part = part_of(path)
+    stem, _, number = first.removesuffix(SUFFIX).rpartition("-")
+    return (stem, int(number), part) if number.isascii() and number.isdigit() else (first, 0, part)
+
+
 def traces_of(paths: Iterable[Path]) -> list[list[Path]]:
     """Group the files by trace, each in the order of its parts; a file that is named twice counts once."""
     traces: dict[str, list[Path]] = {}
@@ -43,7 +50,8 @@ def traces_of(paths: Iterable[Path]) -> list[list[Path]]:
 
 def traces_in(directory: Path) -> list[Path]:
     """Return the traces of a directory, perhaps none. Raise OSError, where a pattern would match nothing."""
-    return sorted(directory / name for name in machine.files.names(directory) if name.endswith(SUFFIX))
+    found = (directory / name for name in machine.files.names(directory) if name.endswith(SUFFIX))
+    return sorted(found, key=_by_number)
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -84,4 +92,4 @@ def is_pattern(path: Path) -> bool:
 def matching(pattern: Path) -> list[Path]:
     """Return the files that a pattern matches, perhaps none. Raise OSError if its directory cannot be read."""
     found = [pattern.parent / name for name in machine.files.names(pattern.parent)]
-    return sorted(one for one in found if one.match(pattern.name) and machine.files.is_file(one))
+    return sorted((one for one in found if one.match(pattern.name) and machine.files.is_file(one)), key=_by_number)

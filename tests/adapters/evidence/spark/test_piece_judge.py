@@ -20,11 +20,11 @@ from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.reports import TraceViolation, row_of
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
-from tests.adapters.evidence.trace.traced import put_together, take_apart
+from tests.adapters.evidence.trace.traced import first_trace, put_together, take_apart
 
 
 def test_each_frame_is_one_batch_of_rows(whole_world: Path) -> None:
-    path = next(whole_world.glob("source-*"))
+    path = first_trace(whole_world, "source")
     pieces = pieces_of(path, 1)
     batches = list(judge_with(pieces)(iter([pa.record_batch([pa.array(range(len(pieces)))], ["id"])])))
     assert [batch.schema.names for batch in batches] == [list(TYPES)] * len(pieces)
@@ -39,13 +39,13 @@ def test_each_frame_is_one_batch_of_rows(whole_world: Path) -> None:
 
 
 def test_a_piece_ends_where_the_next_begins(whole_world: Path) -> None:
-    path = next(whole_world.glob("store-*"))
+    path = first_trace(whole_world, "store")
     pieces = pieces_of(path, 1)
     assert [len(list(judge_piece(piece))) for piece in pieces] == [1] * len(pieces)
 
 
 def test_violations_and_errors_are_rows(whole_world: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(whole_world.glob("source-*")))
+    frames = take_apart(first_trace(whole_world, "source"))
     frames[2][0]["snapshot"] = {}
     path = put_together(tmp_path / "a.1.sct", frames)
     path.write_bytes(path.read_bytes()[:-1])

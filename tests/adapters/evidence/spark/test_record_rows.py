@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.evidence.spark.piece_judge import END
 from stablecast.evidence.spark.trace_source import COLUMNS, SCHEMA, RowBounds, batches
-from tests.adapters.evidence.trace.traced import put_together, records, take_apart
+from tests.adapters.evidence.trace.traced import first_trace, put_together, records, take_apart
 
 
 def rows(path: Path, *names: str, bounds: RowBounds | None = None) -> list[dict[str, object]]:
@@ -15,7 +15,7 @@ def rows(path: Path, *names: str, bounds: RowBounds | None = None) -> list[dict[
 
 
 def test_a_row_says_what_its_record_says(whole_world: Path) -> None:
-    path = next(whole_world.glob("store-*"))
+    path = first_trace(whole_world, "store")
     found = rows(path, *COLUMNS)
     lines = list(records(take_apart(path)))
     assert [(row["record"], row["time"], row["kind"]) for row in found] == [
@@ -37,12 +37,12 @@ def test_a_row_says_what_its_record_says(whole_world: Path) -> None:
 
 
 def test_only_the_columns_that_are_asked_for(whole_world: Path) -> None:
-    found = rows(next(whole_world.glob("source-*")), "kind", "record")
+    found = rows(first_trace(whole_world, "source"), "kind", "record")
     assert list(found[0]) == ["kind", "record"]
 
 
 def test_frames_without_anything_asked_for_are_left_out(whole_world: Path) -> None:
-    path = next(whole_world.glob("source-*"))
+    path = first_trace(whole_world, "source")
     every = rows(path, "record", "frame")
     some = rows(path, "record", "frame", bounds=RowBounds(low={"record": 30}, high={"record": 31}))
     assert 0 < len(some) < len(every)
@@ -67,7 +67,7 @@ def test_frames_without_anything_asked_for_are_left_out(whole_world: Path) -> No
 def test_lines_that_make_no_sense_have_empty_columns(
     whole_world: Path, tmp_path: Path, line: dict[str, object], expected: tuple[object, ...]
 ) -> None:
-    frames = take_apart(next(whole_world.glob("source-*")))[:2]
+    frames = take_apart(first_trace(whole_world, "source"))[:2]
     frames[1].insert(1, line)
     path = put_together(tmp_path / "odd.sct", frames)
     names = ("record", "time", "kind", "first", "last", "effects")

@@ -34,7 +34,7 @@ from stablecast.evidence.spark.trace_source import (
 )
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
-from tests.adapters.evidence.trace.traced import put_together, records, take_apart, texts
+from tests.adapters.evidence.trace.traced import first_trace, put_together, records, take_apart, texts
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -138,7 +138,7 @@ def test_a_stream_reads_while_a_trace_is_written(spark: SparkSession, whole_worl
 
 
 def test_partitions_are_runs_of_frames_and_can_be_sent(whole_world: Path) -> None:
-    source = next(whole_world.glob("source-*"))
+    source = first_trace(whole_world, "source")
     one, many = reader(source), reader(source, size=1)
     assert len(one.partitions()) == 1
     assert len(many.partitions()) == len(take_apart(source))
@@ -148,7 +148,7 @@ def test_partitions_are_runs_of_frames_and_can_be_sent(whole_world: Path) -> Non
 
 def test_filters_narrow_and_stay_for_spark(whole_world: Path) -> None:
     every = reader(whole_world)
-    path = str(next(whole_world.glob("source-*")))
+    path = str(first_trace(whole_world, "source"))
     filters: list[Filter] = [EqualTo(("path",), path), EqualTo(("record",), 30)]
     assert list(every.pushFilters(filters)) == filters
     assert len(every.partitions()) == 1
@@ -178,7 +178,7 @@ def test_filters_narrow_the_bounds() -> None:
 
 
 def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_world: Path, tmp_path: Path) -> None:
-    source = next(whole_world.glob("source-*"))
+    source = first_trace(whole_world, "source")
     path = tmp_path / "cut.sct"
     path.write_bytes(source.read_bytes()[:-1])
     strict, mild = reader(path), reader(path, on_error="skip")
@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_wor
 
 def test_an_unreadable_file_is_reported_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
     """An error in a task comes with a page of Java."""
-    source = next(whole_world.glob("source-*"))
+    source = first_trace(whole_world, "source")
     frames = take_apart(source)
     frames[0][0]["version"] = 3
     older = put_together(tmp_path / "changed", frames)
@@ -230,7 +230,7 @@ def test_a_column_that_there_is_not() -> None:
 
 
 def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path, tmp_path: Path) -> None:
-    source = next(whole_world.glob("source-*"))
+    source = first_trace(whole_world, "source")
     whole, live = source.read_bytes(), tmp_path / "live.sct"
     live.write_bytes(whole + bytes(20))
     stream = TraceSource({"path": str(tmp_path)}).streamReader(schema("record"))

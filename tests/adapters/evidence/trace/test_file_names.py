@@ -58,6 +58,14 @@ def test_files_directories_and_patterns(tmp_path: Path) -> None:
         find([tmp_path / "empty"])
 
 
+def test_the_traces_of_a_process_are_found_in_the_order_in_which_it_began_them(tmp_path: Path) -> None:
+    names = ["relay.sct", "source-a-7-9.sct", "source-a-7-9.2.sct", "source-a-7-9.10.sct", "source-a-7-10.sct"]
+    for name in (*names, "store-a-7-8.sct"):
+        (tmp_path / name).touch()
+    assert [path.name for path in find([tmp_path])] == [*names, "store-a-7-8.sct"]
+    assert [path.name for path in find([tmp_path / "source-*"])] == names[1:]
+
+
 def test_an_unreadable_directory_is_not_called_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern skips what it may not read; the test may run as root, who may read everything."""
     (tmp_path / "a.sct").touch()

@@ -11,7 +11,7 @@ from stablecast.evidence.trace.converter import Endpoint, Json, restore
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
 from stablecast.evidence.trace.frames import TraceFrame
 from stablecast.evidence.trace.reports import TraceViolation
-from tests.adapters.evidence.trace.traced import read_frames, with_records
+from tests.adapters.evidence.trace.traced import first_trace, read_frames, with_records
 
 PATH = Path("somewhere.sct")
 
@@ -100,7 +100,7 @@ def test_a_record_too_few_is_named(frames: list[TraceFrame]) -> None:
 
 
 def test_a_snapshot_that_fits_the_schema_and_means_nothing_is_a_violation(traces: Path) -> None:
-    (frame, *_) = read_frames(next(traces.glob("source-*")))
+    (frame, *_) = read_frames(first_trace(traces, "source"))
     frame.head.snapshot["config"]["stores"][0]["group"] = 9
     one = FrameJudge(PATH, frame, fresh=True)
     assert one.run(None) is None

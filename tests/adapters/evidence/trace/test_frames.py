@@ -23,7 +23,14 @@ from stablecast.evidence.trace.frames import (
     parse_frame,
     write_frame,
 )
-from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart, with_records
+from tests.adapters.evidence.trace.traced import (
+    Frames,
+    first_trace,
+    put_together,
+    read_frames,
+    take_apart,
+    with_records,
+)
 
 HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
 RECORDS: list[Json] = [{"n": 100, "t": 6_000, "in": {"_": "Tick"}, "out": []}]
@@ -101,7 +108,7 @@ def one_line(frames: Frames) -> None:
 def test_a_malformed_frame_gets_one_sentence(
     traces: Path, tmp_path: Path, damage: Callable[[Frames], None], sentence: str
 ) -> None:
-    frames = take_apart(next(traces.glob("store-*")))
+    frames = take_apart(first_trace(traces, "store"))
     damage(frames)
     path = put_together(tmp_path / "odd.sct", frames)
     with pytest.raises(TraceError, match=f"odd.sct, frame 0: .*{sentence}"):
@@ -119,7 +126,7 @@ def test_lines_that_are_no_objects_get_one_sentence(line: bytes) -> None:
 
 
 def test_frames_from_the_middle_name_their_place(traces: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(traces.glob("store-*")))
+    frames = take_apart(first_trace(traces, "store"))
     frames[2][0]["role"] = "oracle"
     path = put_together(tmp_path / "odd.sct", frames)
     starts = container.offsets(path)

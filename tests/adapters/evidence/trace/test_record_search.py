@@ -7,7 +7,7 @@ import attrs
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.cross_rules import Suspect
 from stablecast.evidence.trace.trace_judge import violation
-from tests.adapters.evidence.trace.traced import FIRST_LIFE, records, take_apart
+from tests.adapters.evidence.trace.traced import FIRST_LIFE, first_trace, records, take_apart
 
 
 def suspect(path: Path, number: int, offset: int, kind: str = "sent") -> Suspect:
@@ -15,7 +15,7 @@ def suspect(path: Path, number: int, offset: int, kind: str = "sent") -> Suspect
 
 
 def first_source(directory: Path) -> Path:
-    return min(directory.glob("source-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    return first_trace(directory, "source")
 
 
 def test_the_record_is_found_in_the_frame(whole_world: Path) -> None:

@@ -10,7 +10,7 @@ from stablecast.evidence.trace.tools.command import run_analyze, run_diff, run_d
 from stablecast.evidence.trace.tools.records import RecordFilter, TraceWindow
 from stablecast.evidence.trace.tools.travel import TravelSession
 from stablecast.evidence.whatif.replay import recordings
-from tests.adapters.evidence.trace.traced import put_together, take_apart
+from tests.adapters.evidence.trace.traced import first_trace, put_together, take_apart
 
 
 def travel(path: Path) -> None:
@@ -60,7 +60,7 @@ def test_an_unreadable_file_is_one_sentence(
     traces: Path, tmp_path: Path, tool: Callable[[Path], object], spoil: Callable[[Path, Path], object], sentence: str
 ) -> None:
     path = tmp_path / "it.sct"
-    spoil(path, next(traces.glob("source-*")))
+    spoil(path, first_trace(traces, "source"))
     with pytest.raises(StablecastError) as caught:
         tool(path)
     text = str(caught.value)

@@ -17,6 +17,7 @@ from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
 from tests.adapters.evidence.trace.traced import (
     Frames,
     TracedWorld,
+    first_trace,
     play,
     put_together,
     records,
@@ -44,7 +45,7 @@ def test_the_traces_of_a_world_with_crashes_are_clean(traces: Path) -> None:
 
 def test_progress_is_told(traces: Path) -> None:
     told: list[int] = []
-    report = verify_file(next(traces.glob("store-*")), told.append)
+    report = verify_file(first_trace(traces, "store"), told.append)
     assert (len(told), sum(told)) == (report.frames, report.records)
 
 
@@ -299,7 +300,7 @@ RECEIVER_CORRUPTIONS = [deliver_twice, pass_over_a_message, acknowledge_the_unre
 
 def corrupted(traces: Path, role: str, corrupt: Callable[[Frames], Found], into: Path) -> tuple[Found, FileReport]:
     """Change the first trace of this role, and return the verification."""
-    original = min(traces.glob(f"{role}-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    original = first_trace(traces, role)
     frames = take_apart(original)
     assert verify_file(put_together(into / "same.sct", frames)).clean, "taking apart and putting together is harmless"
     expected = corrupt(frames)
@@ -353,7 +354,7 @@ def test_a_wrong_core_is_found_although_replay_agrees_with_it(tmp_path: Path, mo
 
 
 def test_a_flood_of_violations_is_bounded(traces: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(traces.glob("store-*")))
+    frames = take_apart(first_trace(traces, "store"))
     report = verify_file(put_together(tmp_path / "flood.sct", [frames[0]] * (MAX_VIOLATIONS + 1)))
     assert len(report.violations) == MAX_VIOLATIONS
 
@@ -373,7 +374,7 @@ def test_records_that_are_not_a_line_each_cannot_be_read(traces: Path, tmp_path:
     """Although every value in them is right, and there are as many lines as records."""
     path, end = tmp_path / "lines.sct", 0
     with path.open("wb") as file:
-        for text in texts(next(traces.glob("store-*"))):
+        for text in texts(first_trace(traces, "store")):
             lines = text.split(b"\n")
             if len(lines) > 6:
                 lines[1:4] = lines[1].replace(b",", b",\n", 1), lines[2] + lines[3]
@@ -385,7 +386,7 @@ def test_records_that_are_not_a_line_each_cannot_be_read(traces: Path, tmp_path:
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.999])
 def test_a_truncated_trace_gets_one_sentence(traces: Path, tmp_path: Path, share: float) -> None:
-    whole = next(traces.glob("store-*")).read_bytes()
+    whole = first_trace(traces, "store").read_bytes()
     path = tmp_path / "cut.sct"
     path.write_bytes(whole[: int(len(whole) * share)])
     summary = verify_paths([path])

@@ -8,7 +8,7 @@ from stablecast.evidence.trace.file_names import find, part_path, traces_in
 from stablecast.evidence.trace.frames import first_line
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
 from stablecast.evidence.verification.traces import _sentence
-from tests.adapters.evidence.trace.traced import put_together, read_frames, take_apart
+from tests.adapters.evidence.trace.traced import first_trace, put_together, read_frames, take_apart
 
 
 def split(source: Path, into: Path, *ends: int) -> list[Path]:
@@ -39,7 +39,7 @@ def test_a_part_that_is_missing_is_noticed_but_for_the_oldest(traces: Path, tmp_
 
 
 def test_a_time_that_no_table_can_hold_ends_nothing(traces: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(traces.glob("store-*")))
+    frames = take_apart(first_trace(traces, "store"))
     at = max(range(len(frames) - 1), key=lambda at: len(frames[at]))
     frames[at][-2]["t"] = 1 << 70
     report = verify_file(put_together(tmp_path / "late.sct", frames))
@@ -72,7 +72,7 @@ def test_the_unfinished_last_frame_of_a_killed_process_is_judged(torn: Path, tmp
 
 
 def test_records_in_parts_that_are_gone_are_counted(whole_world: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(whole_world.glob("store-*")))
+    frames = take_apart(first_trace(whole_world, "store"))
     path = put_together(part_path(tmp_path / "rolled.sct", 3), frames[2:])
     (report,) = verify_paths([path]).files
     assert report.clean

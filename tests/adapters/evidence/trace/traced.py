@@ -16,6 +16,7 @@ from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.frames import TraceFrame, frames_from, text_of
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS, Recorder
 from stablecast.evidence.trace.writer import TraceWriter
@@ -130,6 +131,16 @@ def _wrap(node: Node, role: Role) -> Any:
 def _stop(node: Node) -> None:
     if isinstance(node.machine, Tap):
         node.machine.kill()
+
+
+def traces_by(directory: Path, role: str) -> list[Path]:
+    """Return the traces of a role in the order in which the process began them."""
+    return find([directory / f"{role}-*.sct"])
+
+
+def first_trace(directory: Path, role: str) -> Path:
+    """Return the trace of a role that was begun first."""
+    return traces_by(directory, role)[0]
 
 
 def tapping(directory: Path, *, kill: bool = True, torn: bool = False) -> Callable[[Role, Node], Tap]:

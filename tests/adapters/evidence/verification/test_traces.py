@@ -10,7 +10,7 @@ import pytest
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 from stablecast.evidence.verification import traces as command
 from stablecast.evidence.verification.traces import EVERY_CORE, UNREADABLE, VIOLATED, VerificationRequest, run_verify
-from tests.adapters.evidence.trace.traced import FIRST_LIFE, put_together, take_apart
+from tests.adapters.evidence.trace.traced import FIRST_LIFE, first_trace, put_together, take_apart
 
 JSON = VerificationRequest(as_json=True)
 
@@ -18,7 +18,7 @@ JSON = VerificationRequest(as_json=True)
 @pytest.fixture
 def corrupted(traces: Path, tmp_path: Path) -> Path:
     """Return a trace with a wrong first effect, without its end, and with an announced gap."""
-    frames = take_apart(next(traces.glob("source-*")))
+    frames = take_apart(first_trace(traces, "source"))
     lines = next(lines for lines in frames if len(lines) > 2)
     lines[1]["out"] = []
     del frames[-1]
@@ -30,7 +30,7 @@ def corrupted(traces: Path, tmp_path: Path) -> Path:
 def truncated(traces: Path, tmp_path: Path) -> Path:
     """Return a trace without its last byte."""
     path = tmp_path / "truncated.sct"
-    path.write_bytes(next(traces.glob("store-*")).read_bytes()[:-1])
+    path.write_bytes(first_trace(traces, "store").read_bytes()[:-1])
     return path
 
 
@@ -74,7 +74,7 @@ def test_an_unreadable_file_gets_one_sentence_and_status_2(
 ) -> None:
     missing = tmp_path / "missing.sct"
     # The first life: a world gives all lives of a source one context, so the second one alone looks complete.
-    clean = min(traces.glob("source-*"))
+    clean = first_trace(traces, "source")
     assert run_verify([truncated, missing, clean], JSON) == UNREADABLE
     printed = capsys.readouterr()
     value = json.loads(printed.out)
@@ -111,7 +111,7 @@ def test_a_page_and_a_table_are_written(corrupted: Path, tmp_path: Path, capsys:
 def test_undecided_questions_are_printed_briefly(
     traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = min(traces.glob("source-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    source = first_trace(traces, "source")
     assert run_verify([source]) == 0, "an undecided question is no violation"
     out = capsys.readouterr().out
     assert f"S1 cannot be decided for numbers that are stable (life {FIRST_LIFE:#x})" in out
@@ -150,7 +150,7 @@ def test_without_spark_much_is_judged_here(
 ) -> None:
     monkeypatch.setattr(command, "SPARK_BYTES", 1)
     monkeypatch.setitem(sys.modules, "stablecast.evidence.spark.spark_session", None)
-    assert run_verify([next(traces.glob("receiver-*"))]) == 0
+    assert run_verify([first_trace(traces, "receiver")]) == 0
     assert on_spark == []
 
 

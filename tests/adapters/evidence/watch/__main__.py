@@ -17,7 +17,15 @@ from tests.adapters.evidence.trace.test_trace_judge import (
     SOURCE_CORRUPTIONS,
     STORE_CORRUPTIONS,
 )
-from tests.adapters.evidence.trace.traced import Frames, TracedWorld, play, put_together, take_apart, tapping
+from tests.adapters.evidence.trace.traced import (
+    Frames,
+    TracedWorld,
+    first_trace,
+    play,
+    put_together,
+    take_apart,
+    tapping,
+)
 from tests.adapters.evidence.watch.played_captures import captures, named_faults
 from tests.adapters.evidence.watch.played_traces import played
 
@@ -68,7 +76,7 @@ def corruptions(directory: Path) -> Iterator[NamedFault]:
 
 
 def _corrupted(directory: Path, role: str, corrupt: Callable[[Frames], tuple[int, str]]) -> NamedFault:
-    original = min((directory / "world").glob(f"{role}-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    original = first_trace(directory / "world", role)
     frames = take_apart(original)
     record, rule = corrupt(frames)
     into = directory / corrupt.__name__

@@ -8,6 +8,7 @@ import pytest
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.watch.growing_trace import FrameEnd, FrameStart, GrowingTrace, RecordLines, TracePart
+from tests.adapters.evidence.trace.traced import first_trace
 
 
 def lines_of(parts: list[TracePart]) -> bytes:
@@ -22,7 +23,7 @@ def records_in(path: Path) -> bytes:
 
 @pytest.mark.parametrize("step", [97, 1000, 10_000])
 def test_each_line_comes_once_however_the_file_grows(traces: Path, tmp_path: Path, step: int) -> None:
-    original = min(traces.glob("source-*"))
+    original = first_trace(traces, "source")
     octets, copy = original.read_bytes(), tmp_path / original.name
     growing, found = GrowingTrace(copy), list[TracePart]()
     for end in range(step, len(octets) + step, step):
@@ -37,7 +38,7 @@ def test_each_line_comes_once_however_the_file_grows(traces: Path, tmp_path: Pat
 
 def test_a_frame_is_read_before_its_head_is_written(traces: Path, tmp_path: Path) -> None:
     """The head comes last and does not make the file longer."""
-    original = min(traces.glob("source-*"))
+    original = first_trace(traces, "source")
     octets = original.read_bytes()
     last = container.offsets(original)[-2]
     copy = tmp_path / original.name
@@ -66,7 +67,7 @@ def lengthened(octets: bytes) -> bytes:
 @pytest.mark.parametrize("spoil", [changed, foreign, lengthened])
 def test_damage_is_one_sentence(traces: Path, tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     copy = tmp_path / "source-x-1-0.sct"
-    copy.write_bytes(spoil(min(traces.glob("source-*")).read_bytes()))
+    copy.write_bytes(spoil(first_trace(traces, "source").read_bytes()))
     with pytest.raises(TraceError, match="source-x-1-0"):
         list(GrowingTrace(copy).read())
 

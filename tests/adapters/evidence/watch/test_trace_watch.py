@@ -22,6 +22,7 @@ from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
 from tests.adapters.evidence.trace.planted_faults import LIES
+from tests.adapters.evidence.trace.traced import first_trace
 from tests.adapters.evidence.watch.__main__ import LIMIT_NS, lies
 from tests.adapters.evidence.watch.played_traces import PlayedWatch, played
 
@@ -126,7 +127,7 @@ def test_traces_that_run_are_judged_from_now_on(whole_world: Path, tmp_path: Pat
 
 
 def test_a_damaged_trace_is_reported_once(traces: Path, tmp_path: Path) -> None:
-    octets = min(traces.glob("source-*")).read_bytes()
+    octets = first_trace(traces, "source").read_bytes()
     (tmp_path / "source-x-1-0.sct").write_bytes(octets[:-9] + bytes(9))
     watch = TraceWatch([tmp_path], whole=True)
     found = [alarm for now in range(3) for alarm in watch.poll(now * SECOND)]
@@ -135,7 +136,7 @@ def test_a_damaged_trace_is_reported_once(traces: Path, tmp_path: Path) -> None:
 
 def test_a_trace_of_several_parts_is_followed_through_them(whole_world: Path, tmp_path: Path) -> None:
     """Cut a trace between its frames into parts, as its recorder would."""
-    original = min(whole_world.glob("source-*"))
+    original = first_trace(whole_world, "source")
     places, octets = container.offsets(original), original.read_bytes()
     middle = places[len(places) // 2]
     (tmp_path / "source-x-1-0.sct").write_bytes(octets[:middle])
@@ -150,7 +151,7 @@ def test_a_trace_of_several_parts_is_followed_through_them(whole_world: Path, tm
 
 
 def test_parts_that_were_deleted_are_reported(whole_world: Path, tmp_path: Path) -> None:
-    original = min(whole_world.glob("source-*"))
+    original = first_trace(whole_world, "source")
     places, octets = container.offsets(original), original.read_bytes()
     middle = places[len(places) // 2]
     first = tmp_path / "source-x-1-0.sct"

@@ -7,7 +7,7 @@ import pytest
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.lab.sim.runner import run as simulate
 from stablecast.lab.sim.schedule import draw
-from tests.adapters.evidence.trace.traced import put_together, take_apart
+from tests.adapters.evidence.trace.traced import first_trace, put_together, take_apart
 from tests.adapters.lab.model.views.conftest import traced
 from tests.adapters.lab.model.views.trace_edits import KEPT, followed
 
@@ -50,7 +50,7 @@ def test_after_a_gap_it_begins_anew_and_a_missing_frame_is_told(traced: Path, tm
 
 
 def test_a_record_that_is_none_is_refused(traced: Path, tmp_path: Path) -> None:
-    path = min(traced.glob("source-*.sct"))
+    path = first_trace(traced, "source")
     frames = take_apart(path)
     del next(lines for lines in frames if len(lines) > 2)[1]["out"]
     with pytest.raises(TraceError, match="no record of n, t, in and out"):

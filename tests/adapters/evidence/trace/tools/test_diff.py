@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stablecast.evidence.trace.tools.analysis import diff
-from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
+from tests.adapters.evidence.trace.traced import TracedWorld, first_trace, play, put_together, take_apart, tapping
 
 
 def test_the_same_run_again_does_not_differ(traces: Path, tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_the_tenth_trace_of_a_process_comes_after_its_ninth(traces: Path, tmp_pa
 
 
 def test_the_first_difference_of_each_endpoint_is_told(traces: Path, tmp_path: Path) -> None:
-    path = min(traces.glob("source-*.sct"))
+    path = first_trace(traces, "source")
     frames = take_apart(path)
     longest = max(frames, key=len)
     number = longest[5]["n"]
@@ -36,7 +36,7 @@ def test_the_first_difference_of_each_endpoint_is_told(traces: Path, tmp_path: P
 
 
 def test_a_trace_that_ends_before_differs_at_its_end(traces: Path, tmp_path: Path) -> None:
-    path = min(traces.glob("source-*.sct"))
+    path = first_trace(traces, "source")
     frames = take_apart(path)
     last = frames[-1].pop(-2)
     (found,) = diff(put_together(tmp_path / path.name, frames), path)
@@ -52,7 +52,7 @@ def test_a_trace_that_is_missing_differs_from_the_start(traces: Path, tmp_path: 
 
 
 def test_times_count_only_if_asked_for(traces: Path, tmp_path: Path) -> None:
-    path = min(traces.glob("source-*.sct"))
+    path = first_trace(traces, "source")
     frames = take_apart(path)
     changed = max(frames, key=len)[3]
     changed["t"] += 1

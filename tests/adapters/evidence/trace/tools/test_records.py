@@ -15,7 +15,7 @@ from stablecast.evidence.trace.tools.records import (
     sentence,
     shown,
 )
-from tests.adapters.evidence.trace.traced import put_together, take_apart
+from tests.adapters.evidence.trace.traced import first_trace, put_together, take_apart
 
 RECORD = TraceRecord("store", "10.0.0.1:1", 3, 2_000_000_005, {"_": "Persisted", "ticket": 1}, [], Path("a.sct"), 0)
 
@@ -78,7 +78,7 @@ def test_a_record_for_people_has_a_line_for_each_effect() -> None:
 
 
 def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(traces.glob("source-*.sct")))
+    frames = take_apart(first_trace(traces, "source"))
     frames = [max(frames, key=len)]
     frames[0][1] = {"n": 0}
     path = put_together(tmp_path / "bad.sct", frames)

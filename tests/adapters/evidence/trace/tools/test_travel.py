@@ -10,7 +10,7 @@ from stablecast.evidence.trace.errors import SchemaError, TraceError
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.tools import travel
 from stablecast.evidence.trace.tools.travel import OpenedFrame, Trace, open_all
-from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart
+from tests.adapters.evidence.trace.traced import Frames, first_trace, put_together, read_frames, take_apart
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_step_replays_few_records_whichever_way_it_goes(trace: Trace, monkeypa
 
 def test_opening_and_jumping_read_few_frames(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a trace is: frames between are found by halving."""
-    path = put_together(tmp_path / "long.sct", long_trace(next(traces.glob("source-*")), 200))
+    path = put_together(tmp_path / "long.sct", long_trace(first_trace(traces, "source"), 200))
     read: list[int] = []
 
     def counted(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
@@ -117,7 +117,7 @@ def test_opening_and_jumping_read_few_frames(traces: Path, tmp_path: Path, monke
 
 
 def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
-    frames = take_apart(next(traces.glob("source-*")))
+    frames = take_apart(first_trace(traces, "source"))
     at = next(at for at, lines in enumerate(frames) if len(lines) > 2)
     frames[at][1]["in"] = {"_": "Nothing"}
     trace = Trace.open([put_together(tmp_path / "forged.sct", frames)])

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.converter import Json
+from tests.adapters.evidence.trace.traced import traces_by
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Stability.source"
@@ -47,7 +48,7 @@ def test_a_number_that_is_used_again_is_found(traced: Path, tmp_path: Path) -> N
 
     at: list[int] = []
     sent: list[int] = []
-    second = max(traced.glob("source-*.sct"), key=lambda path: path.stat().st_mtime_ns)
+    second = traces_by(traced, "source")[1]
     tally = followed(edited(second, tmp_path, again))[VIEW]
     assert tally.told[0].before == "before"
     assert tally.told[0].record == sent[0] > at[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.converter import Json
-from tests.adapters.evidence.trace.traced import records, take_apart
+from tests.adapters.evidence.trace.traced import records, take_apart, traces_by
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Stability.store"
@@ -87,6 +87,6 @@ def test_a_life_that_was_replaced_and_comes_again_is_out_of_bounds(traced: Path,
         assert first["client"]["incarnation"] != newest["client"]["incarnation"]
         last["out"].append(first)
 
-    path = max(sorted(traced.glob("store-*.sct")), key=lives)
+    path = max(traces_by(traced, "store"), key=lives)
     tally = followed(edited(path, tmp_path, again))[VIEW]
     assert (tally.strangers, tally.outside["a life that was replaced registers again"]) == (0, 1)

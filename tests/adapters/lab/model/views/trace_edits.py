@@ -8,7 +8,7 @@ from stablecast.evidence.trace.file_names import find
 from stablecast.lab.model import catalog
 from stablecast.lab.model.trace_checks import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
-from tests.adapters.evidence.trace.traced import put_together, records, take_apart
+from tests.adapters.evidence.trace.traced import put_together, records, take_apart, traces_by
 
 KEPT = edges.load(catalog.folder())
 
@@ -29,7 +29,7 @@ def edited(trace: Path, target: Path, change: Callable[[list[Json]], None]) -> P
 
 def having(directory: Path, role: str, kind: str) -> Path:
     """Return the first trace of a role that contains an effect, input, message or event of this kind."""
-    return next(path for path in sorted(directory.glob(f"{role}-*.sct")) if f'"_": "{kind}"' in str(_text(path)))
+    return next(path for path in traces_by(directory, role) if f'"_": "{kind}"' in _text(path))
 
 
 def _text(path: Path) -> str:
