@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 from stablecast.evidence.verification import traces as command
 from stablecast.evidence.verification.traces import EVERY_CORE, UNREADABLE, VIOLATED, VerificationRequest, run_verify
@@ -173,4 +174,4 @@ def test_spark_is_asked_for_what_is_wanted(traces: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr("stablecast.evidence.spark.connect", lambda master: f"session at {master}")
     monkeypatch.setattr("stablecast.evidence.spark.verify_on", verify_on)
     assert run_verify([traces], VerificationRequest(master="local", report=tmp_path / "out.html")) == 0
-    assert asked == ["session at local", sorted(traces.glob("*.sct")), True]
+    assert asked == ["session at local", find([traces]), True]
