@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli import cluster_ports
+from stablecast.cli import cluster_ports, known_stores
 from stablecast.config.file_kinds import FileKind, kind_of
 from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
@@ -92,13 +92,15 @@ async def _up(job: ClusterJob) -> int:
 async def _configured(job: ClusterJob) -> int:
     from stablecast.cli.configured_cluster import named_daemons  # noqa: PLC0415 - the usual cluster reads no files
 
+    known = known_stores.read(job.directory)
     named = named_daemons(job.files, job.application, job.context, job.directory)
-
     cluster = LocalCluster.create(job.as_json)
     for one in named:
-        cluster.child(one.name, one.arguments)
+        new = ["--new"] if one.kind == "store" and one.known_as not in known else []
+        cluster.child(one.name, [*one.arguments, *new], one.directory)
 
     def explain(ready: Sequence[Report]) -> None:
+        known_stores.write(job.directory, known | {one.known_as for one in named if one.kind == "store"})
         stores = [report["address"] for one, report in zip(named, ready, strict=True) if one.kind == "store"]
         if job.as_json:
             say({"ready": True, "daemons": [one.name for one in named], "stores": stores})

@@ -23,11 +23,21 @@ from stablecast.text.console import note
 
 @attrs.frozen
 class NamedDaemon:
-    """A daemon to run: its name for people, its arguments, and its kind (relay, service or store)."""
+    """A daemon to run.
+
+    Attributes:
+        name: Its name for people.
+        arguments: The arguments of its command.
+        kind: What it is: relay, service or store.
+        directory: Where a store has its files, if the cluster chose that; made before each start.
+        known_as: The name of stores in later runs, wherever these are started.
+    """
 
     name: str
     arguments: list[str]
     kind: str
+    directory: Path | None = None
+    known_as: str = attrs.field(default=attrs.Factory(lambda self: self.name, takes_self=True))
 
 
 def named_daemons(files: Sequence[Path], application: str, context: str, directory: Path) -> list[NamedDaemon]:
@@ -40,7 +50,7 @@ def named_daemons(files: Sequence[Path], application: str, context: str, directo
     """
     clients = [path for path in files if kind_of(path) is FileKind.CLIENT]
     found = [
-        NamedDaemon(f"store daemon {path}", ["store", str(path), "--new", "--json"], "store")
+        NamedDaemon(f"store daemon {path}", ["store", str(path), "--json"], "store", known_as=str(path.resolve()))
         for path in files
         if path not in clients
     ]
@@ -72,21 +82,20 @@ def _of_client(configuration: ClientConfiguration, directory: Path) -> Iterator[
 
 def _store(place: str, source: SourceConfig, directory: Path) -> NamedDaemon:
     files = directory / f"store-{place.replace(':', '-')}"
-    machine.files.make_directories(files)
     options = [part for name, value in _permitted(source).items() for part in ("-o", f"{name}={value}")]
-    return NamedDaemon(f"store {place}", ["store", str(files), "--listen", place, "--new", "--json", *options], "store")
+    arguments = ["store", str(files), "--listen", place, "--json", *options]
+    return NamedDaemon(f"store {place}", arguments, "store", files)
 
 
 def _named_store(name: str, source: SourceConfig, configuration: ClientConfiguration, directory: Path) -> NamedDaemon:
     """Return a store that has a name: it needs a file, because its name is resolved as the client resolves topics."""
     files = directory / f"store-{name}"
-    machine.files.make_directories(files)
     own_context = configuration.of_context()[1]
     quoted = {key: json.dumps(str(value)) for key, value in configuration.of_context()[0].items()}
     context = "\n".join(f"{key} = {value}" for key, value in quoted.items())
     proxies, *topic = _permitted(source).items()
     options = ", ".join(f"{key} = {value}" for key, value in topic)
-    config = files / "store.toml"
+    config = directory / f"store-{name}.toml"  # Beside the files, which may be lost.
     text = (
         f'[[store]]\nname = "{name}"\nport = 0\ninterface = "{own_context.interface or ANY}"\n'
         f'options = {{ context-name = "{name}", {proxies[0]} = {proxies[1]}, '
@@ -94,7 +103,7 @@ def _named_store(name: str, source: SourceConfig, configuration: ClientConfigura
         f'[[store.topic]]\npattern = "."\ntype = "PCRE"\noptions = {{ {options} }}\n[store.context]\n{context}\n'
     )
     machine.files.write_bytes(config, text.encode())
-    return NamedDaemon(f"store {name}", ["store", str(config), "--new", "--json"], "store")
+    return NamedDaemon(f"store {name}", ["store", str(config), "--json"], "store", files)
 
 
 def _permitted(source: SourceConfig) -> dict[str, int]:

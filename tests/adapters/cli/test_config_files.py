@@ -1,10 +1,12 @@
 """`send`, `receive`, `up`, `check` and `prove` with the configuration files of a client."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from stablecast.cli import known_stores
 from tests.support.configurations import application, document, options, template
 from tests.support.network import unused_port
 from tests.support.program import lbmrd, outcome, running, store
@@ -112,6 +114,29 @@ def test_up_runs_the_daemons_that_a_file_names(kind: str, tmp_path: Path) -> Non
         status, _, err = cluster.end()
         assert status == 0
         assert "192.0.2.7:14567 is on another host: start its daemon there" in err
+    assert "no registration is granted" not in err, "they are new"
+    lost = next(path for path in sorted((tmp_path / "data").glob("store-*")) if path.is_dir())
+    shutil.rmtree(lost)
+    with running("up", "--config", file, "--directory", tmp_path / "data", "--json") as cluster:
+        assert len(cluster.json_line()["stores"]) == 2
+        cluster.interrupt()
+        status, _, err = cluster.end()
+    assert status == 0
+    assert err.count("no registration is granted") == 1
+    assert f"{lost} holds no journal" in err
+
+
+def test_up_refuses_a_damaged_list_of_the_stores_that_it_had(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "um.cfg"
+    data.mkdir()
+    file.write_text(f"source ume_store 127.0.0.1:{unused_port()}\n", encoding="utf-8")
+    for text in ("", "{}", "[7]"):
+        (data / known_stores.FILE).write_text(text)
+        status, out, err = outcome("up", "--config", file, "--directory", data)
+        assert (status, out) == (1, "")
+        remedy = "remove it if every store of this cluster is new or has its files"
+        assert err == f"stablecast: {data / known_stores.FILE} is damaged: {remedy}\n"
+    assert [path.name for path in data.iterdir()] == [known_stores.FILE], "nothing was started"
 
 
 def test_up_runs_a_store_daemon_from_its_file(tmp_path: Path) -> None:
