@@ -5,9 +5,10 @@ a set of tuples for a relation, and a set of tuples that end with the result for
 elements. Formulas are compiled to Python, and results are cached by the values of the symbols that they mention.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -62,6 +63,40 @@ def _local(symbol: Symbol) -> str:
     return f"p_{symbol.name[1:]}" if symbol.name.startswith("$") else f"s_{symbol.name}"
 
 
+@attrs.frozen
+class _Expression:
+    """Compute a value from some symbols, and remember it by their values.
+
+    Attributes:
+        pick: Returns the values of its variables in a structure.
+        parameters: The names of its parameters, which follow the variables.
+        functions: Whether the code sees a symbol as a dictionary, symbol by symbol.
+        code: Takes the values.
+        known: The results.
+    """
+
+    pick: Callable[[Structure], tuple[Value, ...]]
+    parameters: tuple[str, ...]
+    functions: tuple[bool, ...]
+    code: Callable[..., Any]
+    known: dict[tuple[Value, ...], Any] = attrs.field(factory=dict)
+
+    def value(self, structure: Structure, parameters: Parameters) -> Any:
+        values = self.pick(structure)
+        if self.parameters:
+            values += tuple(parameters[name] for name in self.parameters)
+        if values not in self.known:
+            shown = (_results(one) if function else one for one, function in zip(values, self.functions, strict=True))
+            self.known[values] = self.code(*shown)
+        return self.known[values]
+
+
+def _picker(places: Sequence[int]) -> Callable[[Structure], tuple[Value, ...]]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda structure: tuple(structure[place] for place in places)
+
+
 @attrs.define
 class Evaluator:
     """Evaluate a system over sorts of these sizes, with these values of its constants."""
@@ -69,18 +104,29 @@ class Evaluator:
     system: System
     sizes: Mapping[str, int]
     constants: Mapping[str, Value]
-    names: tuple[str, ...] = ()
-    _compiled: dict[Hashable, tuple[Callable[..., Any], tuple[Symbol, ...]]] = attrs.field(factory=dict)
-    _known: dict[Hashable, Any] = attrs.field(factory=dict)
+    names: tuple[str, ...] = attrs.field(init=False)
+    transitions: Mapping[str, Transition] = attrs.field(init=False)
+    _places: dict[str, int] = attrs.field(init=False)
+    _functions: frozenset[str] = attrs.field(init=False)
+    _expressions: dict[Hashable, _Expression] = attrs.field(init=False, factory=dict)
+    _claims: list[_Expression] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.names = tuple(sorted(self.system.state))
+        self.transitions = {one.name: one for one in self.system.transitions}
+        self._places = {name: place for place, name in enumerate(self.names)}
+        symbols = self.system.vocabulary.symbols
+        self._functions = frozenset(name for name in self.names if _is_function(symbols[name]))
+        # Claims about the same symbols are looked up together: there are more than a hundred in each structure.
+        system, together = self.system, dict[tuple[Symbol, ...], dict[str, Term]]()
+        for name, claim in {**system.axioms, **system.invariants, **system.consequences}.items():
+            together.setdefault(_symbols(claim), {})[name] = claim
+        self._claims = [self._broken(claims, used) for used, claims in together.items()]
 
     def value(self, structure: Structure, name: str) -> Any:
         """Return the value of a variable; that of a function as a dictionary."""
-        value = structure[self.names.index(name)]
-        symbol = self.system.vocabulary.symbols[name]
-        return _results(value) if symbol.arguments and symbol.result != BOOL else value
+        value = structure[self._places[name]]
+        return _results(value) if name in self._functions else value
 
     def initial(self) -> Structure:
         """Return the initial structure; variables without a definition begin with element 0."""
@@ -93,83 +139,75 @@ class Evaluator:
 
     def invariants(self, structure: Structure) -> list[str]:
         """Return the names of the axioms, invariants and consequences that do not hold."""
-        system = self.system
-        claims = {**system.axioms, **system.invariants, **system.consequences}
-        return [name for name, claim in claims.items() if not self._holds(("claim", name), claim, structure, {})]
+        return [name for claims in self._claims for name in claims.value(structure, {})]
 
     def enabled(self, transition: Transition, structure: Structure, parameters: Parameters) -> str | None:
         """Return None if a transition is enabled, or else the first guard that does not hold, as its number."""
         for number, guard in enumerate(transition.guards):
-            if not self._holds((transition.name, number), guard, structure, parameters):
+            key = (transition.name, number)
+            expression = self._expressions.get(key)
+            if expression is None:
+                expression = self._expressions[key] = self._expression(_code(guard, self.sizes), _symbols(guard))
+            if not expression.value(structure, parameters):
                 return f"guard {number + 1} of {transition.name}"
         return None
 
     def perform(self, transition: Transition, structure: Structure, parameters: Parameters) -> Structure:
         """Return the structure after an enabled transition."""
-        values = dict(zip(self.names, structure, strict=True))
+        after = list(structure)
         for name, definition in transition.updates.items():
-            key = (transition.name, name)
-            values[name] = self._defined(name, definition, structure, parameters, key)
-        return tuple(values[name] for name in self.names)
-
-    def _holds(self, key: Hashable, formula: Term, structure: Structure, parameters: Parameters) -> bool:
-        call, used = self._call(key, lambda: (_code(formula, self.sizes), formula))
-        return bool(self._cached(key, call, used, structure, parameters))
+            after[self._places[name]] = self._defined(name, definition, structure, parameters, (transition.name, name))
+        return tuple(after)
 
     def _defined(
         self, name: str, definition: Definition, structure: Structure, parameters: Parameters, key: Hashable
     ) -> Value:
-        symbol = self.system.vocabulary.symbols[name]
-
-        def text() -> tuple[str, Term]:
-            value = _code(definition.value, self.sizes)
-            if not definition.variables:
-                return value, definition.value
-            loops = " ".join(f"for v_{one.name} in range({self.sizes[one.sort]})" for one in definition.variables)
-            row = "".join(f"v_{one.name}, " for one in definition.variables)
-            if symbol.result == BOOL:
-                return f"frozenset([({row}) {loops} if {value}])", definition.value
-            return f"frozenset([({row}{value}) {loops}])", definition.value
-
-        call, used = self._call(key, text)
-        value: Value = self._cached(key, call, used, structure, parameters)
+        expression = self._expressions.get(key)
+        if expression is None:
+            code = self._code_of(definition, self.system.vocabulary.symbols[name])
+            expression = self._expressions[key] = self._expression(code, _symbols(definition.value))
+        value: Value = expression.value(structure, parameters)
         return value
 
-    def _call(
-        self, key: Hashable, text: Callable[[], tuple[str, Term]]
-    ) -> tuple[Callable[..., Any], tuple[Symbol, ...]]:
-        known = self._compiled.get(key)
-        if known is None:
-            code, term = text()
-            used = tuple(sorted(set(symbols_of(term)), key=lambda one: one.name))
-            call = eval(f"lambda {', '.join(map(_local, used))}: {code}")  # noqa: S307 - the code is made here
-            known = self._compiled[key] = (call, used)
-        return known
+    def _broken(self, claims: Mapping[str, Term], used: tuple[Symbol, ...]) -> _Expression:
+        """Return the expression of the names of claims that do not hold."""
+        pairs = "".join(f"({name!r}, {_code(claim, self.sizes)}), " for name, claim in claims.items())
+        return self._expression(f"[name for name, holds in ({pairs}) if not holds]", used)
 
-    def _cached(
-        self,
-        key: Hashable,
-        call: Callable[..., Any],
-        used: tuple[Symbol, ...],
-        structure: Structure,
-        parameters: Parameters,
-    ) -> Any:
-        values = tuple(self._raw(symbol, structure, parameters) for symbol in used)
-        place = (key, values)
-        if place not in self._known:
-            self._known[place] = call(*(_shown(one, value) for one, value in zip(used, values, strict=True)))
-        return self._known[place]
+    def _code_of(self, definition: Definition, symbol: Symbol) -> str:
+        value = _code(definition.value, self.sizes)
+        if not definition.variables:
+            return value
+        loops = " ".join(f"for v_{one.name} in range({self.sizes[one.sort]})" for one in definition.variables)
+        row = "".join(f"v_{one.name}, " for one in definition.variables)
+        if symbol.result == BOOL:
+            return f"frozenset([({row}) {loops} if {value}])"
+        return f"frozenset([({row}{value}) {loops}])"
 
-    def _raw(self, symbol: Symbol, structure: Structure, parameters: Parameters) -> Value:
-        if symbol.name.startswith("$"):
-            return parameters[symbol.name[1:]]
-        if symbol.name in self.constants:
-            return self.constants[symbol.name]
-        return structure[self.names.index(symbol.name)]
+    def _expression(self, code: str, used: tuple[Symbol, ...]) -> _Expression:
+        fixed = [one for one in used if one.name in self.constants]
+        variables = [one for one in used if one.name in self._places]
+        parameters = [one for one in used if one.name.startswith("$")]
+        constants = {_local(one): _shown(one, self.constants[one.name]) for one in fixed}
+        call = eval(f"lambda {', '.join(map(_local, variables + parameters))}: {code}", constants)  # noqa: S307 - made here
+        return _Expression(
+            _picker([self._places[one.name] for one in variables]),
+            tuple(one.name[1:] for one in parameters),
+            tuple(map(_is_function, variables + parameters)),
+            call,
+        )
+
+
+def _symbols(term: Term) -> tuple[Symbol, ...]:
+    return tuple(sorted(set(symbols_of(term)), key=lambda one: one.name))
+
+
+def _is_function(symbol: Symbol) -> bool:
+    return bool(symbol.arguments) and symbol.result != BOOL
 
 
 def _shown(symbol: Symbol, value: Value) -> Any:
-    return _results(value) if symbol.arguments and symbol.result != BOOL else value
+    return _results(value) if _is_function(symbol) else value
 
 
 def subsets(elements: Iterable[int]) -> Iterable[frozenset[tuple[int, ...]]]:

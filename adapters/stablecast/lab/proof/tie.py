@@ -127,7 +127,7 @@ class TieRun:
     def _missing(self, at: int, structure: Structure) -> str | None:
         """Return a step that system and bounds allow and the graph lacks."""
         state, evaluator = self._state(at), self.tie.evaluator
-        transitions = {one.name: one for one in evaluator.system.transitions}
+        transitions = evaluator.transitions
         for action, (name, parameters) in self._within(at):
             if evaluator.enabled(transitions[name], structure, parameters) is not None:
                 continue
@@ -160,7 +160,7 @@ class TieRun:
         match = _ACTION.match(action)
         assert match is not None, action
         store = int(match[2]) - 1 if match[2] else -1
-        transitions = {one.name: one for one in self.tie.evaluator.system.transitions}
+        transitions = self.tie.evaluator.transitions
         for name, parameters in self.tie.steps(match[1], store, dict(self._state(at)), self._state(to)):
             transition = transitions[name]
             blocked = self.tie.evaluator.enabled(transition, structure, parameters)
