@@ -16,7 +16,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test coverage pure daemons models outside versions lint types tools trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
+.PHONY: help .venv man demo fmt one test coverage pure judges daemons models outside versions lint types tools trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,15 +46,15 @@ man: .venv  ## write the manual pages of all commands to build/man/man1
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-# Groups and ports of the host are the same for all. The tests of the daemons run beside those of whole programs if they get a
-# network of their own, which needs root, and after them otherwise.
+# Groups and ports of the host are the same for all. Parts that open them run beside each other if each gets a network of its
+# own, which needs root, and one after the other otherwise.
 OWN_NETWORK := $(shell unshare --net ip link set lo up 2>/dev/null && echo unshare --net sh -c \''ip link set lo up && exec "$$@"'\' sh)
 
-# Machines have two cores. Three parts of the tests run at a time, because those with daemons mostly wait. To record
-# coverage makes code three times slower and each start of a process twice, and its report decides nothing:
+# Machines have two cores. Three parts of the tests run at a time, because those with daemons mostly wait. The longest begin.
+# To record coverage makes code three times slower and each start of a process twice, and its report decides nothing:
 # `make coverage` records it, for the parts that show most.
-PURE := tests/core tests/transports tests/scenarios tests/evidence tests/handbook tests/adapters/evidence \
-    $(addprefix tests/adapters/lab/,composed model prove sim whole world) $(wildcard tests/test_*.py)
+PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/lab/,composed model prove sim whole world)
+JUDGES := tests/evidence tests/handbook tests/adapters/evidence $(wildcard tests/test_*.py)
 OUTSIDE := tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples tests/release \
     tests/torture
 MODELS := tests/models tests/adapters/lab/proof
@@ -62,13 +62,13 @@ PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
 
 test: lint tools  ## lint, types, all tests
-	@$(MAKE) --no-print-directory -j3 -Otarget outside daemons models pure types
+	@$(MAKE) --no-print-directory -j3 -Otarget models daemons outside pure judges types
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
 coverage: .venv tools  ## branch coverage of what the tests of the core, the transports and the daemons run
 	@rm -f .coverage .coverage.*
-	@$(MAKE) --no-print-directory -j2 -Otarget daemons pure COVERED='--cov --cov-report='
-	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
+	@$(MAKE) --no-print-directory -j2 -Otarget daemons pure judges COVERED='--cov --cov-report='
+	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.judges .coverage.daemons && $(BIN)/coverage report
 
 fmt: .venv  ## format the code, and mend what the linter can
 	@$(BIN)/ruff format --quiet .
@@ -82,9 +82,12 @@ one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
 pure:
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
 
+judges: $(if $(OWN_NETWORK),,daemons)
+	@COVERAGE_FILE=.coverage.judges $(OWN_NETWORK) $(PYTEST) $(COVERED) $(JUDGES)
+
 daemons: $(if $(OWN_NETWORK)$(filter --cov,$(COVERED)),,outside)
 	@COVERAGE_FILE=.coverage.daemons $(OWN_NETWORK) $(PYTEST) $(COVERED) \
-	    $(addprefix --ignore=,$(MODELS) $(PURE) $(OUTSIDE)) tests adapters
+	    $(addprefix --ignore=,$(MODELS) $(PURE) $(JUDGES) $(OUTSIDE)) tests adapters
 
 models:
 	@$(PYTEST) --no-cov $(MODELS)
