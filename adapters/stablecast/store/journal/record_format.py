@@ -36,6 +36,7 @@ A segment begins with the ERASE records that still matter and one CHECKPOINT. Ru
 """
 
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,6 +69,9 @@ _RECORD = struct.Struct(">HBBIQQI")
 _CRC = struct.Struct(">I")
 _JSON = json.JSONDecoder()
 _MAGIC_BYTES = RECORD_MAGIC.to_bytes(2, "big")
+# Not `find`: before Python 3.11.4 that of a mapping reads the byte after it. A full disk leaves a file of whole pages,
+# and such a read then ends the process, at each start of the store (gh-105235 of CPython).
+_MAGIC = re.compile(re.escape(_MAGIC_BYTES))
 _BODY_CRC_AT = _RECORD.size - _CRC.size
 FILE_HEADER_BYTES = _FILE.size + _CRC.size
 RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
@@ -265,12 +269,12 @@ def _entries_after(data: Mapped, offset: int, salt: int) -> Iterator[Entry]:
     The time is linear in the bytes, whatever a peer put into a block: only a header with a good salted checksum makes
     the reader compute the checksum of a body.
     """
-    at = data.find(_MAGIC_BYTES, offset + 1)
-    while at >= 0:
-        entry = entry_at(data, at, salt)
+    found = _MAGIC.search(data, offset + 1)
+    while found is not None:
+        entry = entry_at(data, found.start(), salt)
         if entry is not None:
             yield entry
-        at = data.find(_MAGIC_BYTES, at + 1 if entry is None else entry.stop)
+        found = _MAGIC.search(data, found.end() if entry is None else entry.stop)
 
 
 def bounded(body: _Body) -> _Body:

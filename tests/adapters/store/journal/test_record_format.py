@@ -1,5 +1,11 @@
 """The bytes: known vectors, round trips, and what a damaged segment shows."""
 
+import mmap
+import subprocess
+import sys
+from io import BufferedReader
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,3 +171,35 @@ def test_a_segment_is_intact_if_a_scan_finds_nothing_but_records_where_they_are_
         assert not intact(segment[:-1], SALT, offsets)
         at = drawn.draw(st.integers(layout.FILE_HEADER_BYTES, len(segment) - 1))
         assert not intact(segment[:at] + bytes([segment[at] ^ 1]) + segment[at + 1 :], SALT, offsets)
+
+
+MAPPINGS = 16
+
+
+def mapped(file: BufferedReader) -> mmap.mmap:
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def scan_whole_pages(path: Path) -> None:
+    """Scan files of whole pages whose last record is torn, mapped below memory that may not be read.
+
+    Each mapping is put below the one before, so the page above a file is free once its neighbour is gone.
+    """
+    size = 2 * mmap.PAGESIZE
+    for length in range(2, 5):  # A search goes on by three bytes, and may pass over the last one.
+        path.write_bytes((HEADER + record(bytes(length)) + record(bytes(size)))[:size])
+        with path.open("rb") as file:
+            pairs = [(mmap.mmap(-1, mmap.PAGESIZE), mapped(file)) for _ in range(MAPPINGS)]
+        for neighbour, _ in pairs:
+            neighbour.close()
+        for _, data in pairs:
+            entry, gap = scan(data, SALT, newest=True)
+            assert isinstance(entry, Entry)
+            assert gap == SegmentGap(entry.stop, size, torn=True)
+
+
+def test_a_torn_file_of_whole_pages_is_read_to_its_end_and_no_further(tmp_path: Path) -> None:
+    """In a process of its own: a read beyond the mapping ends it. A full disk leaves such a file."""
+    program = f"from {__name__} import *; scan_whole_pages(Path({str(tmp_path / 'segment')!r}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
