@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from stablecast.core.errors import ConfigError
-from stablecast.runtime import machine
+from stablecast.runtime import durable_files, machine
 
 FILE = "stores.json"
 
@@ -33,6 +33,4 @@ def read(directory: Path) -> frozenset[str]:
 
 def write(directory: Path, names: frozenset[str]) -> None:
     """Keep the names for later runs. Raises OSError."""
-    draft = directory / f"{FILE}.new"
-    machine.files.write_bytes(draft, json.dumps(sorted(names)).encode() + b"\n")
-    machine.files.rename(draft, directory / FILE)
+    durable_files.write(directory / FILE, json.dumps(sorted(names)).encode() + b"\n")

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from stablecast.core.errors import StablecastError
-from stablecast.runtime import machine
+from stablecast.runtime import durable_files, machine
 
 IDENTITY_NAME = "identity.json"
 
@@ -55,10 +55,4 @@ def note(directory: Path, name: str, reached: int = 0) -> None:
     path = directory / IDENTITY_NAME
     if machine.files.exists(path) and reached in (0, generation(directory)):
         return
-    draft = path.with_suffix(".new")
-    with machine.files.file(draft, "wb") as file:
-        file.write(json.dumps({"store": name} | ({"generation": reached} if reached else {})).encode())
-        file.flush()
-        machine.files.sync(file.fileno())
-    machine.files.rename(draft, path)
-    machine.files.sync_directory(directory)
+    durable_files.write(path, json.dumps({"store": name} | ({"generation": reached} if reached else {})).encode())
