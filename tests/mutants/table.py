@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutants.archives import ARCHIVES
 from tests.mutants.journal import JOURNAL
+from tests.mutants.known_stores import KNOWN_STORES
 from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
 from tests.mutants.range_readers import RANGE_READERS
@@ -33,6 +34,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *RESOLUTION,
     *SHARING,
     *JOURNAL,
+    *KNOWN_STORES,
     *PROGRAMS,
     *ROWS,
 )
