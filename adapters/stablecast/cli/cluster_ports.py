@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.runtime import datagrams, machine, ports
+from stablecast.runtime import datagrams, durable_files, machine, ports
 
 FILE = "ports.json"
 LOCAL = "127.0.0.1"
@@ -58,7 +58,7 @@ def read(directory: Path) -> ClusterPorts:
 def write(directory: Path, relay: int, addresses: Sequence[str]) -> None:
     """Keep the ports of this run for the next one."""
     stores = [int(address.rpartition(":")[2]) for address in addresses]
-    machine.files.write_bytes(directory / FILE, json.dumps({"relay": relay, "stores": stores}).encode() + b"\n")
+    durable_files.write(directory / FILE, json.dumps({"relay": relay, "stores": stores}).encode() + b"\n")
 
 
 def _free_stream_port(port: int) -> int:
