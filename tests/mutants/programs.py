@@ -313,7 +313,7 @@ PROGRAMS: Final = (
         "adapters/store/journal/writer",
         "            began = machine.clock.monotonic_ns()\n            self._disk.sync(self._fd)\n",
         "            began = machine.clock.monotonic_ns()\n",
-        WholeWorlds("reused", first=3, count=15),
+        WholeWorlds("reused", first=37, count=10),
     ),
     Mutant(
         "a-commit-on-the-loop-is-reported-before-the-sync",

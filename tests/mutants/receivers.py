@@ -326,7 +326,10 @@ RECEIVERS: Final = (
         "receiver/endpoint",
         "if self.enrollment.counting == [registration]:",
         "if self.enrollment.counting == []:",
-        Test("adapters/lab/sim/test_found.py::test_what_was_found_stays_mended[confirmed_while_nobody_counts]"),
+        Test(
+            "core/receiver/test_endpoint_recovery.py::"
+            "test_what_was_consumed_while_no_store_counted_is_confirmed_once_one_counts"
+        ),
     ),
     Mutant(
         "a-session-ends-without-an-acknowledgement",

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core.machine.serial import HALF, MODULUS
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import (
     Event,
@@ -278,6 +279,23 @@ def test_the_source_hears_what_it_wants_confirmed() -> None:
     driver.data(0, 1)
     driver.feed(Consumed(0, 0))
     driver.feed(Tick(), ACK_NS)
+    assert ("source:1", ConsumptionAck(LIFE, 0, 70, 0, session_id=9, first=0)) in driver.sent(ConsumptionAck)
+
+
+def test_what_was_consumed_while_no_store_counted_is_confirmed_once_one_counts() -> None:
+    """Confirmations name a RegID, and a source may wait for them before it goes on."""
+    driver = ReceiverDriver()
+    driver.inform(1, confirmations=True)
+    driver.grant(0)
+    driver.feed(LowChosen(0))
+    driver.data(0, 1)
+    later = 100 * SECOND
+    driver.feed(Tick(), later)
+    assert driver.machine.enrollment.counting == []
+    driver.feed(Consumed(0, 0), later)
+    driver.feed(Tick(), later + ACK_NS)
+    assert driver.sent(ConsumptionAck) == []
+    driver.grant(0, now=later + ACK_NS)
     assert ("source:1", ConsumptionAck(LIFE, 0, 70, 0, session_id=9, first=0)) in driver.sent(ConsumptionAck)
 
 
