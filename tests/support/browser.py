@@ -37,6 +37,14 @@ OPTIONS = (
 )
 
 
+LEFT = ("Inspected target navigated or closed", "Execution context was destroyed")
+"""Errors of a script whose page is left before it has answered."""
+
+
+class CommandError(AssertionError):
+    """A command of the protocol that failed, in the words of the browser."""
+
+
 class Tab:
     """One open page."""
 
@@ -54,8 +62,8 @@ class Tab:
         await self.until(f"location.href === {url!r} && document.readyState === 'complete'")
 
     async def evaluate(self, script: str) -> Any:
-        """Return the value of a script; wait for a promise."""
-        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        """Return the value of a script; wait for a promise. A script that leaves the page may have no value: None."""
+        answer = await self._run(expression=script, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -65,8 +73,17 @@ class Tab:
             await asyncio.sleep(0.05)
 
     async def _now(self, condition: str) -> bool:
-        answer = await self.call("Runtime.evaluate", expression=f"Boolean({condition})", returnByValue=True)
+        answer = await self._run(expression=f"Boolean({condition})")
         return bool(answer["result"].get("value"))
+
+    async def _run(self, **parameters: Any) -> dict[str, Any]:
+        """Return the answer to a script; one without a value if the page is left meanwhile."""
+        try:
+            return await self.call("Runtime.evaluate", returnByValue=True, **parameters)
+        except CommandError as error:
+            if not str(error).startswith(LEFT):
+                raise
+            return {"result": {}}
 
     async def text(self, selector: str = "body") -> str:
         """Return the visible text of an element."""
@@ -111,7 +128,8 @@ class Browser:
         target = {} if session is None else {"sessionId": session}
         await self._socket.send_json({"id": number, "method": method, "params": parameters, **target})
         answer = await self._waiting[number]
-        assert "error" not in answer, answer["error"]
+        if "error" in answer:
+            raise CommandError(answer["error"]["message"])
         result: dict[str, Any] = answer["result"]
         return result
 
