@@ -49,7 +49,10 @@ def traces_of(paths: Iterable[Path]) -> list[list[Path]]:
 
 
 def traces_in(directory: Path) -> list[Path]:
-    """Return the traces of a directory, perhaps none. Raise OSError, where a pattern would match nothing."""
+    """Return the traces of a directory in the order in which a process began them, perhaps none.
+
+    Raises OSError, where a pattern would match nothing.
+    """
     found = (directory / name for name in machine.files.names(directory) if name.endswith(SUFFIX))
     return sorted(found, key=_by_number)
 
