@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The `spark` extra (about 450 MB) is of no use without a Java; `make .venv EXTRAS=...` decides otherwise.
-EXTRAS ?= $(if $(shell command -v java),all,daemons,dev)
+EXTRAS ?= $(if $(shell command -v java),all,testing,prove,faststream,opentelemetry,dev)
 # The first of these that runs, is new enough and can build an environment; PYTHON=/path/to/python forces one.
 # Distributions build theirs with all optimizations, version managers seldom: tests then take a sixth longer.
 PYTHON ?= /usr/bin/python3 python3.13 python3.12 python3.11 python3
@@ -13,17 +13,17 @@ PYTHON ?= /usr/bin/python3 python3.13 python3.12 python3.11 python3
 BIN := .venv/bin
 comma := ,
 # One stamp for each set of extras: made once, made again when the dependencies may have changed.
-STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
+STAMP = .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test coverage pure judges daemons models outside versions lint types tools trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
+.PHONY: help .venv man demo fmt one test checks coverage pure judges daemons models outside versions lint types trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv: $(STAMP)  ## build the environment, with Spark where there is a Java
 
-$(STAMP): pyproject.toml
+.venv/.made-with-%: pyproject.toml
 	@usable='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'; \
 	if ! $(BIN)/python -c "$$usable" 2>/dev/null; then \
 	    for python in $(PYTHON) none; do \
@@ -37,13 +37,15 @@ $(STAMP): pyproject.toml
 	    echo "Building .venv with $$("$$python" --version)."; \
 	    "$$python" -m venv --clear .venv; \
 	fi
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(if $(filter plain,$*),,[$(EXTRAS)])'
 	@touch $@
 
 man: .venv  ## write the manual pages of all commands to build/man/man1
 	@$(BIN)/stablecast manual build/man/man1
 
-demo: .venv  ## the documented failure runs, live, on loopback
+demo:  ## the documented failure runs, live, on loopback; installs what users get, and no more
+	@packaging/machine/prepare demo
+	@$(MAKE) --no-print-directory .venv/.made-with-plain
 	@$(BIN)/stablecast demo
 
 # Groups and ports of the host are the same for all. Parts that open them run beside each other if each gets a network of its
@@ -61,11 +63,22 @@ MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
 
-test: lint tools  ## lint, types, all tests
+# What a machine lacks stops nothing: the last lines say what was not run, and why. On a build machine that is a failure.
+COUNTS := build/counts
+export STABLECAST_COUNTS := $(if $(filter test,$(MAKECMDGOALS)),$(CURDIR)/$(COUNTS),$(STABLECAST_COUNTS))
+LEAVE_OUT = $(BIN)/python -m tests.support.left_out $(COUNTS)
+
+test:  ## lint, types, all tests; installs what this machine lacks
+	@packaging/machine/prepare test
+	@rm -rf $(COUNTS)
+	@status=0; $(MAKE) --no-print-directory checks || status=$$?; $(LEAVE_OUT) || status=1; exit $$status
+
+checks: lint
 	@$(MAKE) --no-print-directory -j3 -Otarget models daemons outside pure judges types
+	$(if $(CI),@$(MAKE) --no-print-directory versions)
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
-coverage: .venv tools  ## branch coverage of what the tests of the core, the transports and the daemons run
+coverage: .venv  ## branch coverage of what the tests of the core, the transports and the daemons run
 	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory -j2 -Otarget daemons pure judges COVERED='--cov --cov-report='
 	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.judges .coverage.daemons && $(BIN)/coverage report
@@ -100,15 +113,8 @@ lint: .venv  ## ruff: rules and format
 	@$(BIN)/ruff format --check .
 
 types: .venv  ## mypy --strict over code and tests
-	@$(BIN)/mypy $(CODE)
-
-tools:
-	@for tool in tshark dumpcap; do \
-	    command -v $$tool >/dev/null || { \
-	        echo "$$tool is missing, the capture tests need it: run 'sudo apt-get install -y tshark'." >&2; \
-	        exit 1; \
-	    }; \
-	done
+	@if $(BIN)/python -c 'import pyspark' 2>/dev/null; then $(BIN)/mypy $(CODE); \
+	else $(LEAVE_OUT) "mypy needs the types of Spark: install a Java 17, then run 'make .venv'"; fi
 
 trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)
 	@$(BIN)/python -m tests.rows $(ARGS)
@@ -134,7 +140,7 @@ versions: .venv  ## tests on the oldest and the newest declared Python, where th
 	        echo "Python $$version is not installed here: only $$($(BIN)/python --version) was tested."; continue; \
 	    fi; \
 	    python$$version -m venv --clear build/python$$version; \
-	    build/python$$version/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[daemons,dev]'; \
+	    build/python$$version/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'; \
 	    build/python$$version/bin/python -m pytest -q -p no:cacheprovider --no-cov $(VERSION_TESTS); \
 	done
 
@@ -156,7 +162,7 @@ site-check: site  ## build the site, and click through the page that runs the co
 site-outputs: .venv  ## run the pages of the handbook, and write their outputs anew
 	@$(BIN)/python -m tests.handbook --outputs
 
-soak: .venv tools  ## all tests, with many more property-test examples and kills of a store
+soak: .venv  ## all tests, with many more property-test examples and kills of a store
 	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
 
 torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; needs root)

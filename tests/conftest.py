@@ -1,4 +1,4 @@
-"""Hypothesis profiles, garbage collection and signals for all tests.
+"""Hypothesis profiles, garbage collection, signals and the count of what is left out, for all tests.
 
 No profile has a deadline, because no test depends on the speed of the machine. On a build machine the examples are
 fixed, so that a failing build fails again. At a desk each run tries new examples. `make soak` runs many more of them.
@@ -7,8 +7,14 @@ fixed, so that a failing build fails again. At a desk each run tries new example
 import gc
 import os
 import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from tests.support import left_out
 
 SOAK_EXAMPLES = 5_000
 """Number of examples of each property test in `make soak`, unless the test sets its own."""
@@ -25,3 +31,22 @@ settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("soak", deadline=None, max_examples=SOAK_EXAMPLES)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, Any]:
+    """Let a test that is left out fail on a build machine."""
+    return left_out.judge((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    """Let a file that is left out fail on a build machine."""
+    return left_out.judge((yield))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what was left out, if a run of several processes asks for it."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and (folder := os.environ.get("STABLECAST_COUNTS")):
+        left_out.write(reporter.stats, Path(folder))

@@ -1,13 +1,13 @@
 """The sources of the Debian package. `spec/deployment.md` says how to build it, which takes a network and minutes."""
 
 import re
-import shutil
 import subprocess
 from email import message_from_string
 
 import pytest
 
 from tests.release.distributions import PROJECT
+from tests.support.left_out import needs
 from tests.support.tree import ROOT
 
 FOLDER = ROOT / "packaging/debian"
@@ -20,7 +20,7 @@ def test_the_newest_entry_is_the_release() -> None:
     assert re.fullmatch(r" -- [^<]+ <[^>]+>  \w{3}, \d\d \w{3} \d{4} [\d:]{8} \+0000", last)
 
 
-@pytest.mark.skipif(shutil.which("dpkg-parsechangelog") is None, reason="this machine has no tools of Debian")
+@needs("dpkg-parsechangelog")
 def test_the_tools_of_debian_read_the_changelog() -> None:
     command = ["dpkg-parsechangelog", "--all", "-l", str(FOLDER / "changelog"), "-S", "Version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -5,14 +5,12 @@ The samples that Prometheus gets are the text that `/metrics` answers, of three 
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import pytest
 import yaml
 
 from stablecast.core.machine.durations import DurationView
@@ -22,6 +20,7 @@ from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import exposition
 from stablecast.store.observatory import SourceView, StoreView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
+from tests.support.left_out import needs
 from tests.support.tree import ROOT
 
 FOLDER: Final = ROOT / "packaging/monitoring"
@@ -38,9 +37,7 @@ QUIET_MINUTES: Final = 20
 FAULT_MINUTES: Final = 10
 """Minutes from the fault until the alert is asked for."""
 
-needs_prometheus = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="this machine has no promtool (package prometheus)"
-)
+needs_prometheus = needs("promtool")
 
 
 @attrs.frozen

@@ -1,12 +1,12 @@
 """The units of systemd: verified by its own tools, with the program of this environment."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.left_out import needs
 from tests.support.tree import ROOT, name
 
 UNITS = sorted((ROOT / "packaging/systemd").glob("*.service"))
@@ -26,7 +26,7 @@ type = "PCRE"
 MOST_EXPOSURE = 15
 """Largest exposure that systemd may find in a unit, in tenths; a unit without hardening has 96."""
 
-pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze")
+pytestmark = needs("systemd-analyze")
 
 
 @pytest.fixture(params=UNITS, ids=name)

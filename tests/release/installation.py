@@ -47,13 +47,13 @@ def check(made: Distributions) -> Iterator[str]:
             continue
         with tempfile.TemporaryDirectory(prefix="stablecast-release-") as folder:
             for path in made.files:
-                environment = fresh(Path(folder, "minimal"), python)
+                environment = fresh(Path(folder, path.suffix[1:]), python)
                 environment.install(str(path))
-                yield f"Python {version}, {path.suffix}, no extras: {environment.run('python', '-c', PURE).strip()}"
-            environment = fresh(Path(folder, "daemons"), python)
-            environment.install(f"{made.wheel}[daemons]")
-            yield f"Python {version}, .whl, extra daemons: {_commands(environment)}"
+                yield f"Python {version}, {path.suffix}: {environment.run('python', '-c', PURE).strip()}"
+                yield f"Python {version}, {path.suffix}: {_commands(environment)}"
             if version == versions[0]:
+                environment = fresh(Path(folder, "types"), python)
+                environment.install(str(made.wheel))
                 yield f"Python {version}, .whl, mypy: {_types(environment)}"
 
 

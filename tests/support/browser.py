@@ -5,7 +5,6 @@ Chromium comes from the system's packages. Screenshots go to `build/screenshots/
 
 import asyncio
 import base64
-import os
 import shutil
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
@@ -15,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
+from tests.support.left_out import needs
 from tests.support.tree import ROOT
 
 PICTURES = ROOT / "build" / "screenshots"
 PROGRAM = shutil.which("chromium")
-NEEDS_CHROMIUM = pytest.mark.skipif(
-    PROGRAM is None and "CI" not in os.environ, reason="chromium is missing: install the package chromium"
-)
+NEEDS_CHROMIUM = needs("chromium")
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",

@@ -5,7 +5,7 @@ import sys
 from stablecast.runtime import garbage_collection
 from stablecast.text.exit_status import guarded
 
-MISSING = "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]'"
+MISSING = "a package that stablecast needs is missing: pip install stablecast"
 MISSING_TESTING = "whole worlds need stablecast's testing extra: pip install 'stablecast[testing]'"
 
 

@@ -1,7 +1,6 @@
 """The manual pages: one for each command, made from its help, readable by man."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from typer.main import get_command
 
 from stablecast.cli.app import ORDER, app
 from stablecast.cli.manual import pages
+from tests.support.left_out import needs
 from tests.support.program import outcome
 
 
@@ -39,7 +39,7 @@ def test_a_page_tells_what_the_help_tells() -> None:
     assert page.endswith(".SH SEE ALSO\nstablecast(1)\n")
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+@needs("groff")
 def test_a_formatter_finds_nothing_wrong() -> None:
     for name, text in pages(get_command(app)):
         checked = subprocess.run(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark", reason="skipped: the spark extra is not installed")
+from tests.support.left_out import NO_SPARK
+
+pytest.importorskip("pyspark", reason=NO_SPARK)
 
 from pyspark.sql import SparkSession
 

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import subprocess
 import zlib
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts_from
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from tests.adapters.evidence.trace.traced import texts
+from tests.support.left_out import needs
 from tests.support.machine import replace
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
@@ -45,7 +45,7 @@ def test_written_texts_are_read_back(path: Path) -> None:
     assert tuple(texts(path)) == TEXTS
 
 
-@pytest.mark.skipif(shutil.which("zstdcat") is None, reason="no zstd program")
+@needs("zstdcat")
 def test_the_usual_tool_prints_it(path: Path) -> None:
     # It wants a name that it knows; `zstd -dcf` would not.
     printed = subprocess.run(["zstdcat", path.rename(path.with_suffix(".zst"))], capture_output=True, check=True)
@@ -149,7 +149,7 @@ def test_a_frame_that_was_written_in_pieces_is_one(path: Path) -> None:
     assert offsets(path) == ends(path)
 
 
-@pytest.mark.skipif(shutil.which("zstdcat") is None, reason="no zstd program")
+@needs("zstdcat")
 def test_the_usual_tool_prints_what_was_written_in_pieces(path: Path) -> None:
     grown(path, finished=True)
     printed = subprocess.run(["zstdcat", path.rename(path.with_suffix(".zst"))], capture_output=True, check=True)

@@ -11,6 +11,7 @@ from stablecast.evidence.rules.judges import CAPTURES
 from tests.adapters.evidence.capture.judge.wire_session import STORES, World, settled
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 from tests.support import captures
+from tests.support.left_out import NO_SPARK
 from tests.support.program import outcome
 
 
@@ -90,7 +91,7 @@ def test_frames_of_a_link_that_is_not_read_are_said_to_be(tmp_path: Path, clean:
 
 def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, bad: Path) -> None:
     """The page has a timeline of each life; records in the table are frames."""
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason=NO_SPARK)
     from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
 
     traces, page = tmp_path / "traces", tmp_path / "out.html"

@@ -29,6 +29,7 @@ from stablecast.store.journal import Journal, JournalError
 from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.wire import properties
 from tests.adapters.ops.operations.store_directory import SOURCE, block, fill, kept
+from tests.support.left_out import NO_SPARK
 
 
 def lines(octets: bytes) -> list[dict[str, Any]]:
@@ -160,7 +161,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_parquet_has_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NO_SPARK)
     monkeypatch.setattr(tested, "BATCH_ROWS", 5)
     directory = await kept(tmp_path / "store")
     path = tmp_path / "out.parquet"
