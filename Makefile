@@ -37,7 +37,7 @@ help:  ## list the targets
 	    echo "Building .venv with $$("$$python" --version)."; \
 	    "$$python" -m venv --clear .venv; \
 	fi
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(if $(filter plain,$*),,[$(EXTRAS)])'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(filter plain,$*),--no-compile) --editable '.$(if $(filter plain,$*),,[$(EXTRAS)])'
 	@touch $@
 
 man: .venv  ## write the manual pages of all commands to build/man/man1
