@@ -16,7 +16,7 @@ comma := ,
 STAMP = .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test checks coverage pure judges daemons models outside versions lint types trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
+.PHONY: help .venv man demo fmt one test checks coverage pure judges daemons models outside versions lint types verdicts trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ lint: .venv  ## ruff: rules and format
 types: .venv  ## mypy --strict over code and tests
 	@if $(BIN)/python -c 'import pyspark' 2>/dev/null; then $(BIN)/mypy $(CODE); \
 	else $(LEAVE_OUT) "mypy needs the types of Spark: install a Java 17, then run 'make .venv'"; fi
+
+verdicts: .venv  ## show every graph, condition and tie, and keep the verdicts: tla/verdicts.json
+	@STABLECAST_VERDICTS=write $(PYTEST) --no-cov -k "graph or condition or tie or agree" $(MODELS)
 
 trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)
 	@$(BIN)/python -m tests.rows $(ARGS)
