@@ -80,14 +80,14 @@ VOTES: Final = (
     ),
     Mutant(
         "the-wait-is-not-explained",
-        "source/ballot",
+        "registration/ballot",
         "if (mask, voters) == self.reported:",
         "if True:",
         Test(f"{_SOURCE}::test_a_store_that_lost_its_disk_does_not_decide_where_a_life_begins"),
     ),
     Mutant(
         "the-wait-is-reported-at-every-tick",
-        "source/ballot",
+        "registration/ballot",
         "if (mask, voters) == self.reported:",
         "if False:",
         Test(f"{_SOURCE}::test_the_report_is_repeated_only_when_something_changed"),

@@ -132,7 +132,7 @@ def test_a_grant_says_what_is_held(role: Role, low: int, high: int, lives: tuple
     known = clients()
     record = known.add(register(role=role, reg_id=50, source_reg_id=0), 0)
     known.on_acknowledged(record, 7)
-    answer = grant(record, shop(), 3, old=True)
+    answer = grant(record, record.client, shop(), 3, old=True)
     assert (answer.low, answer.high, answer.lives, answer.generation, answer.reg_id) == (low, high, lives, 3, 50)
     assert (answer.no_cache, answer.pace) == (False, Pace.SOURCE)
 
@@ -143,9 +143,9 @@ def test_a_grant_says_in_what_mode_it_is() -> None:
     source = known.add(register(reg_id=50, pace=Pace.RECEIVERS), 0)
     receiver = known.add(register(**RECEIVER, reg_id=70, pace=Pace.NON_BLOCKING), 0)
     paced = shop(0, pace=Pace.RECEIVERS)
-    assert grant(source, paced, 1, old=False).pace is Pace.RECEIVERS
-    assert grant(receiver, paced, 1, old=False).pace is Pace.NON_BLOCKING
+    assert grant(source, source.client, paced, 1, old=False).pace is Pace.RECEIVERS
+    assert grant(receiver, source.client, paced, 1, old=False).pace is Pace.NON_BLOCKING
     bare = shop(kind=RepositoryType.NO_CACHE)
-    answer = grant(receiver, bare, 1, old=False)
+    answer = grant(receiver, source.client, bare, 1, old=False)
     assert (answer.no_cache, answer.low, answer.high) == (True, 0, 0xFFFF_FFFF)
-    assert grant(source, bare, 1, old=False).high == 4
+    assert grant(source, source.client, bare, 1, old=False).high == 4

@@ -3,8 +3,8 @@
 import pytest
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.inputs import Damaged
-from stablecast.core.protocol.messages import Registered, Role, StoreMemory
+from stablecast.core.protocol.inputs import Damaged, Data
+from stablecast.core.protocol.messages import Registered, StoreEntry, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver
 from tests.core.samples import LIFE, info, register
@@ -127,11 +127,57 @@ def test_a_message_that_turns_out_damaged_still_counts_as_used() -> None:
     assert (answer.high, answer.known) == (3, 4)
 
 
-def test_receivers_are_not_concerned() -> None:
+def to_receiver(driver: StoreDriver, **changes: object) -> tuple[StoreMemory, int, int | None, bool]:
+    driver.hear(register(**{**RECEIVER, **changes}))
+    driver.sync()
+    (answer,) = (answer for _, answer in driver.sent(Registered))
+    assert isinstance(answer, Registered)
+    return (answer.memory, answer.low, answer.known, answer.old)
+
+
+def test_a_store_without_memory_may_have_forgotten_a_receiver() -> None:
+    """It knows all that were there since, and one that acknowledged something."""
     driver = started(LOST)
     granted(driver)
     driver.hear(info(low=0, high=4))
-    driver.hear(register(**RECEIVER))
+    driver.data(0, 5)
     driver.sync()
-    (answer,) = (answer for _, answer in driver.sent(Registered))
-    assert (answer.role, answer.memory, answer.known) == (Role.RECEIVER, KEPT, None)
+    assert to_receiver(driver) == (LOST, 0, None, False)
+    after = restarted(driver)
+    assert to_receiver(after, generation=2) == (LOST, 0, None, False)
+    driver.consume(3)
+    driver.sync()
+    assert to_receiver(driver, generation=2) == (KEPT, 4, None, True)
+
+
+def test_a_source_that_had_sent_nothing_had_no_receivers() -> None:
+    driver = started(LOST)
+    granted(driver)
+    driver.hear(info(low=0, high=-1 % 2**32))
+    assert to_receiver(driver) == (KEPT, 0, None, False)
+
+
+def test_a_receiver_hears_what_a_store_lacks_below_its_offer() -> None:
+    """A store that was away and has all of its memory lacks them, too. When they came back, it offers them."""
+    driver = StoreDriver(repairs=Repair.ALL & ~Repair.MEMORY)
+    granted(driver, incarnation=NEXT)
+    lives = ((LIFE, 0), (NEXT, 3))
+    peers = tuple(StoreEntry(index, 0, f"store{index}:1", 50, 1) for index in range(2))
+    driver.hear(info(incarnation=NEXT, low=3, high=4, lives=lives, stores=peers, group_sizes=(2,)))
+    driver.data(3, 2, life=NEXT)
+    driver.sync()
+    receiver = {"incarnation": NEXT}
+    assert to_receiver(driver, **receiver) == (LOST, 3, 0, False)
+    driver.feed(Data(NEXT, LIFE, 1, 2, 0, True, 99))
+    driver.sync()
+    assert to_receiver(driver, **receiver, generation=2) == (LOST, 1, 0, False)
+    driver.feed(Data(NEXT, LIFE, 0, 1, 0, True, 100))
+    driver.sync()
+    assert to_receiver(driver, **receiver, generation=3) == (KEPT, 0, None, False)
+
+
+def test_documented_a_receiver_does_not_hear_of_a_lost_disk() -> None:
+    driver = started(LOST, Repair.NONE)
+    granted(driver)
+    driver.hear(info(low=3, high=4, lives=((LIFE, 0),)))
+    assert to_receiver(driver) == (KEPT, 3, None, False)

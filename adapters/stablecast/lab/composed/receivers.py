@@ -94,6 +94,7 @@ class ReceiverLife:
             or bool(requests.history or requests.gaps or requests.young)
             or any(one.state in _OPEN for one in known.values())
             or (session.state is ReceiverState.REGISTERING and not status.first_interval_over)
+            or session.enlistment.patience is not None
         )
         counting = tuple(index for index, one in sorted(known.items()) if one.present)
         active = session.state is ReceiverState.ACTIVE
@@ -116,9 +117,12 @@ class ReceiverLife:
             self._requests(arrivals.requests.gaps),
             repr(arrivals.requests.young),
         )
-        times = (status.ack_due, status.first_interval_over)
+        patience = session.enlistment.patience
+        votes = (None if patience is None else patience - self.now, session.enlistment.impatient)
+        times = (status.ack_due, status.first_interval_over, *votes)
         shown = (session.config.incarnation, session.state, repr(arrivals.window), repr(arrivals.lives), times)
-        return (*facts, *shown, requests, arrivals.resume_point, session.starting.low, session.starting.free)
+        begins = (session.starting.low, session.starting.free, session.starting.certain, session.starting.first_held)
+        return (*facts, *shown, requests, arrivals.resume_point, *begins)
 
     def _requests(self, one: RequestWindow) -> tuple[object, ...]:
         """Return open requests, and the turn: whom of up to three stores the next request goes to."""
@@ -136,7 +140,7 @@ class ReceiverLife:
         one = self.session.enlistment.enrollment.registrations[index]
         flags = (one.refused, one.passed_over, one.replaced)
         granted = registration.granted
-        known = () if granted is None else (granted.old, granted.low, granted.high)
+        known = () if granted is None else (granted.old, granted.low, granted.high, granted.memory, granted.known)
         return (registration.state, registration.counts, registration.present, registration.failing, known, flags)
 
 

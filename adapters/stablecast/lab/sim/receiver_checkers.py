@@ -87,22 +87,10 @@ class ReceiverCheckers:
         session, ledger = self.sessions[process, life], self.ledgers[receiver]
         session.begin = session.next = number
         ledger.began = max(ledger.began or 0, number)
-        self._excuse_lacking(ledger, number)
         for low, high, sender in self.missed(receiver, number, self.runs[process].delivered):
             if self.facts.order[sender] <= session.order:
                 text = f"{process} begins at {number}, {low}..{high - 1} of life {sender:#x} it never had"
                 self.facts.report("D1", text)
-
-    def _excuse_lacking(self, ledger: ReceiverLedger, stop: int) -> None:
-        """Excuse numbers below `stop` that fewer stores of a group hold than a quorum, because disks were lost.
-
-        A receiver that finds only stores which still lack them begins above them.
-        """
-        facts = self.facts
-        for life, numbers in facts.stable_lives.items():
-            for number in (number for first, end in numbers.within(0, stop) for number in range(first, end)):
-                if facts.had(life, number) and not facts.judge.everywhere(facts.holders(life, number)):
-                    ledger.excused.add(number, number + 1)
 
     def on_delivered(self, process: str, life: int, sender: int, first: int, found: list[tuple[int, int]]) -> None:
         """Check delivered messages; `found` are sender and number of each payload."""

@@ -194,8 +194,10 @@ class Registered(_OfRegistration):
         term: For sources, as are `lives` and `lives_term`: see `history`.
         no_cache: The store keeps state only, so it acknowledges nothing and offers nothing (P-101).
         pace: The pace of the repository, or for a receiver its own (P-571).
-        memory: The store's knowledge of the source's older lives.
-        known: The last number that the store knows to be used although it does not hold it; None: not above `high`.
+        memory: The store's knowledge of the source's older lives. To a receiver that the store does not know, LOST says
+            that it may have forgotten the receiver, or lacks messages below `low`.
+        known: The last number that the store knows to be used although it does not hold it; None: not above `high`. For
+            a receiver the first number that it lacks below `low`; None: it lacks none.
         store_generation: The generation of the store; 0: it reports none (`generations`).
         peers: For a source: the newest generations that the store knows of the source's other stores.
     """

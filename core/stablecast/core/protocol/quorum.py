@@ -114,17 +114,21 @@ class Quorums:
         """Return whether `mask` has a quorum of every group, which a returning source needs (formal design, 7.2)."""
         return all(self._quorum(group, mask) for group in self._groups)
 
-    def voters(self, answered: int, forgetful: int, new: int, listed: int) -> int:
+    def voters(self, answered: int, forgetful: int, new: int, listed: int, *, all_named: bool = True) -> int:
         """Return the stores in mask `answered` that have a vote about older lives (formal design, 7.11).
 
         A group whose quorum kept its memory needs no others. Otherwise a store without memory (mask `forgetful`) has a
         vote only when nobody knows better: every store that is `listed` answered, or all that answered in the group are
         declared `new`. A store of another group may know what was stable in both, so it must have answered as well,
-        unless a quorum of its group kept its memory.
+        unless a quorum of its group kept its memory. Unless `all_named`, a group may have more stores than are listed.
         """
         found = answered & ~forgetful
         knowing = [self._quorum(group, found) for group in range(len(self.members))]
-        whole = [members & listed & ~answered == 0 for members in self.members]
+        least = [0] * len(self.members) if all_named else self.rules.sizes
+        whole = [
+            members & listed & ~answered == 0 and members.bit_count() >= size
+            for members, size in zip(self.members, least, strict=True)
+        ]
         everybody = all(one or other for one, other in zip(knowing, whole, strict=True))
         for group, members in enumerate(self.members):
             here = answered & members

@@ -15,6 +15,8 @@ The application gets three numbers (P-421): the newest; the lowest that the requ
 proposal. It may choose any other. The proposal unchanged counts as no wish, and then the request maximum decides (T9,
 P-424). Nothing starts beyond the end (T10). A receiver without late join starts at the end whatever is wished (P-411).
 A receiver that the pace depends on gets nothing below the stores' proposal (P-582).
+
+Stores that all lack what is below their offers propose the first number that they should have (formal design, 7.11).
 """
 
 import attrs
@@ -22,12 +24,18 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import AskLow, Discard, Effect, Notify
-from stablecast.core.protocol.events import Oddity, RegistrationComplete, RegistrationFlag, SteppedBack
+from stablecast.core.protocol.events import (
+    Oddity,
+    RegistrationComplete,
+    RegistrationFlag,
+    SteppedBack,
+    UnrecoverableLoss,
+)
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, Data, Lost, Useless
-from stablecast.core.protocol.messages import LateJoinInfo, Pace, SourceInfo
+from stablecast.core.protocol.messages import LateJoinInfo, Pace, Registered, SourceInfo
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
-from stablecast.core.protocol.resume_point import span, start_number
+from stablecast.core.protocol.resume_point import offer, span, start_number
 from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.lives import ANY_LIFE, Lives
@@ -36,11 +44,17 @@ from stablecast.core.receiver.recovery import Recovery
 
 @attrs.define
 class FirstNumberChoice:
-    """One choice. Numbers are extended; `low` is the proposal, `free` permits a wish below it."""
+    """One choice. Numbers are extended; `low` is the proposal, `free` permits a wish below it.
+
+    `certain`: no store that answers later can lower the start. `first_held`: all stores lack what is below; None: not
+    all do.
+    """
 
     config: ReceiverConfig
     low: int = 0
     free: bool = True
+    certain: bool = True
+    first_held: int | None = None
 
     def ask(self, proposal: int, high: int, recovers: bool, out: list[Effect]) -> None:
         """Ask the application, with the stores' proposal."""
@@ -52,6 +66,7 @@ class FirstNumberChoice:
     def choose(self, wish: int, high: int, everyone: bool, out: list[Effect]) -> int:
         """Return where to start after the application's wish, and report it. `everyone`: every store granted."""
         start = start_number(self.low, high, self.config.request_maximum, wish)
+        self.certain |= wish != self.low
         if wish > high + 1:
             out.append(Notify(Oddity("low-beyond-high", f"asked to start at {wish}, the newest number is {high}")))
         if not self.free:
@@ -63,6 +78,25 @@ class FirstNumberChoice:
             flags |= RegistrationFlag.REQUEST_MAXIMUM
         out.append(Notify(RegistrationComplete(start, flags)))
         return start
+
+    def revise(self, grant: Registered, window: DeliveryWindow, high: int, out: list[Effect]) -> int | None:
+        """Return where to begin after all, by the grant of a store that came late; None: where it began.
+
+        The store knows that the receiver acknowledged less than others offered. What it never had between the two is
+        lost if delivery went on, and that is reported: no acknowledgement passes over it in silence.
+        """
+        if self.certain or not grant.old:
+            return None
+        low, _ = offer(grant, high)
+        # A store that knows more than this session acknowledged knows it of an earlier one.
+        self.certain = low > window.acked + 1 or low < window.start
+        if low >= window.start:
+            return None
+        if window.next == window.start > window.acked:
+            self.low = low
+            return low
+        out.append(Notify(UnrecoverableLoss(low, window.start - 1)))
+        return None
 
 
 @attrs.define

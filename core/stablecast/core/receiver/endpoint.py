@@ -31,6 +31,7 @@ from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify, R
 from stablecast.core.protocol.events import Oddity, RegistrationError
 from stablecast.core.protocol.inputs import Arrived, Consumed, Data
 from stablecast.core.protocol.messages import Registered
+from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
@@ -43,6 +44,7 @@ from stablecast.core.receiver.source_contact import SourceContact, SourceNews
 from stablecast.core.receiver.status import ReceiverStatus
 from stablecast.core.receiver.store_registrations import StoreRegistrations
 from stablecast.core.registration.registration_set import RegistrationSet
+from stablecast.core.registration.store_registration import Registration
 
 
 class ReceiverState(IntEnum):
@@ -154,7 +156,7 @@ class ReceiverSession:
 
     def handle_timeout(self, now: int) -> None:
         """Do what is due; spurious and late calls are harmless."""
-        self.enrollment.handle_timeout(now, self.outbox)
+        self.enlistment.handle_timeout(now, self.outbox)
         if self.contact.expired(now):
             self._ask(now)
         for kind in self.acknowledger.timers.pop_expired(now):
@@ -168,8 +170,8 @@ class ReceiverSession:
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""
-        requests, enrollment = self.arrivals.requests, self.enlistment.enrollment
-        due = (self.contact.due, self.acknowledger.timers.next(), requests.next(), enrollment.next())
+        requests, enlistment = self.arrivals.requests, self.enlistment
+        due = (self.contact.due, self.acknowledger.timers.next(), requests.next(), enlistment.next())
         return min([deadline for deadline in due if deadline is not None], default=None)
 
     def take_effects(self) -> list[ReceiverEffect]:
@@ -298,7 +300,7 @@ class ReceiverSession:
             self.window.learn(high)
         self._review(now)
         if self.window.next is not None:
-            self.acknowledger.catch_up(registration, self.window, self.outbox)
+            self._welcome(registration, now)
         if self.enrollment.counting == [registration]:
             # Without a counting store the receiver had no RegID to confirm under, so confirmations were left out.
             again = (inputs.Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
@@ -407,8 +409,16 @@ class ReceiverSession:
         return self.arrivals.lives
 
     def _review(self, now: int) -> None:
-        if self.state is ReceiverState.REGISTERING and self.enrollment.complete:
+        if self.state is ReceiverState.REGISTERING and self.enlistment.review(now, self.outbox):
             fire(RECEIVER, self, ReceiverStep.COMPLETE, now, 0)
+
+    def _welcome(self, registration: Registration, now: int) -> None:
+        """Send a store that granted what it lacks of this receiver, after its grant may have changed the start."""
+        high, grant = self.arrivals.high, registration.granted
+        low = None if grant is None else self.starting.revise(grant, self.window, high, self.outbox)
+        if low is not None:
+            self.begin_at(now, self.starting.choose(low, high, self.enrollment.everyone, self.outbox))
+        self.acknowledger.catch_up(registration, self.window, self.outbox)
 
     # Guards and actions of the chart.
 
@@ -436,16 +446,21 @@ class ReceiverSession:
     def ask_low(self, now: int, number: int) -> None:
         """Propose to the application where recovery starts (P-421)."""
         high = self.arrivals.high
-        low = self.enlistment.low(high)
+        low, lacking = self.enlistment.low(high), self.enlistment.lacking(high)
         if low > high + 1:
             self.arrivals.step_back(low - 1, self.outbox)
+        self.starting.certain = self.enlistment.known or Repair.VOTE not in self.config.repairs
+        if lacking is not None:
+            self.starting.first_held, low = low, min(low, lacking)
         self.starting.ask(low, high, self.contact.recovers, self.outbox)
 
     def begin(self, now: int, wish: int) -> None:
         """Start to deliver, where the application wishes."""
         self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
+        if self.starting.first_held is not None:
+            self.window.lose(self.window.start, self.starting.first_held, self.outbox)
         for registration in self.enrollment.counting:
-            self.acknowledger.catch_up(registration, self.window, self.outbox)
+            self._welcome(registration, now)
 
     def begin_at(self, now: int, start: int) -> None:
         """Deliver from `start` on; recover what the stream leaves out, as configured."""

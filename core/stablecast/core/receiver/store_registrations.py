@@ -5,6 +5,10 @@
   (T21, P-224). A store that uses another RegID for the source than before is a new store.
 * The groups are those of the SRI, and completion is by quorum like the source's (C-30). Where the entries contradict
   the sizes, all stores count as one group.
+* **Votes.** A store that may have forgotten the receiver, or that offers its numbers above messages that it lacks, says
+  so, and has no vote where the receiver begins (formal design, 7.11). While no store knows the receiver, registration
+  waits for a quorum of others, or for all stores of a group; the application is told. It waits no longer than a message
+  is requested. What all stores then lack below their offers is nowhere, or out of reach, and lost.
 * **Low number.** Stores that know the receiver answer where its acknowledgements end. These are contiguous prefixes, so
   the highest is right (formal design, 7.7). The settings offer the documented choices beside it (P-418): `majority` is
   agreed on in each group, and the newest of the groups counts. When no store knows the receiver, the lowest offer is
@@ -20,6 +24,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import AskRegId, Effect, Notify
 from stablecast.core.protocol.events import Oddity, RegistrationChange, RegistrationFlag, RegistrationSuccess
 from stablecast.core.protocol.messages import Deregistered, Pace, Refused, Registered, Role, SourceInfo, StoreEntry
@@ -28,6 +33,7 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer, receiver_low
 from stablecast.core.protocol.settings import ReceiverConfig, register_request
+from stablecast.core.registration.ballot import Ballot
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 
@@ -38,12 +44,23 @@ _FLAGS = {
 }
 
 
+_NO_VOTE = "the store lacks messages, or may have forgotten this receiver, and cannot tell where it begins"
+
+
 @attrs.define
 class StoreRegistrations:
-    """A receiver's registrations; by store its group, and its version when it was asked last."""
+    """A receiver's registrations; by store its group, and its version when it was asked last.
+
+    `patience`: until then (ns) registration waits for votes; None: it does not.
+    """
 
     config: ReceiverConfig
-    enrollment: RegistrationSet = attrs.field(factory=lambda: RegistrationSet(Quorums(GroupRules(), ())))
+    enrollment: RegistrationSet = attrs.field(
+        factory=lambda: RegistrationSet(Quorums(GroupRules(), ()), all_named=False)
+    )
+    ballot: Ballot = attrs.field(factory=lambda: Ballot(_NO_VOTE))
+    patience: int | None = None
+    impatient: bool = False
     groups: dict[int, int] = attrs.field(factory=dict)
     versions: dict[int, int] = attrs.field(factory=dict)
 
@@ -112,6 +129,34 @@ class StoreRegistrations:
         """True if enough stores that may have a missing message can be asked."""
         return self.enrollment.quorums.may_give_up(self.enrollment.mask, self.config.repairs)
 
+    @property
+    def known(self) -> bool:
+        """True if a counting store knows the receiver. Its acknowledgement is true, whatever other stores lack."""
+        return any(_granted(registration).old for registration in self.enrollment.counting)
+
+    def review(self, now: int, out: list[Effect]) -> bool:
+        """Return whether registration is complete; if only votes are missing, wait for them, and report it once."""
+        enrollment = self.enrollment
+        enrollment.everyone_votes = Repair.VOTE not in self.config.repairs or self.impatient or self.known
+        if enrollment.complete:
+            self.patience = None
+            return True
+        if self.patience is None and enrollment.first_interval_over and enrollment.enough:
+            self.patience = now + self.config.give_up_ns
+        self.ballot.review(enrollment, out)
+        return False
+
+    def handle_timeout(self, now: int, out: list[Effect]) -> None:
+        """Do what is due, and end the wait for votes."""
+        self.enrollment.handle_timeout(now, out)
+        if self.patience is not None and now >= self.patience:
+            self.patience, self.impatient = None, True
+
+    def next(self) -> int | None:
+        """Return when `handle_timeout` is due (ns), or None."""
+        due, patience = self.enrollment.next(), self.patience
+        return due if patience is None or (due is not None and due < patience) else patience
+
     def targets(self, source: Target) -> list[Target]:
         """Return the peers to request messages from: `source` if there are no stores, or none that keeps messages."""
         counting = self.enrollment.counting
@@ -124,11 +169,17 @@ class StoreRegistrations:
             if registration.state is RegistrationState.REGISTERED
         ]
 
+    def lacking(self, high: int) -> int | None:
+        """Return the first number that any store should have, if all of them lack what is below their offers."""
+        answers = self._offers()
+        ends = [serial.extend(answer.known, high) for answer in answers if not answer.old and answer.known is not None]
+        judged = self.config.pace is Pace.SOURCE and Repair.VOTE in self.config.repairs
+        return min(ends) if judged and ends and len(ends) == len(answers) else None
+
     def low(self, high: int) -> int:
         """Return where the receiver may begin, by the counting stores' answers; `high` is the newest number."""
-        answers = [_granted(registration) for registration in self.enrollment.counting]
-        known = [answer for answer in answers if answer.old]
-        offers = known or [answer for answer in answers if not answer.no_cache]
+        offers = self._offers()
+        known = [answer for answer in offers if answer.old]
         if not offers:
             # Stores without a cache have no history to offer (P-101).
             return high + 1
@@ -140,6 +191,14 @@ class StoreRegistrations:
             groups = sorted({self.groups[answer.store_index] for answer in known})
             parts = [[answer for answer in known if self.groups[answer.store_index] == group] for group in groups]
         return max(receiver_low(part, self.config.consensus, high) for part in parts)
+
+    def _offers(self) -> list[Registered]:
+        """Return the answers that decide: of stores that know the receiver, else of those that have a vote."""
+        voters = self.enrollment.voters
+        answers = [_granted(registration) for registration in self.enrollment.counting]
+        keeping = [answer for answer in answers if not answer.no_cache]
+        voting = [answer for answer in keeping if voters >> answer.store_index & 1]
+        return [answer for answer in answers if answer.old] or voting or keeping
 
     def _flags(self, answer: Registered) -> RegistrationFlag:
         flags = _FLAGS[answer.pace]

@@ -69,7 +69,10 @@ class Rotation:
 
 @attrs.define
 class RegistrationSet:
-    """Registrations by store index, and when the first interval ends (ns). `term`: the count that stores must reach."""
+    """Registrations by store index, and when the first interval ends (ns). `term`: the count that stores must reach.
+
+    `all_named`: the client knows all stores of each group. A receiver knows those that granted its source.
+    """
 
     quorums: Quorums
     registrations: dict[int, Registration] = attrs.field(factory=dict)
@@ -80,6 +83,7 @@ class RegistrationSet:
     rotation: Rotation | None = None
     term: int = 0
     everyone_votes: bool = True
+    all_named: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.registrations)
@@ -112,7 +116,8 @@ class RegistrationSet:
         if self.everyone_votes or not forgetful:
             return mask
         listed = sum(1 << index for index in self.registrations)
-        return self.quorums.voters(mask, forgetful, self._remembering(StoreMemory.NEW), listed)
+        new = self._remembering(StoreMemory.NEW)
+        return self.quorums.voters(mask, forgetful, new, listed, all_named=self.all_named)
 
     @property
     def founding(self) -> bool:

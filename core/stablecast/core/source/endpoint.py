@@ -35,8 +35,8 @@ from stablecast.core.protocol.messages import Message, Registered
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.registration.ballot import Ballot
 from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.source.ballot import Ballot
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, send_range

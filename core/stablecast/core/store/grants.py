@@ -10,7 +10,8 @@ from stablecast.core.machine.units import milliseconds
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.generations import NONE, Known
 from stablecast.core.protocol.history import fold
-from stablecast.core.protocol.messages import Refusal, Register, Registered, Role
+from stablecast.core.protocol.messages import Refusal, Register, Registered, Role, StoreMemory
+from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import ROLLBACK_ALL, StoreConfig, repository_for
 from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.repository import Repository
@@ -46,23 +47,33 @@ def verdict(
 
 
 def first_number(request: Register, source: Repository, config: StoreConfig) -> int:
-    """Return where a new receiver begins: `rollback` messages back (P-837), or at the trail if paced (P-564, C-34)."""
+    """Return where a new receiver begins: `rollback` messages back (P-837), or at the trail if paced (P-564, C-34).
+
+    Messages that the store lacks count as if they were here.
+    """
     if source.terms.paced:
         return source.trail
+    lacking = first_lacking(source)
     kept = repository_for(config, request.topic)
     rollback = ROLLBACK_ALL if kept is None else kept.rollback
-    return max(source.trail, source.newest + 1 - rollback)
+    return max(source.trail if lacking is None else lacking, source.newest + 1 - rollback)
 
 
 def grant(
-    record: ClientRecord, source: Repository, generation: int, old: bool, store_generation: int = NONE
+    record: ClientRecord, owner: Client, source: Repository, generation: int, old: bool, store_generation: int = NONE
 ) -> Registered:
-    """Return the grant for the source of a repository, or for one of its receivers."""
+    """Return the grant for the source of a repository (`owner`), or for one of its receivers."""
     client = record.client
     own = client.role is Role.SOURCE
     low = source.trail if own else client.acknowledged + 1
     high = max(source.newest, low - 1) if own or source.terms.keeps else low - 1
-    known = serial.wire(client.known) if client.known > high else None
+    known = client.known if client.known > high else None
+    memory = client.memory
+    if not own and not old and Repair.VOTE in source.repairs:
+        lacking = None if source.terms.paced else first_lacking(source)
+        known = None if lacking is None or low >= source.trail else max(low, lacking)
+        low = low if known is None else source.trail
+        memory = StoreMemory.KEPT if known is None and remembers(owner) else StoreMemory.LOST
     return Registered(
         client.role,
         client.store_index,
@@ -79,11 +90,28 @@ def grant(
         source.life.term if own else 0,
         no_cache=not source.terms.keeps,
         pace=source.terms.pace if own else client.pace,
-        memory=client.memory,
-        known=known,
+        memory=memory,
+        known=None if known is None else serial.wire(known),
         store_generation=store_generation,
         peers=_peers(client),
     )
+
+
+def first_lacking(source: Repository) -> int | None:
+    """Return the first number that should be here, if all that is here is above it; None: it is not so.
+
+    Holes between messages do not count: a receiver that begins below them asks for them.
+    """
+    told = source.resume_point is not None and source.terms.keeps and Repair.VOTE in source.repairs
+    return source.first_own if told and source.first_own < source.trail else None
+
+
+def remembers(source: Client) -> bool:
+    """Return whether a store cannot have forgotten receivers of this source.
+
+    A source that had sent messages when it announced itself to a store without memory may have had receivers there.
+    """
+    return source.memory is StoreMemory.KEPT and source.known < 0
 
 
 def _peers(client: Client) -> tuple[Known, ...]:

@@ -6,7 +6,7 @@
   activity timeouts has passed; clients repeat their requests (formal design, 7.6).
 * **No memory, no vote.** A store without memory marks the records of its sources. A source counts it in no decision
   about older lives before the source's current life announced itself here: that life found a quorum of other stores
-  (formal design, 7.11).
+  (formal design, 7.11). Receivers may be forgotten for longer, and their grants say so (`grants`).
 * **An older copy has no memory.** A store learns from registrations and SRIs that it was started later than its journal
   shows (`generations`). Then it does as after a loss of its memory, and asks its peers for what it lacks.
 * A receiver that registers before the SRI of its source waits for it (T22).
@@ -157,7 +157,9 @@ class Registry:
         client = record.client
         own = client.role is Role.SOURCE
         repository = self.repositories[client.reg_id if own else client.source_reg_id]
-        out.append(Send(client.reply_to, grant(record, repository, due.generation, due.old, self.generation)))
+        owner = self.clients.records[repository.reg_id].client
+        granted = grant(record, owner, repository, due.generation, due.old, self.generation)
+        out.append(Send(client.reply_to, granted))
         if own:
             repository.acknowledge_all(now, out)
 

@@ -271,7 +271,7 @@ class Repository:
         """Record that these messages should be here, except what is held, what a rule released, and what is to come."""
         if self.refill is None or self.resume_point is None:
             return
-        bottom, end = self._first_own, max(self.filling.high or 0, self.newest) + 1
+        bottom, end = self.first_own, max(self.filling.high or 0, self.newest) + 1
         wanted = [part for low, high in ranges for part in self.held.missing(max(low, bottom), min(high, end))]
         self.refill.lack(wanted, cause, now, out)
 
@@ -282,7 +282,7 @@ class Repository:
         """
         if self.refill is not None and self.resume_point is not None:
             self.refill.forget(self.resume_point, max(self.newest, self.resume_point) + MAX_NUMBERS)
-            self.lack([(self._first_own, self.resume_point)], cause, now, out)
+            self.lack([(self.first_own, self.resume_point)], cause, now, out)
 
     def lack_losses(self, known: int, now: int, out: list[Effect]) -> None:
         """Record what the source could not send: a lost disk had the messages up to `known`. Others may have all."""
@@ -292,7 +292,7 @@ class Repository:
                 self.lack(self.filling.lost.within(self._bottom, stop), cause, now, out)
 
     @property
-    def _first_own(self) -> int:
+    def first_own(self) -> int:
         """The lowest number that may be kept: no rule released it, and a known life wrote it."""
         lives = self.life.lives
         assert self.resume_point is not None

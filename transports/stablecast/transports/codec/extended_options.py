@@ -8,7 +8,8 @@ number (32 bits).
 
 The *memory* of a store that lost its records, or that is new, completes PREG_RESP. The data begin with what the store
 knows of the time before its records (8 bits), a byte of flags, and two reserved bytes. The last number that the store
-knows to be used although it does not hold it follows (32 bits). A store that kept its memory sends none.
+knows to be used although it does not hold it follows (32 bits). A store that kept its memory sends none. To a receiver
+the number is the first that the store lacks below its offer.
 
 *Generations* of stores complete PREG, PREG_RESP and SRI. The generation of the store itself, or the newest that the
 client knows of it, comes first (64 bits, 0 in an SRI). Other stores follow: index in the configuration of the source

@@ -1,7 +1,7 @@
-"""The votes about older lives that a source still lacks, and its report of them.
+"""The votes about the past that a client still lacks, and its report of them.
 
 A store that lost its memory grants, but has no vote until nobody in its group can know better (`Quorums.voters`; formal
-design, 7.11). A source with enough grants and too few votes waits. The report names the stores without a vote, and the
+design, 7.11). A client with enough grants and too few votes waits. The report names the stores without a vote, and the
 stores that could end the wait. It is repeated when either changes.
 """
 
@@ -14,8 +14,9 @@ from stablecast.core.registration.registration_set import RegistrationSet
 
 @attrs.define
 class Ballot:
-    """`reported`: the masks of counting stores and of voters in the newest report."""
+    """`reported`: the masks of counting stores and of voters in the newest report; `why` a store has no vote."""
 
+    why: str = "the store lost its memory and cannot tell which messages were stable"
     reported: tuple[int, int] = (0, 0)
 
     def review(self, enrollment: RegistrationSet, out: list[Effect]) -> None:
@@ -31,7 +32,5 @@ class Ballot:
         absent = ", ".join(f"{index} [{one.address}]" for index, one in known.items() if not mask >> index & 1)
         for index, one in known.items():
             if mask >> index & 1 and not voters >> index & 1:
-                text = (
-                    f"the store lost its memory and cannot tell which messages were stable; waiting for store {absent}"
-                )
+                text = f"{self.why}; waiting for {f'store {absent}' if absent else 'a store that the source lacks'}"
                 out.append(Notify(RegistrationError(index, one.address, text)))

@@ -1,0 +1,191 @@
+"""Votes about where a receiver begins: stores that lack messages, or may have forgotten it (formal design, 7.11)."""
+
+from typing import Any
+
+import pytest
+
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationError, UnrecoverableLoss
+from stablecast.core.protocol.inputs import Consumed, LowChosen, Reset, Tick
+from stablecast.core.protocol.messages import ConsumptionAck, Pace, StoreEntry, StoreMemory
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import Ordering
+from tests.core.drivers import ACK_NS, GIVE_UP_NS, INTERVAL_NS, ReceiverDriver
+from tests.core.samples import sends
+
+HIGH = 40
+LACKS: dict[str, Any] = {"low": 34, "high": HIGH, "memory": StoreMemory.LOST, "known": 0}
+FORGOT: dict[str, Any] = {"low": 0, "high": HIGH, "memory": StoreMemory.LOST}
+UNMARKED: dict[str, Any] = {"low": 34, "high": HIGH}
+KNOWS: dict[str, Any] = {"low": 17, "high": HIGH, "old": True}
+
+
+def registering(versions: int = 3, **changes: Any) -> ReceiverDriver:
+    driver = ReceiverDriver(**changes)
+    driver.inform(*[1] * versions, high=HIGH, group_sizes=(3,))
+    return driver
+
+
+def proposed(driver: ReceiverDriver) -> list[int]:
+    return [effect.low for effect in driver.effects if isinstance(effect, fx.AskLow)]
+
+
+def errors(told: list[Event]) -> list[int]:
+    return [event.store_index for event in told if isinstance(event, RegistrationError)]
+
+
+@pytest.mark.parametrize("grants", [(LACKS, LACKS), (LACKS, UNMARKED), (FORGOT, UNMARKED)])
+def test_stores_without_a_vote_do_not_decide_where_a_receiver_begins(grants: tuple[dict[str, Any], ...]) -> None:
+    """One that knows the receiver answers later. Until then the application learns what the receiver waits for."""
+    driver = registering()
+    for index, one in enumerate(grants, 1):
+        driver.grant(index, **one)
+    told = driver.feed(Tick(), INTERVAL_NS)
+    assert proposed(driver) == []
+    assert errors(told) == [index for index, one in enumerate(grants, 1) if one is not UNMARKED]
+    assert all("waiting for store 0 [store0:1]" in event.text for event in told if isinstance(event, RegistrationError))
+    assert errors(driver.feed(Tick(), 2 * INTERVAL_NS)) == []
+    driver.grant(0, now=2 * INTERVAL_NS, **KNOWS)
+    assert proposed(driver) == [17]
+
+
+def test_a_quorum_that_lacks_nothing_needs_no_other_store() -> None:
+    """The offer of a store without a vote does not count: it may have forgotten that the receiver is not new."""
+    driver = registering()
+    driver.grant(0, 1, **UNMARKED)
+    driver.grant(2, **FORGOT)
+    assert proposed(driver) == [34]
+
+
+def test_a_store_that_knows_the_receiver_ends_the_wait() -> None:
+    driver = registering()
+    driver.grant(1, **LACKS)
+    driver.grant(2, **KNOWS)
+    driver.feed(Tick(), INTERVAL_NS)
+    assert proposed(driver) == [17]
+
+
+def test_what_all_stores_lack_is_lost_at_once() -> None:
+    """All disks were replaced: there is nothing to wait for, and nothing that a request could bring."""
+    driver = registering()
+    driver.grant(0, 1, **{**LACKS, "known": 5})
+    driver.grant(2, **{**LACKS, "low": 30, "known": 3})
+    assert proposed(driver) == [3]
+    told = driver.feed(LowChosen(3))
+    assert [event for event in told if not isinstance(event, RegistrationComplete)] == [UnrecoverableLoss(3, 29)]
+    assert driver.asked() == [(30, HIGH)]
+
+
+def test_what_one_store_does_not_lack_is_not_lost() -> None:
+    driver = registering()
+    driver.grant(0, 1, **LACKS)
+    driver.grant(2, **FORGOT)
+    assert proposed(driver) == [0]
+    assert UnrecoverableLoss not in {type(event) for event in driver.feed(LowChosen(0))}
+    assert driver.asked() == [(0, HIGH)]
+
+
+def test_a_receiver_waits_no_longer_than_for_a_message() -> None:
+    """The store that could tell is gone for ever. What only it may have is reported lost, in one piece."""
+    driver = registering()
+    driver.grant(1, 2, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    assert driver.machine.next_timeout() is not None
+    driver.feed(Tick(), INTERVAL_NS + GIVE_UP_NS - 1)
+    assert proposed(driver) == []
+    driver.feed(Tick(), INTERVAL_NS + GIVE_UP_NS)
+    assert proposed(driver) == [0]
+    assert UnrecoverableLoss(0, 33) in driver.feed(LowChosen(0), INTERVAL_NS + GIVE_UP_NS)
+
+
+def test_a_store_that_the_source_has_not_named_may_know_more() -> None:
+    """The source names the stores that granted it. A third store may know the receiver."""
+    driver = registering(versions=2)
+    driver.grant(0, 1, **LACKS)
+    told = driver.feed(Tick(), INTERVAL_NS)
+    assert proposed(driver) == []
+    assert errors(told) == [0, 1]
+    driver.inform(1, 1, 1, high=HIGH, group_sizes=(3,), version=2, now=INTERVAL_NS)
+    driver.grant(2, now=INTERVAL_NS, **KNOWS)
+    assert proposed(driver) == [17]
+
+
+def test_a_store_of_another_group_may_know_more() -> None:
+    driver = ReceiverDriver()
+    stores = tuple(StoreEntry(index, index, f"store{index}:1", 50, 1) for index in range(2))
+    driver.inform(stores=stores, high=HIGH, group_sizes=(1, 1))
+    driver.grant(0, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    assert proposed(driver) == []
+
+
+def test_documented_every_store_decides() -> None:
+    driver = registering(repairs=Repair.ALL & ~Repair.VOTE)
+    driver.grant(1, 2, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    assert proposed(driver) == [34]
+
+
+def begun(**changes: Any) -> ReceiverDriver:
+    """Stores of an earlier release have no marks, and offer only what they hold."""
+    driver = registering(**changes)
+    driver.grant(1, 2, **UNMARKED)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.feed(LowChosen(34), INTERVAL_NS)
+    return driver
+
+
+def test_a_late_grant_below_the_start_takes_the_session_back() -> None:
+    driver = begun()
+    told = driver.grant(0, now=INTERVAL_NS, **KNOWS)
+    assert [event.number for event in told if isinstance(event, RegistrationComplete)] == [17]
+    assert driver.machine.start_number == 17
+    assert driver.sent(ConsumptionAck) == []
+    driver.data(17, 24, recovered=True, now=INTERVAL_NS)
+    assert driver.delivered == [*range(17, HIGH + 1)]
+
+
+def test_in_arrival_order_it_takes_back_a_session_that_delivered() -> None:
+    driver = begun(ordering=Ordering.ARRIVAL)
+    driver.data(36, 2, recovered=True, now=INTERVAL_NS)
+    driver.grant(0, now=INTERVAL_NS, **KNOWS)
+    driver.data(17, 24, recovered=True, now=INTERVAL_NS)
+    assert sorted(driver.delivered) == [*range(17, HIGH + 1)]
+
+
+def test_a_late_grant_below_what_was_delivered_is_a_loss_that_is_told() -> None:
+    """Once, and no acknowledgement passes over it before."""
+    driver = begun()
+    driver.data(34, 1, recovered=True, now=INTERVAL_NS)
+    driver.feed(Consumed(34, 34), INTERVAL_NS)
+    driver.feed(Tick(), INTERVAL_NS + ACK_NS)
+    # A store that this session acknowledged to knows nothing of an earlier one.
+    driver.feed(Reset("store1:1"), INTERVAL_NS + ACK_NS)
+    driver.grant(1, now=INTERVAL_NS + ACK_NS, low=35, high=HIGH, old=True)
+    told = driver.grant(0, now=INTERVAL_NS + ACK_NS, **KNOWS)
+    assert UnrecoverableLoss(17, 33) in told
+    loss = driver.effects.index(fx.Notify(UnrecoverableLoss(17, 33)))
+    assert [to for to, _ in sends(driver.effects[:loss])] == []
+    assert [(to, ack.number) for to, ack in driver.sent(ConsumptionAck)] == [("store0:1", 34)]
+    driver.feed(Reset("store0:1"), INTERVAL_NS + ACK_NS)
+    assert UnrecoverableLoss(17, 33) not in driver.grant(0, now=INTERVAL_NS + ACK_NS, **KNOWS)
+
+
+def test_where_the_application_wished_to_begin_no_later_grant_counts() -> None:
+    driver = registering()
+    driver.grant(1, 2, **UNMARKED)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.feed(LowChosen(36), INTERVAL_NS)
+    told = driver.grant(0, now=INTERVAL_NS, **KNOWS)
+    assert {type(event) for event in told} & {RegistrationComplete, UnrecoverableLoss} == set()
+    assert driver.machine.start_number == 36
+
+
+def test_a_receiver_that_sets_the_pace_hears_of_a_late_grant_too() -> None:
+    driver = registering(pace=Pace.RECEIVERS)
+    driver.grant(1, 2, **UNMARKED, pace=Pace.RECEIVERS)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.feed(LowChosen(34), INTERVAL_NS)
+    driver.grant(0, now=INTERVAL_NS, **KNOWS, pace=Pace.RECEIVERS)
+    assert driver.machine.start_number == 17
+    assert driver.sent(ConsumptionAck) == []
