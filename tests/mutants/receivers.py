@@ -152,15 +152,15 @@ RECEIVERS: Final = (
     Mutant(
         "the-same-store-is-asked-again",
         "protocol/request_window",
-        "first.since, first.turn + 1)",
-        "first.since, first.turn)",
+        "turn, deadline = first.turn + 1, now",
+        "turn, deadline = first.turn, now",
         Test("core/protocol/test_request_window.py::test_a_request_that_one_target_ignores_goes_to_the_next"),
     ),
     Mutant(
         "each-retry-restarts-the-give-up-time",
         "protocol/request_window",
-        "return OpenRequest(first.start, stop, now + self.retry_ns, first.since,",
-        "return OpenRequest(first.start, stop, now + self.retry_ns, now,",
+        "return OpenRequest(first.start, stop, deadline, first.since,",
+        "return OpenRequest(first.start, stop, deadline, now,",
         Test("core/protocol/test_request_window.py::test_a_request_that_nobody_answers_is_given_up"),
     ),
     Mutant(

@@ -89,7 +89,8 @@ def message(what: ms.Message) -> str | None:
         case ms.LateJoinRequest():
             return "asks what can be had"
         case ms.LateJoinInfo():
-            return f"can send {_held(what.low, what.high)}"
+            whose = "can send" if what.store_index == ms.ANY_STORE else "has nothing of that, but"
+            return f"{whose} {_held(what.low, what.high)}"
         case ms.ReceiverAlive():
             return "is alive"
         case _:

@@ -120,7 +120,9 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         memory=st.sampled_from(m.StoreMemory),
         known=st.none() | U32,
         store_generation=st.just(0) | U64,
-        peers=st.lists(st.tuples(st.integers(0, 65_535), addresses(), U64), max_size=3).map(tuple),
+        peers=st.lists(st.tuples(st.integers(0, 65_535), addresses(), st.integers(1, (1 << 64) - 1)), max_size=3).map(
+            tuple
+        ),
     ),
     st.builds(
         m.Refused,
@@ -173,6 +175,13 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     ),
     st.builds(m.SourceInfoRequest, incarnation=INCARNATIONS),
     st.builds(m.LateJoinRequest, incarnation=INCARNATIONS, request=U32, reply_to=addresses()),
-    st.builds(m.LateJoinInfo, incarnation=INCARNATIONS, request=U32, low=U32, high=U32),
+    st.builds(
+        m.LateJoinInfo,
+        incarnation=INCARNATIONS,
+        request=U32,
+        low=U32,
+        high=U32,
+        store_index=st.integers(m.ANY_STORE, 0x7FFF),
+    ),
 )
 """Strategy for every message of the core's vocabulary."""

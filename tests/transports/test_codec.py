@@ -268,6 +268,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
     (m.SourceInfoRequest(LIFE), {"lbmc.sri_req.topic_idx": ["9"]}),
     (m.LateJoinRequest(LIFE, 3, "10.0.0.1:14391"), {"lbmc.lji_req.request_idx": ["3"]}),
     (m.LateJoinInfo(LIFE, 3, 0, 9), {"lbmc.ume_lj_info.high_seqnum": ["9"]}),
+    (m.LateJoinInfo(LIFE, 3, 4, 9, 1), {"lbmc.ume_lj_info.low_seqnum": ["4"], "lbmc.ume_storeid.store_id": ["1"]}),
 ]  # fmt: skip
 """One message of each kind with all its fields, and fields of it as tshark shows them."""
 SENDER, READER = ("10.0.0.2", 40010), ("10.0.0.3", 14567)

@@ -156,3 +156,64 @@ def test_an_arrived_message_is_cut_out_of_every_request() -> None:
     machine.got(4, 20)
     assert abstract(machine)[1] == ((0, 3),)
     assert machine.outstanding == 3
+
+
+def test_a_denied_request_goes_on_at_once_and_what_all_deny_is_void() -> None:
+    """However far it reaches; where the targets differ, the next one that has something counts."""
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    machine.issue(STORES, 0, out)
+    assert asked(out) == [("b:1", 0, 2)]
+    assert machine.deny(1, 4000) == []
+    machine.issue(STORES, 1, out)
+    assert asked(out) == [("a:1", 0, 2)]
+    assert machine.deny(2, 3000) == [(0, 3000)]
+    machine.issue(STORES, 2, out)
+    assert asked(out) == []  # In its time.
+    assert machine.handle_timeout(1 + RETRY_NS) == []
+    machine.issue(STORES, 1 + RETRY_NS, out)
+    assert asked(out) == [("b:1", 0, 2)]
+    assert machine.deny(3, 2) == [(0, 2)]  # It has a part of it now.
+    assert abstract(machine) == ((), ((0, 2), (2, 3)))
+    assert machine.deny(2, 4000) == [(0, 2)]
+
+
+@pytest.mark.parametrize(("whole", "lost"), [(True, (0, 3000)), (False, (0, 3))])
+def test_what_is_denied_is_given_up_as_a_whole_if_nobody_else_is_asked(whole: bool, lost: tuple[int, int]) -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    machine.issue(STORES, 0, out)
+    machine.deny(1, 4000)
+    machine.issue(STORES, 0, out)
+    machine.deny(2, 3000)
+    for now in range(0, GIVE_UP_NS, RETRY_NS):
+        assert machine.handle_timeout(now, whole=whole) == []
+        machine.issue(STORES, now, out)
+    assert machine.handle_timeout(now + RETRY_NS, whole=whole) == [lost]
+
+
+def test_a_target_that_came_is_asked_whatever_the_others_denied() -> None:
+    """It may have given them what they denied, so they are asked again as well."""
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    machine.issue(STORES[:1], 0, out)
+    assert machine.deny(1, 4000) == [(0, 4000)]
+    machine.handle_timeout(RETRY_NS)
+    machine.issue(STORES, RETRY_NS, out)
+    assert asked(out) == [("a:1", 0, 2), ("a:1", 0, 2)]
+    assert machine.deny(2, 4000) == []
+    machine.issue(STORES, RETRY_NS, out)
+    assert asked(out) == [("b:1", 0, 2)]
+    assert machine.deny(3, 9) == [(0, 9)]
+
+
+def test_a_denial_that_comes_after_the_next_try_counts() -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    machine.issue(STORES, 0, out)
+    machine.handle_timeout(RETRY_NS)
+    machine.issue(STORES, RETRY_NS, out)
+    assert machine.deny(1, 3000) == []
+    machine.issue(STORES, RETRY_NS, out)
+    assert machine.deny(2, 4000) == [(0, 3000)]
+    assert machine.deny(77, 4000) == []  # Nobody asked this.

@@ -91,6 +91,79 @@ def test_messages_are_lost_only_while_a_quorum_was_asked() -> None:
     assert [event for event in told if isinstance(event, UnrecoverableLoss)] == [UnrecoverableLoss(0, 2)]
 
 
+def denials(driver: ReceiverDriver, low: int, *stores: int, now: int = 0) -> list[UnrecoverableLoss]:
+    """Let stores deny what they are asked for until nothing more is asked of them; return what is lost."""
+    told: list[Event] = []
+    asked = driver.sent(RetransmitRequest)
+    for to, request in asked:
+        store = int(to.removeprefix("store").removesuffix(":1"))
+        if store in stores and request.first < low:
+            told += driver.hear(LateJoinInfo(LIFE, request.request, low, low + 9, store), now)
+            asked += driver.sent(RetransmitRequest)  # The loop goes on with these.
+    return [event for event in told if isinstance(event, UnrecoverableLoss)]
+
+
+def tick_until(driver: ReceiverDriver, end: int, low: int, *stores: int) -> dict[int, list[UnrecoverableLoss]]:
+    """Return what is lost by the time at which it is."""
+    lost: dict[int, list[UnrecoverableLoss]] = {}
+    for now in range(RETRY_NS, end, RETRY_NS):
+        told = [event for event in driver.feed(Tick(), now) if isinstance(event, UnrecoverableLoss)]
+        told += denials(driver, low, *stores, now=now)
+        if told:
+            lost[now] = told
+    return lost
+
+
+@pytest.mark.parametrize("ordering", Ordering)
+@pytest.mark.parametrize("distance", [1_000, 1_000_000_000])
+def test_what_all_stores_let_go_is_lost_at_once_and_as_a_whole(ordering: Ordering, distance: int) -> None:
+    driver = ReceiverDriver.active(high=distance + 9, ordering=ordering)
+    assert denials(driver, distance, 0, 1, 2) == [UnrecoverableLoss(0, distance - 1)]
+    driver.data(distance, 10, recovered=True)
+    assert driver.delivered == list(range(distance, distance + 10))
+    assert not driver.machine.requests
+
+
+def test_nothing_is_lost_while_a_store_that_is_asked_may_have_it() -> None:
+    """One store is being refilled, so it does not deny."""
+    driver = ReceiverDriver.active(high=9_999)
+    assert denials(driver, 9_000, 0, 1) == []
+    driver.data(0, 200, recovered=True)
+    assert driver.delivered == list(range(200))
+
+
+def test_what_the_other_stores_let_go_is_lost_in_its_time_while_one_is_away() -> None:
+    """It may return with what the others let go. A store that begins to answer is asked, however late."""
+    driver = ReceiverDriver.active(high=9_999)
+    driver.feed(Gone("store2:1"), 1)
+    lost = tick_until(driver, 2 * GIVE_UP_NS, 9_000, 0, 1)
+    assert list(lost.values()) == [[UnrecoverableLoss(0, 8_999)]]
+    assert GIVE_UP_NS <= min(lost) <= GIVE_UP_NS + RETRY_NS
+
+
+def test_one_store_that_let_go_speaks_for_no_other() -> None:
+    """A quorum is there, and one of its stores is silent: what it was not asked for is not lost."""
+    driver = ReceiverDriver.active(high=9_999)
+    lost = tick_until(driver, 2 * GIVE_UP_NS, 9_000, 0)
+    assert sum((event.last - event.first + 1 for told in lost.values() for event in told), 0) <= 200
+
+
+def test_a_source_without_stores_says_what_it_retains_no_more() -> None:
+    driver = ReceiverDriver.joining()
+    driver.hear(LateJoinInfo(LIFE, 1, 2, 9))
+    [(_, request)] = driver.sent(RetransmitRequest)
+    told = driver.hear(LateJoinInfo(LIFE, request.request, 6, 9))
+    assert [event for event in told if isinstance(event, UnrecoverableLoss)] == [UnrecoverableLoss(2, 5)]
+
+
+def test_what_a_source_denies_says_nothing_of_stores() -> None:
+    """A store that forwards requests may have what the source denies."""
+    driver = ReceiverDriver.active(high=9)
+    for number in range(10):
+        assert driver.hear(LateJoinInfo(LIFE, number, 6, 9)) == []
+    assert tick_until(driver, GIVE_UP_NS, 9) == {}
+
+
 def test_time_begins_anew_once_when_the_source_is_gone() -> None:
     """Its next life may have had the stores for long. Numbers that no store has are given up in the end."""
 

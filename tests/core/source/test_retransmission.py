@@ -36,8 +36,9 @@ def test_retained_messages_are_sent_again(asked: tuple[int, int], given: tuple[i
     """C-26."""
     out: list[fx.Effect] = []
     resend(request(FIRST + asked[0], FIRST + asked[1]), sent(), True, out)
-    expected = [fx.Resend("asker:1", LIFE, FIRST + given[0], FIRST + given[1])] if given else []
-    assert out == expected
+    expected: list[fx.Effect] = [fx.Resend("asker:1", LIFE, FIRST + given[0], FIRST + given[1])] if given else []
+    gone = fx.Send("asker:1", LateJoinInfo(LIFE, 1, wire(FIRST + 2), wire(FIRST + 9)))
+    assert out == [*expected, *([gone] if asked[0] < 2 else [])]
 
 
 @pytest.mark.rows("P-411")

@@ -45,7 +45,10 @@ def test_the_source_is_asked_once_and_says_what_it_still_has() -> None:
     assert ranges(shop.asked()) == [(3, 4), (8, 11)]
     assert (shop.filling.lost, shop.filling.losses) == (RangeSet([(0, 3)]), 3)
     shop.answer(9, 11)
-    assert shop.out == []
+    assert events(drain(shop.out)) == [LostAtStore(50, 3, 4), LostAtStore(50, 8, 8)]  # It retains less by now.
+    shop.filling.got(9, 12)
+    shop.answer(10, 11)
+    assert events(drain(shop.out)) == []  # Nobody waits for this.
 
 
 def test_a_hole_that_the_source_has_nothing_of_is_lost_whole() -> None:

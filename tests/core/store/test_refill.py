@@ -280,3 +280,27 @@ def test_a_store_that_may_not_refill_asks_nobody() -> None:
     driver.feed(Tick(), RETRY_NS)
     assert requests(driver) == []
     assert driver.machine.status.repositories[50].lacking is None
+
+
+def denials(driver: StoreDriver, first: int, now: int) -> list[tuple[int, int]]:
+    """Return (low, store index) of what a receiver that asks from `first` on hears, other than messages."""
+    driver.hear(RetransmitRequest(Role.RECEIVER, NEXT, 50, 1, first, first, "receiver:1"), now)
+    return [(one.low, one.store_index) for _, one in driver.sent(LateJoinInfo)]
+
+
+def test_what_a_store_may_get_back_is_not_denied() -> None:
+    """Its trail does not show it. What no peer sent in a whole round is denied."""
+    driver = second_life(100)
+    driver.run(NEXT, NEXT, 100, 5, recovered=False, now=1)
+    driver.feed(Tick(), 1)
+    assert denials(driver, 0, 1) == []
+    driver.run(NEXT, LIFE, 60, 40, recovered=True, now=2)
+    assert denials(driver, 0, 2) == []
+    now = 2
+    while driver.machine.repositories[50].refill.requests:
+        now += RETRY_NS
+        driver.feed(Tick(), now)
+    assert denials(driver, 0, now) == [(60, 0)]
+    assert denials(driver, 60, now) == []
+    driver.feed(Tick(), now + AGAIN_NS)
+    assert denials(driver, 0, now + AGAIN_NS) == []

@@ -7,7 +7,8 @@ import pytest
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RequestsDropped
-from stablecast.core.protocol.messages import RetransmitRequest, Role
+from stablecast.core.protocol.messages import LateJoinInfo, RetransmitRequest, Role
+from stablecast.core.store.extents import OVERHEAD_BYTES
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES, QUEUE_RATES, RetransmissionService
@@ -136,3 +137,45 @@ def test_wild_requests_are_dropped(first: int, last: int) -> None:
     serving.on_request(request(first, last), kept[50], out)
     assert code(events(drain(out))) == ["wild-request"]
     assert serving.queued == 0
+
+
+def denied(kept: dict[int, Repository], first: int, *, refill: bool = False) -> list[LateJoinInfo]:
+    out: list[fx.Effect] = []
+    RetransmissionService(rate=10_000).on_request(request(first, first + 9), kept[50], out, refill=refill)
+    return [message for _, message in sends(out) if isinstance(message, LateJoinInfo)]
+
+
+def test_a_request_for_what_a_limit_let_go_is_denied_up_to_what_there_is() -> None:
+    driver = RepositoryDriver(terms=Terms(disk_limit=4_000))
+    driver.data(0, 10, size=1_000 - OVERHEAD_BYTES)
+    driver.sync()
+    kept = {50: driver.machine}
+    assert kept[50].trail == 6
+    assert denied(kept, 0) == denied(kept, 5) == [LateJoinInfo(LIFE, 9, 6, 9, store_index=2)]
+    assert denied(kept, 6) == []
+    assert denied(kept, 10) == []  # It may still come.
+    assert denied(kept, 0, refill=True) == []  # Stores of earlier releases would take it for the source's.
+
+
+def test_a_store_that_forwards_denies_nothing() -> None:
+    driver = RepositoryDriver(terms=Terms(forwarding=True))
+    driver.data(5, 10)
+    driver.machine.filling.give_up(0, 5)
+    assert denied({50: driver.machine}, 0) == []
+
+
+def test_a_hole_that_the_source_may_fill_is_not_denied() -> None:
+    driver = RepositoryDriver()
+    driver.data(0, 5)
+    driver.data(20, 5)
+    kept = {50: driver.machine}
+    assert denied(kept, 5) == []
+    driver.machine.on_late_join(LateJoinInfo(LIFE, 50, 15, 24), 0, driver.out)
+    assert denied(kept, 5) == [LateJoinInfo(LIFE, 9, 15, 24, store_index=2)]
+    driver.machine.filling.give_up(15, 20)
+    assert denied(kept, 5) == [LateJoinInfo(LIFE, 9, 20, 24, store_index=2)]
+
+
+def test_nothing_is_denied_before_the_life_announced_where_it_resumes() -> None:
+    driver = RepositoryDriver(resume=None)
+    assert denied({50: driver.machine}, 0) == []

@@ -391,12 +391,17 @@ class LateJoinRequest:
 
 @attrs.frozen
 class LateJoinInfo:
-    """LJ_INFO: the source can retransmit `low`..`high`; lower numbers are gone for good."""
+    """LJ_INFO: what the sender can retransmit; it answers a `LateJoinRequest`, or denies a `RetransmitRequest`.
+
+    The source can send `low`..`high`, and lower numbers are gone for good. A store denies a receiver's request: it has
+    nothing from the first number of `request` up to `low`, and none of it is to come. `store_index` names the store.
+    """
 
     incarnation: Incarnation
     request: int
     low: int
     high: int
+    store_index: int = ANY_STORE
 
 
 # fmt: off

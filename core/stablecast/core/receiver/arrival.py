@@ -260,10 +260,17 @@ class Arrivals:
             self.requests.look(self.window.missing(), now)
             self.requests.issue(targets, now, out)
 
-    def handle_timeout(self, now: int, may_give_up: bool, out: list[Effect]) -> None:
-        """Give up messages that were requested in vain for too long."""
-        for start, stop in self.requests.handle_timeout(now, may_give_up):
-            self.window.lose(start, stop, out)
+    def handle_timeout(self, now: int, may_give_up: bool, out: list[Effect], *, whole: bool = False) -> None:
+        """Give up messages that were requested in vain for too long; see `RequestWindow.handle_timeout`."""
+        for start, stop in self.requests.handle_timeout(now, may_give_up, whole):
+            self.window.lose(start, min(stop, self.high + 1), out)
+
+    def on_denied(self, answer: LateJoinInfo, everyone: bool, out: list[Effect]) -> None:
+        """Process a denial of a request. What all peers deny is lost at once if `everyone` can be asked."""
+        for start, stop in self.requests.deny(answer):
+            if everyone:
+                self.window.lose(start, min(stop, self.high + 1), out)
+                self.requests.got(start, stop)
 
     def _belongs(self, incarnation: int, first: int, stop: int) -> bool:
         if incarnation == self.config.incarnation:

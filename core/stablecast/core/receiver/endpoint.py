@@ -164,7 +164,7 @@ class ReceiverSession:
                 self._acknowledge(now)
             else:
                 self.acknowledger.show_life(self.enrollment.counting, self.contact.source, now, self.outbox)
-        self.arrivals.handle_timeout(now, self.enlistment.may_give_up, self.outbox)
+        self.arrivals.handle_timeout(now, self.enlistment.may_give_up, self.outbox, whole=self.enrollment.steady)
         self._review(now)
         self._recover(now)
 
@@ -311,6 +311,9 @@ class ReceiverSession:
         if self.state is ReceiverState.JOINING:  # Late answers change nothing.
             self.contact.stop()
             fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.join(answer))
+            self._recover(now)
+        elif self.state is ReceiverState.ACTIVE:
+            self.arrivals.on_denied(answer, self.enrollment.whole, self.outbox)
             self._recover(now)
 
     def _ask(self, now: int) -> None:

@@ -8,9 +8,10 @@ have a window and a give-up time of their own (P-432, P-433), and nothing is req
 
 import attrs
 
+from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Effect
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import ANY_STORE, LateJoinInfo, Role
 from stablecast.core.protocol.request_window import RequestWindow, Target
 from stablecast.core.protocol.settings import ReceiverConfig
 
@@ -39,6 +40,7 @@ class Recovery:
             RequestWindow(Role.RECEIVER, config.incarnation, config.reply_to, config.window, config.retry_ns, give_up)
             for give_up in spans
         )
+        gaps.requests = serial.HALF  # An answer to one window's request must not be taken for the other's.
         return cls(history, gaps, config.otr.delay_ns)
 
     def __bool__(self) -> bool:
@@ -82,15 +84,21 @@ class Recovery:
         self.history.begin_anew(now)
         self.gaps.begin_anew(now)
 
-    def handle_timeout(self, now: int, may_give_up: bool) -> list[tuple[int, int]]:
-        """Do what is due; return the ranges given up for lost."""
+    def handle_timeout(self, now: int, may_give_up: bool, whole: bool = False) -> list[tuple[int, int]]:
+        """Do what is due; return the ranges given up for lost, as a `whole` if no other peer can be asked."""
         for due in [due for due in self.young if due <= now]:
             for start, stop in self.young.pop(due):
                 self.gaps.want(start, stop)
-        lost = [*self.history.handle_timeout(now, may_give_up), *self.gaps.handle_timeout(now, may_give_up)]
+        lost = [part for one in (self.history, self.gaps) for part in one.handle_timeout(now, may_give_up, whole)]
         for start, stop in lost:
-            self.cared.remove(start, stop)
+            self.got(start, stop)
         return lost
+
+    def deny(self, answer: LateJoinInfo) -> list[tuple[int, int]]:
+        """Process a denial of a request; return the ranges that no peer has."""
+        # A store that forwards a request may have what the source denies.
+        names = answer.request, answer.low, answer.store_index != ANY_STORE
+        return [*self.history.deny(*names), *self.gaps.deny(*names)]
 
     def next(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""

@@ -148,6 +148,17 @@ class RegistrationSet:
         return all(registration.counts for registration in self.registrations.values())
 
     @property
+    def steady(self) -> bool:
+        """True if no registration that counts is being renewed."""
+        return all(registration.state is RegistrationState.REGISTERED for registration in self.counting)
+
+    @property
+    def whole(self) -> bool:
+        """True if every store of the source is registered, so that nobody else may have a message."""
+        known = max(len(self.registrations), sum(self.quorums.rules.sizes))
+        return self.steady and len(self.counting) >= known
+
+    @property
     def complete(self) -> bool:
         """True if registration is complete for the first time."""
         # A group that does not answer may hold stable messages. Their numbers must not be used again (formal 7.2).

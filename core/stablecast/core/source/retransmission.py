@@ -24,7 +24,7 @@ from stablecast.core.source.stability import StabilityWindow
 
 
 def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool, out: list[Effect]) -> None:
-    """Send the retained part of the requested range."""
+    """Send the retained part of the requested range; name what is retained if its beginning is not any more."""
     if request.by is Role.RECEIVER and not late_join:
         return
     # Requests carry 32-bit numbers of a peer: whatever they extend to, only retained numbers are sent.
@@ -33,6 +33,8 @@ def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool,
     low, stop = window.retained(first, last + 1)
     if low < stop:
         out.append(Resend(request.reply_to, request.incarnation, low, stop - 1))
+    if first < window.trail:
+        _tell(request, window.trail, window, out)
 
 
 def send_range(
@@ -40,6 +42,10 @@ def send_range(
 ) -> None:
     """Answer with the retained range; it is empty for a peer that is not served."""
     low = window.trail if late_join or request.reply_to in stores else window.next
+    _tell(request, low, window, out)
+
+
+def _tell(request: LateJoinRequest | RetransmitRequest, low: int, window: StabilityWindow, out: list[Effect]) -> None:
     answer = LateJoinInfo(request.incarnation, request.request, serial.wire(low), serial.wire(window.next - 1))
     out.append(Send(request.reply_to, answer))
 

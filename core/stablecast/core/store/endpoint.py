@@ -292,7 +292,7 @@ class StoreEndpoint:
                 self.registry.on_info(message, now, self.outbox)
                 if self.early_acks:
                     self._take_early_acks(now)
-            case msg.LateJoinInfo():
+            case msg.LateJoinInfo(store_index=msg.ANY_STORE):
                 repository = self.registry.of_stream(message.incarnation)
                 if repository is not None:
                     repository.on_late_join(message, now, self.outbox)

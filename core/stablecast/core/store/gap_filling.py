@@ -78,15 +78,19 @@ class GapFilling:
     def on_late_join(
         self, info: LateJoinInfo, held: RangeSet, bottom: int, source: Address, now: int, out: list[Effect]
     ) -> None:
-        """Process the source's retained range: give up lower holes, request the others."""
-        if self.asked_at is None or self.high is None:
+        """Process the source's retained range: give up lower holes, and if this store had asked, request the others.
+
+        The source also denies a request with it, because it retains the messages no more.
+        """
+        asked = self.asked_at is not None
+        if self.high is None or not (asked or self.requests):
             return
         self.asked_at = None
         low = serial.extend(info.low, self.high)
         for first, stop in self.missing(held, bottom):
             if first < low:
                 self.lose(first, min(stop, low), out)
-            if stop > low:
+            if stop > low and asked:
                 self.requests.want(max(first, low), stop)
         self.issue(source, now, out)
 

@@ -118,6 +118,15 @@ class SourceRefill:
         """Return whether a request from this address is of another store of the source."""
         return any(one.address == address for one in self.peers)
 
+    def awaited(self, first: int, stop: int) -> int:
+        """Return the first number of [first, stop) that this round may still bring; `stop` if there is none."""
+        if not self.active:
+            return stop
+        parts = [*self.waiting.within(first, stop), *self.requests.wanted.within(first, stop)]
+        under_way = (*self.requests.asked, *self.requests.retrying)
+        parts += [(max(first, one.start), stop) for one in under_way if one.start < stop and first < one.stop]
+        return min([low for low, _ in parts], default=stop)
+
     def lacks(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Return the lacking parts of [first, stop), ascending."""
         parts = [part for ranges in self.lacking.values() for part in ranges.within(first, stop)]

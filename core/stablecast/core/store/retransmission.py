@@ -8,6 +8,8 @@ send the same messages again and again, and others too late. So a message waits 
 
 A request for messages that are not held goes on to the source, which answers the receiver directly, if the repository
 forwards (P-404, P-405). If it does not, nobody here can serve it, and that is counted. A range counts by its messages.
+A receiver that asks from such a number on is told from where on there is something (`void_from`). So one that was
+overtaken by the limits of its stores passes over what is gone in one step.
 
 Other stores ask for what they lack (`refill`). They have a queue of their own, which is served when no receiver waits.
 A store asks the source itself, so its requests never go on to the source.
@@ -24,7 +26,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Effect, Notify, Send, SendStored
 from stablecast.core.protocol.events import Oddity, RequestsDropped
-from stablecast.core.protocol.messages import Address, Incarnation, RetransmitRequest, Role
+from stablecast.core.protocol.messages import Address, Incarnation, LateJoinInfo, RetransmitRequest, Role
 from stablecast.core.store.repository import Repository
 
 QUEUE_RATES = 4
@@ -96,6 +98,9 @@ class RetransmissionService:
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
+        # Stores of earlier releases take such an answer for the source's.
+        if not refill and not repository.terms.forwarding:
+            self._deny(request, first, repository, out)
 
     def serve(self, repositories: dict[int, Repository], now: int, out: list[Effect]) -> None:
         """Send what the rate allows, in order; released messages, and those of ended lives, are passed over."""
@@ -183,8 +188,31 @@ class RetransmissionService:
         elif first < stop:
             self.unserved += stop - first
 
+    def _deny(self, request: RetransmitRequest, first: int, repository: Repository, out: list[Effect]) -> None:
+        stop = void_from(repository, first)
+        if stop is not None:
+            low, high = serial.wire(stop), serial.wire(repository.newest)
+            names = request.incarnation, request.request
+            out.append(Send(request.reply_to, LateJoinInfo(*names, low, high, repository.acks.store_index)))
+
     def _fill(self, now: int) -> None:
         full = max(SECOND, self.rate * BURST_NS)
         gained = full if self.filled_at is None else self.rate * max(0, now - self.filled_at)
         self.credit = min(full, self.credit + gained)
         self.filled_at = now
+
+
+def void_from(repository: Repository, first: int) -> int | None:
+    """Return the next number from `first` on that is held or may come; None if `first` is one.
+
+    Holes that the source may fill are to come, and what this round of a refill still asks other stores for.
+    """
+    filling, held, resumed = repository.filling, repository.held, repository.resume_point
+    stop = max(filling.high or 0, repository.newest) + 1
+    if resumed is None or not repository.terms.keeps or first in held or first >= stop:
+        return None
+    stop = held.missing(first, stop)[0][1]
+    holes = filling.lost.missing(max(first, resumed, repository.trail), stop)
+    stop = holes[0][0] if holes else stop
+    stop = stop if repository.refill is None else repository.refill.awaited(first, stop)
+    return stop if first < stop else None

@@ -272,7 +272,9 @@ def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> core.Message:
 
 def _decode_lj_info(header: h.LjInfo, message: lbmc.Message) -> core.Message:
     incarnation = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
-    return core.LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum)
+    store = find(message, h.StoreId)
+    index = core.ANY_STORE if store is None else store.flags & h.StoreId.ID_MASK
+    return core.LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum, index)
 
 
 def _store_index(message: lbmc.Message) -> int:

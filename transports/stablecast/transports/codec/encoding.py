@@ -250,6 +250,7 @@ def _encode_late_join_info(m: core.LateJoinInfo) -> tuple[h.Header, ...]:
     return (
         h.LjInfo(low_seqnum=m.low, high_seqnum=m.high, qidx=m.request),
         h.CtxInstD(ctxinst=INSTANCE.pack(m.incarnation)),
+        *(() if m.store_index == core.ANY_STORE else (h.StoreId(flags=m.store_index),)),
     )
 
 

@@ -194,7 +194,7 @@ class Persistence:
                 self._on_consumed(at, message)
             case msg.Keepalive():
                 self.holders.use(at, endpoint_text(at.ends[1]), message.reg_id, self.processes.get(at.ends))
-            case msg.LateJoinInfo():
+            case msg.LateJoinInfo(store_index=msg.ANY_STORE):
                 self._on_retained(at, message)
 
     def _on_information(self, info: msg.SourceInfo) -> None:
