@@ -54,4 +54,32 @@ SHARING: Final = (
         "if now < heard + 2 * silent}",
         Test("core/sharing/test_member.py::test_a_silent_member_counts_no_more"),
     ),
+    Mutant(
+        "a-share-takes-the-other-shares-for-its-past",
+        "adapters/client/receiver",
+        "owners = filter(self.owns, self._delivery.owners())",
+        "owners = list(self._delivery.owners())",
+        Test("adapters/client/test_group_worlds.py::test_a_member_with_a_message_in_hand_gets_a_share"),
+    ),
+    Mutant(
+        "a-share-confirms-messages-of-other-shares",
+        "receiver/arrival",
+        "        if event.unseen:\n",
+        "        if event.unseen and False:\n",
+        Test("core/receiver/test_endpoint.py::test_messages_of_other_shares_are_acknowledged_and_not_confirmed"),
+    ),
+    Mutant(
+        "a-share-confirms-what-an-earlier-session-passed-over",
+        "receiver/arrival",
+        "            if self.config.divides:\n",
+        "            if self.config.divides and False:\n",
+        Test("core/receiver/test_endpoint.py::test_a_share_confirms_nothing_of_an_earlier_session"),
+    ),
+    Mutant(
+        "a-topic-that-returns-has-no-past",
+        "adapters/client/wildcard",
+        "            memory=self._memories.of(config) if calls.start_at or not returns(config) else None,\n",
+        "            memory=Memories().of(config),\n",
+        Test("adapters/client/test_wildcard.py::test_a_topic_that_returns_goes_on_where_the_application_is"),
+    ),
 )

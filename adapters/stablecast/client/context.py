@@ -22,6 +22,7 @@ from stablecast.client.argument_checks import (
     check_topic_name,
 )
 from stablecast.client.claims import check_claims
+from stablecast.client.consumption import Memories
 from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
 from stablecast.client.instrumented_source import InstrumentedSource
@@ -207,6 +208,7 @@ class Context:
         self._wildcards = Wildcards(self, self._receivers, self._defaults.transport)
         self.abandoned = self._wildcards.abandoned
         self.lives: dict[int, Receiver] = {}
+        self.memories = Memories()
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
         self._hosts = StoreHosts(self.locate)
@@ -787,7 +789,9 @@ class Context:
 
     def forget_receiver(self, receiver: Receiver) -> None:
         """Stop finding sources for a receiver that was closed."""
-        self._receivers.pop(receiver.topic, None)
+        if self._receivers.get(receiver.topic) is not receiver:
+            return  # A pattern has met the topic again already.
+        del self._receivers[receiver.topic]
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 

@@ -316,7 +316,8 @@ class GroupReceiver(IteratedReceiver):
         context, sources = self._context, self._sources
         listening = ports.listen_in_range(context.interface, context.request_ports)
         place = SharePlace(context, self._streams, listening)
-        config = attrs.evolve(self._config, session_id=session_id(self.group, self._settings.shares, share))
+        identity = session_id(self.group, self._settings.shares, share)
+        config = attrs.evolve(self._config, session_id=identity, divides=True)
         receiver = ShareReceiver(place, config, share, self._delivery, self._shares_of, self._may_give, self._on_event)
         receiver.transport = sources.transport
         if sources.bounds is not None:

@@ -21,7 +21,7 @@ import attrs
 
 from stablecast.client.batch import ArrivalTime
 from stablecast.client.callbacks import notify
-from stablecast.client.consumption import Consumption
+from stablecast.client.consumption import Memories, ReceiverMemory, returns, who
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
@@ -33,7 +33,6 @@ from stablecast.client.range_start import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
-from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.stored_sources import STORED, StoredSources
 from stablecast.client.transport_sessions import Transports
 from stablecast.client.uninterrupted import uninterrupted
@@ -87,6 +86,7 @@ class ReceiverContext(Protocol):
         oddities: How often each kind of malformed or unexpected input came.
         transports: The transports that receivers join.
         lives: The receiver that has a session with each life of a source.
+        memories: What receivers have read in this run.
         times: What the context measures; None: nothing.
     """
 
@@ -96,6 +96,7 @@ class ReceiverContext(Protocol):
     oddities: Counter[str]
     transports: Transports
     lives: "dict[int, Receiver]"
+    memories: Memories
     times: "ContextTimes | None"
 
     @property
@@ -150,21 +151,20 @@ class Receiver(IteratedReceiver):
         auto_ack: bool = True,
         redelivery: Redelivery | None = None,
         deduplicate: bool = False,
+        memory: ReceiverMemory | None = None,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
         `delivery` takes the messages of several receivers to the application; None makes one for this receiver alone.
+        `memory` has what was read in this run; None: what the context remembers, unless `start_at` says where to begin.
         """
         self.topic = config.topic
         self.config = config
         self._context = context
-        self._on_event = on_event
-        self._reg_id = reg_id
-        self._start_at = start_at
+        self._on_event, self._reg_id, self._start_at = on_event, reg_id, start_at
         self.transport = TransportConfig()
         self.start: ReceiverStart | None = None
         self.stored: StoredSources | None = None
-        self._begun: tuple[int, ...] = ()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
@@ -172,8 +172,9 @@ class Receiver(IteratedReceiver):
         self._early = EarlyRuns()
         self._sessions: dict[int, ClientSession] = {}
         self._finished: list[ClientSession] = []
-        self._consumption = Consumption()
-        self._identity = SourceIdentity()
+        if memory is None:
+            memory = context.memories.of(config) if returns(config) and start_at is None else ReceiverMemory()
+        self._memory, self._consumption, self._identity = memory, memory.consumption, memory.identity
         self._plans: dict[str, JoinPlan] = {}
         self._farewells: dict[int, asyncio.TimerHandle] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
@@ -230,8 +231,9 @@ class Receiver(IteratedReceiver):
             self.start.close()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
-        for session in (*self._sessions.values(), *self._finished):
-            self._context.lives.pop(session.incarnation, None)
+            self._remember(session)
+            self._forget_life(session.incarnation)
+        self._context.memories.keep(self.config, self._memory)
         self._context.forget_receiver(self)
         await uninterrupted(self._leave_streams())
 
@@ -248,6 +250,7 @@ class Receiver(IteratedReceiver):
         again until it answers. It registers again with the stores of a life that begins later.
         """
         check_loop(self._loop, f"receiver '{self.topic}'")
+        self._context.memories.forget(self.config)
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
 
     def disown(self) -> None:
@@ -403,7 +406,7 @@ class Receiver(IteratedReceiver):
                 self._remember(session)
                 session.close()
                 if not self._of(session.incarnation):
-                    self._context.lives.pop(session.incarnation, None)
+                    self._forget_life(session.incarnation)
                 if self._hot is not None:
                     self._hot.leave(session.incarnation)
         if not self._finished and not self._closed:
@@ -413,6 +416,14 @@ class Receiver(IteratedReceiver):
             if self._emptied is not None and not (self._joiners or self._sessions):
                 emptied, self._emptied = self._emptied, None
                 emptied()
+
+    def _forget_life(self, incarnation: int) -> None:
+        if self._context.lives.get(incarnation) is self:  # Else another receiver of this topic has it by now.
+            del self._context.lives[incarnation]
+
+    def owns(self, session: object) -> bool:
+        """Return whether messages of a session are for this receiver: others may deliver to the same inbox."""
+        return isinstance(session, ClientSession) and who(session.config) == who(self.config)
 
     def _remember(self, session: ClientSession) -> None:
         """Note the consumed messages, so that no later session delivers them again."""
@@ -498,7 +509,7 @@ class Receiver(IteratedReceiver):
         if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
             for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
                 self._end(other)
-        owners = [session for session in self._delivery.owners() if session.topic == self.topic]
+        owners = filter(self.owns, self._delivery.owners())
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
             self._remember(other)
@@ -538,8 +549,9 @@ class Receiver(IteratedReceiver):
     def choose_low(self, question: fx.AskLow, session: ClientSession) -> int | None:
         """Return the first number to deliver; None if the callback failed, or if the stores are asked first."""
         if self.start is not None:
-            goes_on = any(self._identity.same(session.incarnation, life) for life in self._begun)
-            self._begun = (*self._begun[-MAX_FINISHED:], session.incarnation)
+            memory = self._memory
+            goes_on = any(self._identity.same(session.incarnation, life) for life in memory.begun)
+            memory.begun = (*memory.begun[-MAX_FINISHED:], session.incarnation)
             return question.low if goes_on else self.start.number(question, session)
         if self._start_at is None:
             return question.low

@@ -93,11 +93,9 @@ class ClientSession:
 
         Raises TraceError.
         """
-        self.config = config
-        self.incarnation = config.incarnation
+        self.config, self.incarnation = config, config.incarnation
         self.transport = transport
-        self.ended = False
-        self.waiting = 0
+        self.ended, self.waiting = False, 0
         self._stopped = self._failed = self._closed = False
         self._plain = True
         self._later = later
@@ -115,6 +113,7 @@ class ClientSession:
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
+        self._unseen: tuple[int, int] | None = None
         self._machine = ReceiverSession.create(config)
         self._goes_on = self._machine.advance
         self._driver = self._drive(self._machine, trace)
@@ -231,12 +230,12 @@ class ClientSession:
         """Time each batch and loss from now on. A session that is not measured has the plain methods."""
         self._give = partial(timed.deliver, self._give)
         self.consumed = partial(timed.consumed, self.consumed)  # type: ignore[method-assign]
+        self.pass_over = partial(timed.consumed, self.pass_over)  # type: ignore[method-assign]
         self._driver.feed = partial(timed.feed, self._driver.feed)  # type: ignore[method-assign]
 
     def choose(self, question: fx.AskLow, low: int) -> None:
         """Begin at the number that was chosen."""
-        if not self._closed:
-            self._driver.feed(inputs.LowChosen(self.succession.low(question, low)))
+        self._driver.feed(inputs.LowChosen(self.succession.low(question, low)))
 
     def receive(self, event: inputs.ReceiverInput) -> None:
         """Feed one input to the machine."""
@@ -335,7 +334,19 @@ class ClientSession:
             self.succession.on_consumed(first, last + 1)
             if not self.waiting:
                 self._receiver.on_inherited()
-        elif self.ended and not self.waiting:
+        elif self._closed or (self.ended and not self.waiting):
+            self._receiver.on_consumed(self)
+
+    def pass_over(self, first: int, last: int) -> None:
+        """Acknowledge messages `first` to `last` without the application, because they are for other shares."""
+        self.waiting -= last - first + 1
+        if self._unseen is not None and self._unseen[1] + 1 == first:
+            first = self._unseen[0]
+        else:
+            self.report_consumed()
+            self._driver.settle_soon()
+        self._unseen = (first, last)
+        if self.ended and not self.waiting:
             self._receiver.on_consumed(self)
 
     def report_consumed(self) -> None:
@@ -346,11 +357,13 @@ class ClientSession:
                 self._machine.record_consumed(first, last + 1)
             else:
                 self._driver.feed(inputs.Consumed(first, last))
+        while self._unseen is not None:
+            (first, last), self._unseen = self._unseen, None
+            self._driver.feed(inputs.Consumed(first, last, unseen=True))
 
     def _before_timer(self) -> None:
         self.report_consumed()
-        if self.succession.inherited is not None:
-            self.succession.claim()
+        self.succession.claim()
 
     def acknowledge_now(self) -> None:
         """Acknowledge the consumed messages without waiting for the interval."""

@@ -1,8 +1,9 @@
 """The receiver of one share: a durable receiver at a request port of its own.
 
 Stores let one receiver at a time hold a session id, and know the holder by its address. So a share has an address for
-itself, and closing it releases this share and no other. The messages of other shares are consumed without the
-application: this share has nothing to do with them, and their own shares have receivers of their own at the stores.
+itself, and closing it releases this share and no other. The messages of other shares are acknowledged without the
+application, and never confirmed: this share has nothing to do with them, and their own shares have receivers of their
+own at the stores.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Protocol
 
 from stablecast.client.batch import Batch
 from stablecast.client.delivery import Delivery
+from stablecast.client.inbox import FOREVER
 from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.receiver import JoinPlan, Receiver, ReceiverContext
 from stablecast.client.request_inputs import RequestInputs
@@ -44,6 +46,7 @@ class SharePlace:
         self.oddities = context.oddities
         self.transports = streams
         self.lives: dict[int, Receiver] = {}
+        self.memories = context.memories
         self.times = context.times
         self.spans = None  # The delivery of the member makes them.
         self.store_name = context.store_name
@@ -120,7 +123,7 @@ class ShareReceiver(Receiver):
     @property
     def busy(self) -> bool:
         """Return whether the application has messages of this share that it has not settled."""
-        return any(batch.owner in self.sessions for batch, _, _ in self.inbox.unconsumed())
+        return any(self.owns(batch.owner) for batch, _, _ in self.inbox.unconsumed())
 
     def record(self) -> bool:
         """Return whether enough stores of each source know what was consumed; ask those that do not show it."""
@@ -132,8 +135,7 @@ class ShareReceiver(Receiver):
     def drain(self) -> None:
         """Give the application no further message, and take back those that it was not handed."""
         self.draining = True
-        sessions = self.sessions
-        for batch, first, stop in self.inbox.drop(lambda batch: (0, 1 << 63) if batch.owner in sessions else None):
+        for batch, first, stop in self.inbox.drop(lambda batch: (0, FOREVER) if self.owns(batch.owner) else None):
             batch.owner.dropped(stop - first)
 
     def _divide(self, batch: Batch) -> None:
@@ -153,7 +155,7 @@ class ShareReceiver(Receiver):
                 self._give(batch if end - begin == batch.count else batch.part(begin, end))
             else:
                 for first, stop in batch.spans(begin, end):
-                    owner.consumed(first, stop - 1)
+                    owner.pass_over(first, stop - 1)
             begin = end
 
     def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:

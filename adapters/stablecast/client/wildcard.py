@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import attrs
 
 from stablecast.client.advice import advised, log, transport_of
+from stablecast.client.consumption import Memories, returns
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
 from stablecast.client.range_bounds import ReadBounds
@@ -162,6 +163,7 @@ class WildcardReceiver(IteratedReceiver):
         self._forget = forget
         self._calls = calls
         self._topics: dict[str, Receiver] = {}
+        self._memories = Memories()
         self._closing: set[asyncio.Task[None]] = set()
         self.stored: StoredSources | None = None
         self._closed = self._withdrawn = self._crowded = False
@@ -274,6 +276,7 @@ class WildcardReceiver(IteratedReceiver):
             calls.reg_id and partial(calls.reg_id, topic),
             calls.start_at and partial(calls.start_at, topic),
             delivery=self._delivery,
+            memory=self._memories.of(config) if calls.start_at or not returns(config) else None,
         )
         receiver.transport = transport
         receiver.start = None if settings.start is None else ReceiverStart(settings.start, self._context.reads)

@@ -12,7 +12,7 @@ from stablecast.client.group_receiver import GroupReceiver
 from stablecast.client.message_division import MessageKey
 from stablecast.client.presence import announcement, decoded, presence_topic
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.core.protocol.events import SharesChanged
+from stablecast.core.protocol.events import Confirmed, SharesChanged
 from stablecast.core.sharing.member import Heard, Left, MemberConfig
 from tests.support.network import Events, Network, until
 
@@ -103,6 +103,34 @@ async def test_members_come_and_leave_while_messages_flow(net: Network, source: 
     await send(source, 10 * COUNT, 11 * COUNT)
     await until(lambda: len(processed(first, second, third)) == 11 * COUNT)
     assert processed(first, second, third) == numbered(0, 11 * COUNT)
+
+
+async def test_a_message_is_confirmed_once_by_the_share_that_processed_it(net: Network) -> None:
+    """The other shares pass over it. They acknowledge it to the stores, and confirm nothing."""
+    events, context = Events(), await net.context()
+    source = await context.source(
+        "orders",
+        stores=[await net.store()],
+        session_id=1,
+        on_event=events,
+        options={"ume_confirmed_delivery_notification": 1, "ume_retention_unique_confirmations": 1},
+    )
+    first = await member(await net.context())
+    await divided(first)
+    await send(source, 0, COUNT)
+    await until(lambda: source.stable_through == COUNT - 1 and len(first.done) == COUNT)
+    await first.leave()
+    second = await member(await net.context())
+    await divided(second)
+    await send(source, COUNT, 2 * COUNT)
+    stop = 2 * COUNT
+    await until(lambda: len(confirmations(events)) >= stop)
+    assert confirmations(events) == Counter(range(stop))
+    assert processed(first, second) == numbered(0, stop)
+
+
+def confirmations(events: Events) -> Counter[int]:
+    return Counter(number for event in events.of(Confirmed) for number in range(event.first, event.last + 1))
 
 
 async def test_a_share_in_work_moves_once_its_messages_are_settled(net: Network, source: Source) -> None:

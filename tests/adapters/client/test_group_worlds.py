@@ -8,6 +8,7 @@ runs that many seeds, with two faults each.
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,15 @@ from stablecast.testing.schedule import Strike
 from stablecast.testing.simulated_world import SimulatedWorld
 from stablecast.testing.world_run import WorldSetting, run_world
 
+Story = Callable[[SimulatedWorld], Coroutine[Any, Any, None]]
 MEMBERS = ("ada", "leo", "mia")
 MESSAGES = 60
 SHARES = 6
 BOOK = Path("book")
 HOSTS = (*MEMBERS, "store0", "store1", "shop")
+CLERKS = ("ada", "leo")
+SLOW_SECONDS = 0.12
+"""Time for one message: longer than one takes to come, so that a clerk nearly always has one in hand."""
 
 
 async def sell(stores: list[str], **context: Any) -> None:
@@ -42,6 +47,19 @@ async def book(**context: Any) -> None:
     async with Context(**context) as office:
         async for message in office.receiver("orders", group="billing", shares=SHARES):
             enter(message.payload.decode())
+
+
+async def book_slowly(leave_after: int, **context: Any) -> None:
+    """Take time over each message, and leave in order after so many; 0 stays."""
+    async with Context(**context) as office, office.receiver("orders", group="billing", shares=SHARES) as member:
+        count = 0
+        async for message in member:
+            await asyncio.sleep(SLOW_SECONDS)
+            enter(message.payload.decode())
+            count += 1
+            if count == leave_after:
+                message.consumed()
+                break
 
 
 def enter(line: str) -> None:
@@ -66,14 +84,24 @@ async def quiet_story(world: SimulatedWorld) -> None:
     assert all(world.read(host, "book") for host in MEMBERS)
 
 
+async def handover_story(world: SimulatedWorld) -> None:
+    """Let a member leave while the other one has a message in hand, which then gets the shares of the first."""
+    world.start(sell, world.stores, host="shop", **world.context_of("shop"))
+    for host, leave_after in zip(CLERKS, (0, MESSAGES // 6), strict=True):
+        world.start(book_slowly, leave_after, host=host, **world.context_of(host))
+    await world.settled()
+    assert booked(world) == {str(number): 1 for number in range(MESSAGES)}
+    assert len(world.read("leo", "book").split()) == MESSAGES // 6
+
+
 def booked(world: SimulatedWorld) -> Counter[str]:
     """Return how often each message was written."""
     return Counter(line for host in MEMBERS for line in world.read(host, "book").decode().split())
 
 
-def survive(seed: int, strikes: tuple[Strike, ...]) -> None:
+def survive(seed: int, strikes: tuple[Strike, ...], told: Story = quiet_story) -> None:
     """Run a world. Raises what its story raised."""
-    outcome = run_world(WorldSetting(stores=3), story if strikes else quiet_story, seed, strikes)
+    outcome = run_world(WorldSetting(stores=3), story if strikes else told, seed, strikes)
     if outcome.failure is not None:
         raise outcome.failure.error
 
@@ -81,6 +109,12 @@ def survive(seed: int, strikes: tuple[Strike, ...]) -> None:
 @pytest.mark.parametrize("host", [None, "ada"])
 def test_each_message_is_processed(host: str | None) -> None:
     survive(1, () if host is None else (Strike("crash", host, at=3 * SECOND, span=2 * SECOND),))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_member_with_a_message_in_hand_gets_a_share(seed: int) -> None:
+    """Nobody fails. The new share took the other shares of the member for its own past, and skipped messages."""
+    survive(seed, (), handover_story)
 
 
 def main(seeds: int) -> None:

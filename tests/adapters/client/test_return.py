@@ -1,10 +1,13 @@
 """Receivers and sources that leave, crash and return; stores that do: nothing is missing, little comes twice."""
 
+from collections.abc import Callable
+
 import attrs
 import pytest
 
-from stablecast.client import Context
+from stablecast.client import Context, Receiver
 from stablecast.client import receiver as module
+from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import (
     RegistrationComplete,
     StoreUnresponsive,
@@ -47,6 +50,60 @@ async def test_a_receiver_that_took_nothing_gets_everything_again(net: Network) 
         await until(lambda: len(receiver.inbox))
     assert [message async for message in receiver] == []
     again = context.receiver("orders")
+    assert await take(again, 3) == [0, 1, 2]
+
+
+def mute(context: Context) -> Callable[[], None]:
+    """Lose what a context says to stores and sources, until the result is called. Streams still reach it."""
+    send_, context.pool.send = context.pool.send, lambda *_: None  # type: ignore[method-assign]
+
+    def speak() -> None:
+        context.pool.send = send_  # type: ignore[method-assign]
+
+    return speak
+
+
+async def registered(context: Context, receiver: Receiver) -> None:
+    """Wait until a receiver delivers what comes next."""
+    await until(lambda: any(session.begun for session in receiver._sessions.values()))
+
+
+async def test_a_receiver_that_is_made_again_gets_each_message_once(net: Network) -> None:
+    """No store heard what the first one consumed. The program is the same run."""
+    _, source = await source_of(net, "a")
+    context = await net.context(session_id=1)
+    receiver = context.receiver("orders")
+    await registered(context, receiver)
+    speak = mute(context)
+    await send(source, 10)
+    assert await take(receiver, 7) == list(range(7))
+    last = await anext(receiver)
+    await receiver.close()
+    last.consumed()  # It was in hand when the receiver was closed.
+    speak()
+    again = context.receiver("orders")
+    assert await take(again, 2) == [8, 9]
+
+
+@pytest.mark.parametrize("how", ["another", "explicit", "start_at", "deregister"])
+async def test_another_receiver_of_the_topic_gets_all_messages(net: Network, how: str) -> None:
+    """It has another session id, acknowledges explicitly, names its first number, or the stores forgot the first."""
+    _, source = await source_of(net, "a")
+    await send(source, 3)
+    context = await net.context(session_id=1)
+    options: dict[str, Value] = {"ume_explicit_ack_only": 1} if how == "explicit" else {}
+    receiver = context.receiver("orders", options=options)
+    await registered(context, receiver)
+    assert await take(receiver, 3) == [0, 1, 2]
+    if how == "deregister":
+        await receiver.deregister()
+    await receiver.close()
+    if how == "another":
+        again = context.receiver("orders", session_id=2)
+    elif how == "start_at":
+        again = context.receiver("orders", start_at=lambda _: 0)
+    else:
+        again = context.receiver("orders", options=options)
     assert await take(again, 3) == [0, 1, 2]
 
 

@@ -116,6 +116,40 @@ async def test_topics_come_and_go(net: Network, make: Make) -> None:
     assert sorted(deleted) == ["orders.a", "orders.a", "orders.b"]
 
 
+@pytest.mark.parametrize("session_id", [0, 2])
+async def test_a_topic_that_returns_goes_on_where_the_application_is(net: Network, session_id: int) -> None:
+    """No store heard what was consumed before the topic was left. The pattern is the same receiver."""
+    store = await net.store()
+    settings = resolution(options=QUICK)
+    sending, receiving = [await net.context(session_id=one, resolution=settings) for one in (1, session_id)]
+    receiver = receiving.receiver(pattern="^orders[.]")
+    source = (await sources_of(sending, store, "orders.a"))["orders.a"]
+    await send(source, 1)
+    assert await read(receiver, 1) == [("orders.a", b"0")]
+    tell, receiving.pool.send = receiving.pool.send, lambda *_: None  # type: ignore[method-assign]
+    await send(source, 2)
+    assert await read(receiver, 2) == [("orders.a", b"1"), ("orders.a", b"2")]
+    await source.close()
+    await until(lambda: receiver.topics == () and "orders.a" not in receiving._receivers)
+    receiving.pool.send = tell  # type: ignore[method-assign]
+    again = (await sources_of(sending, store, "orders.a"))["orders.a"]
+    await send(again, 1)
+    assert await read(receiver, 1) == [("orders.a", b"3")]
+
+
+async def test_a_new_pattern_topic_is_not_forgotten_with_the_old_one(net: Network) -> None:
+    """The topic returns in the turn of the loop in which its first receiver is left."""
+    sending, receiving = [await net.context(session_id=one) for one in (1, 2)]
+    receiver = receiving.receiver(pattern="^orders[.]")
+    await sources_of(sending, await net.store(), "orders.a")
+    await until(lambda: receiver.topics)
+    first = receiver._topics["orders.a"]
+    receiver._delete("orders.a")
+    receiver.look()  # A known source is reported again.
+    await until(lambda: first._closed and receiver.topics)
+    assert receiving._receivers["orders.a"] is receiver._topics["orders.a"] is not first
+
+
 async def test_a_topic_is_kept_until_its_messages_are_consumed(net: Network, make: Make) -> None:
     store = await net.store()
     sending, receiving = await make(1), await make(2)

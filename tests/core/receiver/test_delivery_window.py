@@ -360,3 +360,33 @@ def test_unconsumed_messages_are_counted_from_the_first() -> None:
     window.on_consumed(0, 3)
     window.on_consumed(5, 6)
     assert window.unconsumed == 6
+
+
+def test_what_is_not_acknowledged_yet_is_confirmed_however_many_messages_are_left_out() -> None:
+    """Every second message is for another share. The bound may only make the window forget what it confirmed before."""
+    window, out = DeliveryWindow(1 << 20), list[fx.Effect]()
+    window.begin(0, out)
+    stop = 4 * delivery_window.MAX_MISSED
+    window.on_run(0, stop, 1, False, out)
+    window.on_consumed(0, stop)
+    for number in range(0, stop, 2):
+        window.leave_out(number, number + 1)
+    assert window.confirmed(0, stop) == [(number, number + 1) for number in range(1, stop, 2)]
+    assert window.acknowledge() == stop - 1
+    window.on_run(stop, stop + 1, 2, False, out)
+    window.leave_out(stop, stop + 1)
+    assert len(window.missed) == delivery_window.MAX_MISSED
+    assert set(window.confirmed(0, stop)) < {(number, number + 1) for number in range(1, stop, 2)}
+
+
+@pytest.mark.parametrize(("left_out", "confirmed"), [(False, [(2, 4)]), (True, [])])
+def test_a_burst_confirms_of_an_earlier_session_what_may_be_confirmed(
+    left_out: bool, confirmed: list[tuple[int, int]]
+) -> None:
+    window, out = DeliveryWindow(100), list[fx.Effect]()
+    window.begin(0, out)
+    window.know(2, 4, out)
+    if left_out:
+        window.leave_out(2, 4)
+    window.burst(5, 8, out)
+    assert window.confirmed(0, 8) == confirmed

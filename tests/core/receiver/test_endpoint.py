@@ -1,6 +1,7 @@
 """The receiver's session: from the first SRI to the last acknowledgement."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -183,6 +184,48 @@ def test_pieces_of_no_use_are_acknowledged_past_and_not_confirmed() -> None:
     assert driver.machine.lives.known(LIFE, 0, 4) == [(0, 1), (3, 4)]
     with pytest.raises(MisuseError, match=r"4\.\.4 is called useless"):
         driver.feed(Useless(4, 4))
+
+
+def confirming(**config: Any) -> ReceiverDriver:
+    """A session with a source that asks for confirmations, which delivers from 0 on."""
+    driver = ReceiverDriver(**config)
+    driver.inform(1, 1, 1, confirmations=True)
+    driver.grant(0, 1, 2, low=0, high=MODULUS - 1)
+    driver.feed(LowChosen(0))
+    return driver
+
+
+def told(driver: ReceiverDriver) -> tuple[set[int], list[tuple[int, int]]]:
+    """Return the numbers acknowledged to stores, and the ranges confirmed to the source, since the last call."""
+    sent = driver.sent(ConsumptionAck)
+    ranges = [(ack.first, ack.number) for to, ack in sent if to == "source:1"]
+    return {ack.number for to, ack in sent if to != "source:1"}, ranges
+
+
+@pytest.mark.rows("P-349")
+def test_messages_of_other_shares_are_acknowledged_and_not_confirmed() -> None:
+    """An acknowledgement may end with them: stores that receivers pace wait for it."""
+    driver = confirming(divides=True)
+    driver.data(0, 6)
+    driver.feed(Consumed(0, 1, unseen=True))
+    driver.feed(Consumed(2, 2))
+    driver.feed(Consumed(3, 4, unseen=True))
+    driver.feed(Finish())
+    assert told(driver) == ({4}, [(2, 2)])
+    driver.feed(Reset("source:1"))  # A broken connection may have lost the confirmation, so it is repeated.
+    assert told(driver) == (set(), [(2, 2)])
+    assert driver.machine.lives.known(LIFE, 0, 6) == [(0, 5)]
+
+
+@pytest.mark.rows("P-349")
+@pytest.mark.parametrize(("divides", "confirmed"), [(False, [(0, 1)]), (True, [])])
+def test_a_share_confirms_nothing_of_an_earlier_session(divides: bool, confirmed: list[tuple[int, int]]) -> None:
+    """The earlier session consumed messages of other shares, too, and nobody knows which."""
+    driver = confirming(divides=divides)
+    driver.feed(History(LIFE, 0, 1))
+    driver.data(0, 2)
+    driver.feed(Finish())
+    assert told(driver) == ({1}, confirmed)
 
 
 def test_a_store_that_returns_hears_the_last_acknowledgement() -> None:

@@ -134,13 +134,18 @@ class OnceEach:
 
 @attrs.define
 class NothingUnread:
-    """Rule A1; `told` is the last acknowledged number at any store, which may not fall if it `rises`."""
+    """Rule A1; `told` is the last acknowledged number at any store, which may not fall if it `rises`.
+
+    `unseen` messages are for other shares of the topic: they may be acknowledged, and never confirmed.
+    """
 
     next: int
     consumed: RangeSet
     rises: bool
     told: int
     paces: bool = False
+    divides: bool = False
+    unseen: RangeSet = attrs.field(factory=RangeSet)
     name: str = "A1"
 
     def handlers(self) -> RuleHandlers:
@@ -161,14 +166,18 @@ class NothingUnread:
         # In arrival order delivered numbers may be above the next one.
         newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
-        paces = receiver.config.pace is not Pace.SOURCE
-        return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked, paces)
+        paces, divides = receiver.config.pace is not Pace.SOURCE, receiver.config.divides
+        newest_known = max(receiver.next_number or 0, -1 if newest is None else newest + 1)
+        return cls(newest_known, consumed, rises, acked, paces, divides)
 
     def _on_history(self, event: History) -> None:
         self.consumed.add(event.first, event.last + 1)
+        if self.divides:
+            self.unseen.add(event.first, event.last + 1)
 
     def _on_consumed(self, event: Consumed) -> str | None:
         self.consumed.add(event.first, event.last + 1)
+        (self.unseen.add if event.unseen else self.unseen.remove)(event.first, event.last + 1)
         return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
 
     def _on_complete(self, event: RegistrationComplete) -> None:
@@ -186,7 +195,8 @@ class NothingUnread:
     def _on_told(self, ack: ConsumptionAck) -> str | None:
         number = extended(ack.number, self.consumed.last or 0)
         if ack.first != FROM_THE_START:
-            unread = self.consumed.missing(number - (ack.number - ack.first) % MODULUS, number + 1)
+            first = number - (ack.number - ack.first) % MODULUS
+            unread = self.consumed.missing(first, number + 1) or self.unseen.within(first, number + 1)
             return f"number {unread[0][0]} is confirmed and was never consumed" if unread else None
         before, self.told = self.told, max(self.told, number)
         if number not in self.consumed:

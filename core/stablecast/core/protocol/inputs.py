@@ -141,10 +141,15 @@ class LowChosen:
 
 @record
 class Consumed:
-    """Receiver: the application finished `first`..`last`."""
+    """Receiver: the application finished `first`..`last`.
+
+    `unseen`: they are for other shares of the topic, and the application got none of them. They are acknowledged like
+    the others, and no confirmation covers them.
+    """
 
     first: int
     last: int
+    unseen: bool = False
 
 
 @attrs.frozen

@@ -163,6 +163,8 @@ class ReceiverConfig:
         request_maximum: Messages of history to recover; 0 is all.
         window: Messages requested at a time. `proximity` and `burst` count messages, too.
         liveness_ns: Interval at which a silent receiver sends a sign of life; 0: never.
+        divides: The receiver has one share of the topic. What an earlier session consumed may have been for other
+            shares, so it is not confirmed.
     """
 
     topic: str
@@ -193,6 +195,7 @@ class ReceiverConfig:
     sri_request_maximum: int = 60
     liveness_ns: int = 0
     pace: Pace = Pace.SOURCE
+    divides: bool = False
     repairs: Repair = Repair.ALL
 
 

@@ -204,6 +204,8 @@ class Arrivals:
         known = self.lives.known(event.incarnation, first, stop)
         for start, end in known:
             window.know(start, end, out)
+            if self.config.divides:
+                window.leave_out(start, end)
         # A recovered run is far from the newest number by nature, so it is never a burst.
         if first - high > self.config.burst and not event.recovered:
             self._burst(high + 1, first, out)
@@ -234,6 +236,8 @@ class Arrivals:
         if not self.window.delivered(event.first, event.last + 1):
             raise MisuseError(f"consumed {event.first}..{event.last}, which is not delivered yet")
         self.window.on_consumed(event.first, event.last + 1)
+        if event.unseen:
+            self.window.leave_out(event.first, event.last + 1)
         self.lives.on_consumed(event.first, event.last + 1)
 
     def on_useless(self, event: Useless) -> None:

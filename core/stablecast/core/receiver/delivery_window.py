@@ -25,7 +25,8 @@ from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify
 from stablecast.core.protocol.events import UnrecoverableLoss
 
 MAX_MISSED = 1_000
-"""Separate losses that a session remembers; numbers below the oldest are not confirmed again."""
+"""Separate ranges that were acknowledged and not confirmed, as a session remembers them; numbers below the oldest are
+not confirmed again."""
 
 MAX_GAPS = 10_000
 """Gaps that arrival order keeps open; a run that would open one more is dropped and recovered later."""
@@ -51,7 +52,8 @@ class DeliveryWindow:
         origin: The first number that was not sent by then. A recovered message from here on fills a gap of the stream
             (P-427).
         claimed: Numbers that the application acknowledged itself (P-346).
-        missed: Numbers from `known_from` on that were lost for good; they are never confirmed to a source (P-349).
+        missed: Numbers from `known_from` on that were lost for good, or are for other shares; they are never confirmed
+            to a source (P-349).
     """
 
     proximity: int
@@ -131,12 +133,15 @@ class DeliveryWindow:
                 self._skip(low, high, True, out)
         elif self.next < stop:
             self._drop_held(stop, out)
+            known = self.known.within(self.next, stop)
+            confirmed = [part for low, high in known for part in self.missed.missing(low, high)]
             self._skip(self.next, stop, True, out)
             # The application consumed these numbers in an earlier session, so they are not lost.
-            for low, high in self.known.within(self.next, stop):
+            for low, high in known:
                 self.skipped.remove(low, high)
-                self.missed.remove(low, high)
                 self.on_consumed(low, high)
+            for low, high in confirmed:
+                self.missed.remove(low, high)
             for settled in (self.known, self.lost):
                 settled.forget(stop)
             self.next = stop
@@ -180,10 +185,16 @@ class DeliveryWindow:
     def pass_over(self, start: int, stop: int) -> None:
         """Give up [start, stop), delivered or not: acknowledgements pass over it, confirmations leave it out."""
         self.skipped.add(max(start, self.acked + 1), stop)
+        self.leave_out(start, stop)
+
+    def leave_out(self, start: int, stop: int) -> None:
+        """Confirm nothing of [start, stop), whether it is acknowledged or not."""
         self.missed.add(start, stop)
-        # Numbers below the oldest remembered loss may be lost, so they are not confirmed (P-349).
+        # Numbers below the oldest remembered range may be in another one, so they are not confirmed again (P-349).
+        # Those above the last acknowledgement are still to be confirmed for the first time.
         if len(self.missed) > MAX_MISSED:
-            _, self.known_from = next(iter(self.missed))
+            _, oldest = self.missed.ranges[len(self.missed) - MAX_MISSED - 1]
+            self.known_from = max(self.known_from, min(oldest, self.acked + 1))
             self.missed.forget(self.known_from)
 
     def claim(self, first: int, number: int) -> None:

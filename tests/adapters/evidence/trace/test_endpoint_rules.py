@@ -129,6 +129,18 @@ def test_a_confirmation_names_only_what_was_consumed(start: int) -> None:
     assert judged(machine, *facts, confirmed(start, start + 5)) == [("A1", text)]
 
 
+@pytest.mark.rows("P-349")
+def test_no_message_of_another_share_is_confirmed() -> None:
+    """A1: a share acknowledges them, and may acknowledge nothing else. What it consumed itself it confirms."""
+    facts: list[Fact] = [begins(0), deliver(0, 4), Consumed(0, 1, unseen=True), Consumed(2, 2)]
+    facts += [Consumed(3, 3, unseen=True), consumed(3)]
+    machine = receiver()
+    assert judged(machine, *facts, confirmed(2, 2)) == []
+    for first, number, wrong in ((0, 0, 0), (2, 3, 3), (0, 3, 0)):
+        text = f"number {wrong} is confirmed and was never consumed"
+        assert judged(machine, *facts, confirmed(first, number)) == [("A1", text)]
+
+
 def holds(life: int, context: int = 5, role: Role = Role.SOURCE) -> PersistClient:
     machine = StoreDriver()
     machine.hear(register(reg_id=50, incarnation=life, context=context))
