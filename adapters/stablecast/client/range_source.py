@@ -151,7 +151,12 @@ class SourceReading:
         self.pump()
 
     def _learn(self, store: str, asked_at: int, first: int = 0) -> None:
-        self.machine.learn(store, self.contents.holding(self.contents.answers[store], asked_at, first))
+        answer = self.contents.answers[store]
+        if answer.readable:
+            self.machine.learn(store, self.contents.holding(answer, asked_at, first))
+        else:  # The store serves its messages once it knows where the next life resumes.
+            self.machine.lose(store)
+            self._ask(store)
 
     def _listen(self, incarnation: int) -> None:
         if incarnation not in self._lives:
@@ -334,9 +339,13 @@ class SourceReading:
             except StoreAway:
                 await asyncio.sleep(REPEAT_SECONDS)
                 continue
-            break
+            answer = next((one for one in found if self.contents.is_about(one)), None)
+            if answer is None or answer.readable:
+                break
+            self.machine.lose(store)
+            self.pump()
+            await asyncio.sleep(REPEAT_SECONDS)
         self._tasks.pop(store, None)
-        answer = next((one for one in found if self.contents.is_about(one)), None)
         if answer is None:
             self.machine.forget(store)
             self.contents.answers.pop(store, None)

@@ -80,7 +80,9 @@ class ReceiverStart:
                     )
             except (StoreAway, TimeoutError):
                 return None
-            return next((answer.since for answer in found if answer.since is not None), None)
+            # A store that does not know this life yet may name a number that the life uses again.
+            its = [one.since for one in found if one.readable and one.incarnation == info.incarnation]
+            return next((number for number in its if number is not None), None)
 
         found = await asyncio.gather(*map(ask, info.stores))
         numbers = [number for number in found if number is not None]

@@ -5,13 +5,15 @@ they remember how far it is, and a receiver-paced store keeps what it has not ac
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import attrs
 
-from stablecast.client.range_contents import SourceContents
-from stablecast.client.range_inquiry import RangeRoutes
-from stablecast.client.stored_sources import announcement
+from stablecast.client.range_contents import SourceContents, sources_of
+from stablecast.client.range_inquiry import REPEAT_SECONDS, RangeRoutes
+from stablecast.client.range_reader import ask_all
+from stablecast.client.stored_sources import ASK_SECONDS, announcement
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect, Notify, Send
@@ -81,11 +83,15 @@ class StoredConsumer:
     async def register(self, sources: Mapping[str, SourceContents], seconds: float) -> dict[str, int]:
         """Register for sources by name. Return the first number not consumed of those that a store knows it for.
 
-        A source that is known by this name goes on with its next life. Sources that too few stores know are left out.
+        A source that is known by this name goes on with its next life. Sources that too few stores know are left out,
+        also those of which too few stores know in time where the newest life resumes.
 
         Raises:
             ConsumerRefused: Too few stores granted a registration in time.
         """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wait_for_lives(sources.values())
         for name, source in sources.items():
             info = announcement(source, self._stores)
             if info is not None:
@@ -147,6 +153,19 @@ class StoredConsumer:
         self._perform(out)
 
     # ------------------------------------------------------------------------------------------------------------ rules
+
+    async def _wait_for_lives(self, sources: Collection[SourceContents]) -> None:
+        """Ask the stores again while they do not know where the newest life of a source resumes."""
+        while any(
+            announcement(source, self._stores) is None and not all(one.readable for one in source.answers.values())
+            for source in sources
+        ):
+            await asyncio.sleep(REPEAT_SECONDS)
+            answers = await ask_all(self._routes, self._stores, ASK_SECONDS, topic=self._config.topic)
+            for found in sources_of(answers):
+                for source in sources:
+                    if any(map(source.is_about, found.answers.values())):
+                        source.answers.update(found.answers)
 
     def _begin(self, name: str, info: SourceInfo, near: int) -> None:
         now, out = machine.clock.monotonic_ns(), list[Effect]()

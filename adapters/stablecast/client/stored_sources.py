@@ -12,7 +12,8 @@ from stablecast.client.range_contents import SourceContents, sources_of
 from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.range_reader import ask_all
 from stablecast.core.machine import serial
-from stablecast.core.protocol.messages import SourceInfo, StoreEntry
+from stablecast.core.protocol.messages import Incarnation, SourceInfo, StoreEntry
+from stablecast.core.protocol.stored_contents import StoredAnswer
 
 LIVE_SECONDS = 1.0
 """Time that a source has to announce itself before the stores are asked."""
@@ -25,18 +26,21 @@ STORED = "stored:"
 
 
 def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | None:
-    """Return what a source would announce; None if too few of the stores know its newest life."""
+    """Return what a source would announce; None while too few of its stores know where its newest life resumes.
+
+    A session takes the numbers of the life from the first announcement, so none may be made up before.
+    """
     newest = source.newest
     entries = tuple(
         StoreEntry(index, 0, store, source.answers[store].reg_id, 1)
         for index, store in enumerate(stores)
-        if store in source.answers and source.answers[store].incarnation == newest.incarnation
+        if store in source.answers and _knows(source.answers[store], newest)
     )
-    quorum = len(source.answers) // 2 + 1
-    stop = source.stable_stop(quorum)
-    if stop is None or len(entries) < quorum:
+    size = min(sum(newest.group_sizes) or len(source.answers), len(stores))
+    stop = source.stable_stop(size // 2 + 1)
+    if stop is None or len(entries) <= size // 2:
         return None
-    first = source.lives[-1][1] if source.lives else source.begin()
+    first = serial.extend(source.lives[-1][1], stop) if source.lives else source.begin()
     return SourceInfo(
         newest.incarnation,
         source.topic,
@@ -44,7 +48,7 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
         serial.wire(first),
         serial.wire(max(stop, first) - 1),
         newest.request,
-        (len(entries),),
+        (max(size, len(entries)),),
         False,
         entries,
         newest.term,
@@ -53,8 +57,13 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
     )
 
 
+def _knows(answer: StoredAnswer, newest: StoredAnswer) -> bool:
+    """Return whether a store serves the messages of the newest life."""
+    return answer.readable and answer.incarnation == newest.incarnation
+
+
 class StoredSources:
-    """Looks for the sources of one receiver at its stores, until a majority of the stores has answered."""
+    """Looks for the sources of one receiver at its stores, until a majority of the stores can tell about each."""
 
     def __init__(
         self, routes: RangeRoutes, topic: str, stores: Sequence[str], announce: Callable[[SourceInfo], None]
@@ -64,6 +73,7 @@ class StoredSources:
         self._topic = topic
         self._stores = stores
         self._announce = announce
+        self._announced: set[Incarnation] = set()
         self._task = asyncio.get_running_loop().create_task(self._look())
 
     async def close(self) -> None:
@@ -74,11 +84,17 @@ class StoredSources:
     async def _look(self) -> None:
         await asyncio.sleep(LIVE_SECONDS)
         while True:
-            answers = await ask_all(self._routes, self._stores, ASK_SECONDS, topic=self._topic)
-            if len(answers) > len(self._stores) // 2:
-                break
+            # From a number above 0 on, so that the stores need not look up times on their disks.
+            answers = await ask_all(self._routes, self._stores, ASK_SECONDS, topic=self._topic, first=1)
+            if len(answers) > len(self._stores) // 2 and self._tell(sources_of(answers)):
+                return
             await asyncio.sleep(ASK_SECONDS)
-        for source in sources_of(answers):
-            info = announcement(source, self._stores)
-            if info is not None:
+
+    def _tell(self, sources: Sequence[SourceContents]) -> bool:
+        """Announce the sources that can be announced, each life once; return whether none is left."""
+        found = [announcement(source, self._stores) for source in sources]
+        for info in found:
+            if info is not None and info.incarnation not in self._announced:
+                self._announced.add(info.incarnation)
                 self._announce(info)
+        return None not in found

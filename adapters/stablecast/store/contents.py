@@ -125,8 +125,11 @@ class StoreContents:
         stop = synced.ranges[-1][1] if synced.ranges else kept.trail
         ranges = synced.within(question.first, stop)
         shown = tuple(ranges[:MAX_RANGES])
+        readable = kept.resume_point is not None
+        # A life that has not announced where it resumes has no numbers yet. Those here belong to the life before it.
+        named = kept.incarnation if readable or not kept.lives else kept.lives[-1][0]
         return StoredAnswer(
-            incarnation=kept.incarnation,
+            incarnation=named,
             topic=client.topic,
             version=0,
             low=serial.wire(synced.ranges[0][0] if synced.ranges else kept.trail),
@@ -144,5 +147,5 @@ class StoreContents:
             ranges=shown,
             reach=shown[-1][1] if len(ranges) > MAX_RANGES else stop,
             stored_bytes=kept.disk_bytes or kept.memory[2],
-            readable=kept.resume_point is not None,
+            readable=readable,
         )

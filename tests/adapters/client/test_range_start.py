@@ -1,14 +1,22 @@
 """`receiver(start=...)`: where a receiver begins that no store knows; a store that knows it decides otherwise."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.client import last
+from stablecast.client.range_bounds import ReadBounds
+from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.range_start import ReceiverStart
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.core.protocol.messages import SourceInfo, StoreEntry
+from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.runtime import machine
 from tests.support.network import Events, Network
 from tests.support.traffic import send, source_of, take
@@ -74,3 +82,37 @@ async def test_two_answers_to_one_question_are_refused(net: Network) -> None:
         context.receiver("orders", start=5, start_at=lambda question: question.low)
     with pytest.raises(MisuseError, match="cannot begin at 'now'"):
         context.receiver("orders", start="now")
+
+
+async def test_a_store_that_does_not_know_the_life_names_no_number_of_it() -> None:
+    """The number that it has at the time may be one that the life used again, above messages that came later."""
+    life = SourceInfo(
+        9, "orders", 1, 0, 20, "", (2,), False, tuple(StoreEntry(at, 0, f"s{at}", 5, 1) for at in range(4))
+    )
+    answer = StoredAnswer(
+        incarnation=9, topic="orders", version=0, low=0, high=20, request="", group_sizes=(), confirmations=False,
+        stores=(), answered=1, since=14,
+    )  # fmt: skip
+    answers = {
+        "s0": [answer],
+        "s1": [attrs.evolve(answer, since=12, readable=False)],
+        "s2": [attrs.evolve(answer, since=11, incarnation=8)],
+        "s3": [],
+    }
+    chosen: list[int] = []
+
+    class Session:
+        info = life
+        returning = False
+
+        def choose(self, _: AskLow, low: int) -> None:
+            chosen.append(low)
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            return answers[store]
+
+    start = ReceiverStart(ReadBounds.of(datetime(2026, 1, 31, tzinfo=UTC), None), Routes())
+    assert start.number(AskLow(20, 0, 0), Session()) is None
+    await asyncio.gather(*start._tasks)
+    assert chosen == [14]

@@ -1,13 +1,21 @@
 """Receivers of topics whose source has ended: the stores that hold the messages are enough."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import pytest
 
-from stablecast.client import Context, Message, WildcardReceiver, last, stored_sources
+from stablecast.client import Context, Message, WildcardReceiver, last, stored_consumer, stored_sources
+from stablecast.client.range_contents import SourceContents, sources_of
+from stablecast.client.range_reader import ask_all
+from stablecast.client.stored_consumer import StoredConsumer
+from stablecast.client.stored_sources import StoredSources, announcement
 from stablecast.core.errors import MisuseError
-from tests.support.network import Network
+from stablecast.core.protocol.events import UnrecoverableLoss
+from tests.support.network import LOCAL, Events, Network, unused_port
 from tests.support.traffic import send, source_of, take
 
 
@@ -112,3 +120,113 @@ async def test_a_pattern_refuses_what_makes_no_sense(given: Any, text: str) -> N
     async with Context() as context:
         with pytest.raises(MisuseError, match=text):
             context.receiver(pattern="orders", **given)
+
+
+@asynccontextmanager
+async def between_lives(net: Network, count: int) -> AsyncIterator[asyncio.Event]:
+    """Store messages of a life, and let the next one register where no quorum answers, until the event is set."""
+    places = [await net.store(name) for name in ("late", "a", "b", "c")]
+    places += [f"{LOCAL}:{unused_port()}" for _ in range(2)]
+    first = await net.context(session_id=7)
+    await send(await first.source("orders", stores=places), count)
+    await first.close()
+    late = await net.stop("late")
+    owner, go_on = await net.context(session_id=7), asyncio.Event()
+
+    async def live() -> None:
+        opening = asyncio.ensure_future(owner.source("orders", stores=places))
+        await go_on.wait()
+        await net.store("late", listen=late)  # With it a quorum answers, and the life announces itself.
+        await send(await opening, 10)
+
+    living = asyncio.create_task(live())
+    try:
+        while any(  # noqa: ASYNC110  # stores tell no event to a client that asks
+            one.readable for one in (await contents(owner, addresses(net))).answers.values()
+        ):
+            await asyncio.sleep(0.01)
+        yield go_on
+        await living
+    finally:
+        living.cancel()
+
+
+async def contents(context: Context, stores: Sequence[str]) -> SourceContents:
+    [source] = sources_of(await ask_all(context.reads, stores, 5.0, topic="orders"))
+    return source
+
+
+@pytest.mark.parametrize("given", [{}, {"pattern": "orders"}])
+async def test_a_life_that_waits_for_its_stores_is_not_begun(
+    net: Network, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session takes the numbers of a life from the first announcement: those of the life before would be wrong."""
+    asked = asyncio.Event()
+    tell = StoredSources._tell
+
+    def told(stored: StoredSources, sources: Sequence[SourceContents]) -> bool:
+        found = tell(stored, sources)
+        asked.set()
+        return found
+
+    monkeypatch.setattr(StoredSources, "_tell", told)
+    events = Events()
+    async with between_lives(net, 50) as go_on:
+        context = await net.context(session_id=1)
+        topic = () if given else ("orders",)
+        on_event = (lambda _, event: events(event)) if given else events
+        receiver = context.receiver(*topic, stores=addresses(net), on_event=on_event, **given)
+        await asked.wait()
+        go_on.set()
+        assert [message.number async for message in first_of(receiver, 60)] == list(range(60))
+    assert events.of(UnrecoverableLoss) == []
+
+
+async def test_the_answer_of_a_store_is_about_one_life(net: Network) -> None:
+    async with between_lives(net, 50) as go_on:
+        context = await net.context()
+        source = await contents(context, addresses(net))
+        assert [life for life, _ in source.lives] == [source.incarnation], "the next life has no numbers yet"
+        assert source.ranges == [(0, 50)]
+        assert announcement(source, addresses(net)) is None
+        go_on.set()
+    after = await contents(context, addresses(net)[:3])
+    assert [life for life, _ in after.lives] == [source.incarnation, after.incarnation]
+    info = announcement(after, addresses(net)[:3])
+    assert info is not None
+    assert (info.incarnation, info.low) == (after.incarnation, 50)
+    older = attrs.evolve(source.newest, readable=False)
+    after.answers |= dict.fromkeys(addresses(net)[1:3], older)
+    assert announcement(after, addresses(net)[:3]) is None, "one store of three knows where the life resumes"
+
+
+async def test_a_reader_waits_for_a_life_that_waits(net: Network) -> None:
+    """The stores hold all messages, so none may be called a hole."""
+    async with between_lives(net, 50) as go_on:
+        context = await net.context()
+        async with context.reader("orders", stores=addresses(net), until=50) as reader:
+            go_on.set()
+            assert [message.number async for message in reader] == list(range(50))
+        assert reader.holes == []
+
+
+async def test_a_consumer_waits_for_a_life_that_waits(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would not know how far its session is, and begin again."""
+    waits = asyncio.Event()
+
+    async def asking(*arguments: Any, **more: Any) -> Any:
+        waits.set()
+        return await ask_all(*arguments, **more)
+
+    monkeypatch.setattr(stored_consumer, "ask_all", asking)
+    async with between_lives(net, 50) as go_on:
+        context = await net.context()
+        config = attrs.evolve(context.template(9), topic="orders")
+        stores = addresses(net)
+        consumer = StoredConsumer(context.reads, config, stores)
+        registering = asyncio.create_task(consumer.register({"7": await contents(context, stores)}, 10.0))
+        await waits.wait()
+        go_on.set()
+        await registering
+        assert consumer._sources["7"].info.low == 50
+        await consumer.close()

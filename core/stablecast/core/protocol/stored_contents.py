@@ -65,7 +65,8 @@ class StoredAnswer(SourceInfo):
         more: Sources that follow in the same page.
         whole: This page is the last.
         times: (first number, time) of runs in the asked range, ascending, at most `MAX_TIMES`.
-        readable: False while the store does not know where the life of the source resumes.
+        readable: False while the store does not know where the newest life of the source resumes. Until then the answer
+            is about the life before, and the store serves none of its messages: some may be a dead tail.
     """
 
     answered: int
