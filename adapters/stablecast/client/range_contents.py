@@ -62,7 +62,7 @@ class SourceContents:
 
     def held(self, answer: StoredAnswer) -> RangeSet:
         """Return the numbers of an answer that belong to the newest history."""
-        held = RangeSet(list(answer.ranges))
+        held = RangeSet(list(answer.ranges)) if answer.readable else RangeSet()
         parting = divergence(answer.lives, self.lives)
         if parting is not None and held:
             held.remove(parting, max(parting, held.ranges[-1][1]))

@@ -70,20 +70,23 @@ class ReceiverStart:
             task.cancel()
 
     async def _find(self, question: AskLow, session: StartingSession, info: SourceInfo, time: int) -> None:
-        """Ask the stores of the source for the first number since a time, and begin at the lowest."""
+        """Ask the stores of the source for the first number since a time, and begin at the lowest.
 
-        async def ask(entry: StoreEntry) -> int | None:
+        A store may lack messages, so fewer stores than a majority do not tell where the first one is.
+        """
+
+        async def ask(entry: StoreEntry) -> list[int | None]:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     found = await self._routes.ask(
                         entry.address, topic=info.topic, reg_id=entry.source_reg_id, since=time, first=1
                     )
             except (StoreAway, TimeoutError):
-                return None
+                return []
             # A store that does not know this life yet may name a number that the life uses again.
-            its = [one.since for one in found if one.readable and one.incarnation == info.incarnation]
-            return next((number for number in its if number is not None), None)
+            return [one.since for one in found if one.readable and one.incarnation == info.incarnation]
 
         found = await asyncio.gather(*map(ask, info.stores))
-        numbers = [number for number in found if number is not None]
+        enough = sum(map(bool, found)) > sum(info.group_sizes) // 2
+        numbers = [number for its in found for number in its if number is not None] if enough else []
         session.choose(question, max(question.low, min(numbers, default=question.low)))

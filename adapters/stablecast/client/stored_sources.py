@@ -36,9 +36,9 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
         for index, store in enumerate(stores)
         if store in source.answers and _knows(source.answers[store], newest)
     )
-    size = min(sum(newest.group_sizes) or len(source.answers), len(stores))
-    stop = source.stable_stop(size // 2 + 1)
-    if stop is None or len(entries) <= size // 2:
+    quorum = len(source.answers) // 2 + 1
+    stop = source.stable_stop(quorum)
+    if stop is None or len(entries) < quorum:
         return None
     first = serial.extend(source.lives[-1][1], stop) if source.lives else source.begin()
     return SourceInfo(
@@ -48,7 +48,7 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
         serial.wire(first),
         serial.wire(max(stop, first) - 1),
         newest.request,
-        (max(size, len(entries)),),
+        (len(entries),),
         False,
         entries,
         newest.term,

@@ -84,21 +84,36 @@ async def test_two_answers_to_one_question_are_refused(net: Network) -> None:
         context.receiver("orders", start="now")
 
 
-async def test_a_store_that_does_not_know_the_life_names_no_number_of_it() -> None:
-    """The number that it has at the time may be one that the life used again, above messages that came later."""
-    life = SourceInfo(
-        9, "orders", 1, 0, 20, "", (2,), False, tuple(StoreEntry(at, 0, f"s{at}", 5, 1) for at in range(4))
-    )
-    answer = StoredAnswer(
-        incarnation=9, topic="orders", version=0, low=0, high=20, request="", group_sizes=(), confirmations=False,
-        stores=(), answered=1, since=14,
-    )  # fmt: skip
-    answers = {
-        "s0": [answer],
-        "s1": [attrs.evolve(answer, since=12, readable=False)],
-        "s2": [attrs.evolve(answer, since=11, incarnation=8)],
-        "s3": [],
-    }
+ANSWER = StoredAnswer(
+    incarnation=9,
+    topic="orders",
+    version=0,
+    low=0,
+    high=20,
+    request="",
+    group_sizes=(),
+    confirmations=False,
+    stores=(),
+    answered=1,
+    since=14,
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "first"),
+    [
+        ([ANSWER, attrs.evolve(ANSWER, since=16), None, None], 14),
+        ([ANSWER, ANSWER, attrs.evolve(ANSWER, since=12, readable=False), None], 14),
+        ([ANSWER, ANSWER, attrs.evolve(ANSWER, since=11, incarnation=8), None], 14),
+        ([ANSWER, attrs.evolve(ANSWER, since=None), None, None], 14),
+        ([ANSWER, None, None, None], 3),
+    ],
+    ids=["majority", "waits-for-the-life", "earlier-life", "nothing-since", "too-few"],
+)
+async def test_whose_numbers_of_a_time_count(answers: list[StoredAnswer | None], first: int) -> None:
+    """A store may lack messages, or name a number that a life used again, above messages that came later."""
+    stores = tuple(StoreEntry(at, 0, str(at), 5, 1) for at in range(4))
+    life = SourceInfo(9, "orders", 1, 0, 20, "", (3,), False, stores)
     chosen: list[int] = []
 
     class Session:
@@ -110,9 +125,10 @@ async def test_a_store_that_does_not_know_the_life_names_no_number_of_it() -> No
 
     class Routes(RangeRoutes):
         async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
-            return answers[store]
+            answer = answers[int(store)]
+            return [] if answer is None else [answer]
 
     start = ReceiverStart(ReadBounds.of(datetime(2026, 1, 31, tzinfo=UTC), None), Routes())
-    assert start.number(AskLow(20, 0, 0), Session()) is None
+    assert start.number(AskLow(20, 0, 3), Session()) is None
     await asyncio.gather(*start._tasks)
-    assert chosen == [14]
+    assert chosen == [first]

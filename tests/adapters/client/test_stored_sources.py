@@ -187,7 +187,7 @@ async def test_the_answer_of_a_store_is_about_one_life(net: Network) -> None:
         context = await net.context()
         source = await contents(context, addresses(net))
         assert [life for life, _ in source.lives] == [source.incarnation], "the next life has no numbers yet"
-        assert source.ranges == [(0, 50)]
+        assert source.newest.ranges == ((0, 50),)
         assert announcement(source, addresses(net)) is None
         go_on.set()
     after = await contents(context, addresses(net)[:3])

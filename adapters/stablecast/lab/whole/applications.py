@@ -11,74 +11,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
-import attrs
-
-from stablecast.client import (
-    AckHandle,
-    Closed,
-    Context,
-    Message,
-    NotRegistered,
-    NotStable,
-    Receiver,
-    RegistrationFailed,
-    Source,
-)
-from stablecast.core.protocol.events import (
-    Confirmed,
-    Event,
-    Overtaken,
-    Reclaimed,
-    RegistrationError,
-    RegistrationSuccess,
-    Stable,
-    StableFlag,
-    UnrecoverableLoss,
-)
-from stablecast.core.protocol.events import NotStable as NotStableEvent
-
-RECORDED_EVENTS = (NotStableEvent, Overtaken, RegistrationError, UnrecoverableLoss)
+from stablecast.client import Closed, Context, GroupReceiver, NotRegistered, NotStable, RegistrationFailed, Source
+from stablecast.core.protocol.events import Confirmed, Event, Reclaimed, Stable, StableFlag
+from stablecast.lab.whole.application_history import RECORDED_EVENTS, ApplicationHistory
+from stablecast.lab.whole.consumers import consume
+from stablecast.lab.whole.history_checker import HOT
 
 BUSY_AFTER_SECONDS = 0.1
 """Delay until a busy application blocks its event loop, which is while its connections are being made."""
-
-
-ACKNOWLEDGING_SECONDS = 0.15
-"""Time between two explicit acknowledgements."""
-
-
-class ApplicationHistory(Protocol):
-    """Keep what an application observes.
-
-    Attributes:
-        run: Name of this start of the application.
-        finishing: Set when all faults are over.
-    """
-
-    run: str
-    finishing: asyncio.Event
-
-    def write(self, what: str, **fields: object) -> None:
-        """Append a line with the time and the name of the run."""
-
-
-Line = dict[str, Any]
-
-
-@attrs.define
-class WorldHistory:
-    """The history of one start of an application; its lines survive the process."""
-
-    run: str
-    finishing: asyncio.Event
-    lines: list[Line]
-    now: Callable[[], int]
-
-    def write(self, what: str, **fields: object) -> None:
-        """Append a line with the time and the name of the run."""
-        self.lines.append({"t": self.now(), "is": what, "run": self.run, **fields})
 
 
 class TopicPublisher:
@@ -94,6 +36,7 @@ class TopicPublisher:
         self._owner = f"{job['owner']}/{handle}" if "sessions" in job else job["owner"]
         self._lives = 0
         self._count = 0
+        self._hot = -1
         self._sent: list[tuple[int, str]] = []
 
     @property
@@ -156,13 +99,16 @@ class TopicPublisher:
 
     async def send(self, source: Source) -> int:
         """Send one message, and return its number. Wait while too few stores are registered."""
-        name = f"{self._stream}:{self._count}"
+        name, hot = f"{self._stream}:{self._count}", None
+        if self._job.get("tick"):
+            hot = self._hot = max(self._hot + 1, self._job["tick"]())
+            name = f"{HOT}{self._topic}:{hot}"
         payload = name.encode().ljust(self._job.get("size", 100), b".")
         patience: Any = self._job.get("patience")
         while True:
             try:
                 async with asyncio.timeout(patience):
-                    sent = await source.send(payload)
+                    sent = await source.send(payload, hot_number=hot)
             except TimeoutError:
                 patience *= 2  # A source may wait for seconds, and each attempt costs as much as a message.
                 continue
@@ -209,88 +155,6 @@ async def receiver(history: ApplicationHistory, context: Context, job: Mapping[s
             tasks.create_task(consume(history, context, job, topic))
 
 
-async def consume(history: ApplicationHistory, context: Context, job: Mapping[str, Any], topic: str) -> None:
-    """Receive messages of one topic in the job's mode."""
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, RegistrationSuccess):
-            history.write("reg-id", topic=topic, receiver=job["owner"], reg_id=event.reg_id)
-        elif isinstance(event, RECORDED_EVENTS):
-            history.write("event", topic=topic, name=type(event).__name__, text=str(event))
-
-    def deliver(message: Message) -> None:
-        payload = message.payload
-        name, _, rest = payload.partition(b".." if b".." in payload else b"\0")
-        name = name.rstrip(b".")
-        history.write(
-            "delivered",
-            receiver=job["owner"],
-            topic=topic,
-            first=message.numbers[0],
-            number=message.sequence_number,
-            life=message.incarnation,
-            id=name.decode("ascii", "backslashreplace"),
-            whole=rest == b"." * len(rest),
-        )
-
-    options = dict(job.get("options", {}))
-    if job["mode"] == "explicit":
-        options["ume_explicit_ack_only"] = 1
-    reg_id = (lambda _: job["reg_id"]) if "reg_id" in job else None
-    on_message = deliver if job["mode"] == "callback" else None
-    receiver: Receiver = context.receiver(
-        topic, on_event=on_event, on_message=on_message, reg_id=reg_id, options=options
-    )
-    job.get("members", []).append(receiver)
-    if job["mode"] == "callback":
-        await asyncio.Event().wait()
-    elif job["mode"] == "explicit":
-        await _explicitly(receiver, deliver)
-    elif job["mode"] == "batches":
-        await _batches(receiver, deliver)
-    else:
-        await _one_by_one(receiver, deliver, history, job)
-
-
-async def _one_by_one(
-    receiver: Receiver, deliver: Callable[[Message], None], history: ApplicationHistory, job: Mapping[str, Any]
-) -> None:
-    delay = job.get("delay", 0.0)
-    async for message in receiver:
-        deliver(message)
-        if delay and not history.finishing.is_set():
-            if job["mode"] == "blocking":
-                time.sleep(delay)  # noqa: ASYNC251  # this consumer blocks the loop on purpose
-            else:
-                await asyncio.sleep(delay)
-
-
-async def _batches(receiver: Receiver, deliver: Callable[[Message], None]) -> None:
-    async for batch in receiver.batches():
-        for index, payload in enumerate(batch.payloads()):
-            deliver(Message(payload, batch, index))
-
-
-async def _explicitly(receiver: Receiver, deliver: Callable[[Message], None]) -> None:
-    """Acknowledge from another task, so that the newest messages stay without acknowledgement for a while."""
-    handles: list[AckHandle] = []
-
-    async def acknowledge() -> None:
-        while True:
-            await asyncio.sleep(ACKNOWLEDGING_SECONDS)
-            for handle in handles:
-                handle.ack()
-            handles.clear()
-
-    acknowledging = asyncio.create_task(acknowledge())
-    try:
-        async for message in receiver:
-            deliver(message)
-            handles.append(message.ack_handle())
-    finally:
-        acknowledging.cancel()
-
-
 ROLES: Mapping[str, Callable[[ApplicationHistory, Context, Mapping[str, Any]], Awaitable[None]]] = {
     "source": source,
     "receiver": receiver,
@@ -312,10 +176,12 @@ async def run(role: str, history: ApplicationHistory, job: Mapping[str, Any]) ->
         history.write("end")
 
 
-async def leave(members: Sequence[Source | Receiver], task: "asyncio.Task[Any]") -> None:
-    """Deregister all sources and receivers of an application, and end its task."""
+async def leave(members: Sequence[Any], task: "asyncio.Task[Any]") -> None:
+    """Deregister all sources and receivers of an application, and end its task. Members of a group only end."""
     for member in tuple(members):
-        if isinstance(member, Receiver) or not member.over:
+        if isinstance(member, GroupReceiver):
+            continue
+        if not isinstance(member, Source) or not member.over:
             with suppress(Closed):  # An earlier failure ended the source.
                 await member.deregister()
     task.cancel()

@@ -3,24 +3,23 @@
 import asyncio
 import errno
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from stablecast.client import Receiver, Source, resolution
+from stablecast.client import Receiver, Source
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole import applications
-from stablecast.lab.whole.quiescence import unsettled
+from stablecast.lab.whole.application_history import Line, WorldHistory
+from stablecast.lab.whole.jobs import JobWriter
+from stablecast.lab.whole.quiescence import is_lacking, unsettled
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
-    FINDERS,
     PACED,
     RECEIVERS,
     SECOND_RECEIVER,
     SOURCE,
     STORES,
-    WHOLE_BYTES,
     Do,
     HostFault,
     WorldSchedule,
@@ -30,7 +29,7 @@ from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.network import Path
 from stablecast.lab.world.process import SimulatedProcess
-from stablecast.lab.world.programs import DATA, TRACES, DaemonProgram, StoreProgram
+from stablecast.lab.world.programs import DATA, DaemonProgram, StoreProgram
 from stablecast.lab.world.world import World
 from stablecast.runtime.event_loop import limit_accept_reports
 
@@ -52,9 +51,6 @@ CLIENT_END_SECONDS = 20.0
 SERVER_END_SECONDS = 5.0
 """Time that stores, relays and services have to end. Clients that are connected may not delay them."""
 
-PATIENCE_SECONDS = 0.004
-"""Time after which a hasty source cancels a send that waits."""
-
 EMPTY_STORES = frozenset({Do.WIPE, Do.RESTORE})
 SHORT_WAIT = ("source-activity-timeout=1500", "receiver-activity-timeout=1500")
 """Options of the stores in every second world in which one loses its disk: it grants soon again, and heals in time.
@@ -62,14 +58,8 @@ SHORT_WAIT = ("source-activity-timeout=1500", "receiver-activity-timeout=1500")
 In the other worlds it grants nothing until long after the last fault, and the two other stores must do.
 """
 
-SLOW_SECONDS = 0.02
-"""Time that a slow receiver needs for a message."""
 
-SESSIONS: Mapping[str, int] = {SOURCE: 11, RECEIVERS[0]: 21, RECEIVERS[1]: 22, SECOND_RECEIVER: 23}
-"""The identity of each client: its session id or its RegID."""
-
-
-class Conductor:
+class Conductor(JobWriter):
     """Start the programs of a world, strike them, and wait for the end.
 
     Attributes:
@@ -80,7 +70,7 @@ class Conductor:
         """Prepare the hosts of a schedule."""
         self.world = world
         self.schedule = schedule
-        self.lines: list[applications.Line] = []
+        self.lines: list[Line] = []
         self.processes: dict[str, SimulatedProcess] = {}
         self.output: dict[str, list[str]] = {}
         self._traced = traced
@@ -89,10 +79,11 @@ class Conductor:
         self._twins: dict[str, SimulatedProcess] = {}
         self._closing: dict[str, int] = {}
         self._backups: dict[str, DiskBackup] = {}
+        self._weak: set[str] = set()
         self._departures, self._owner = 0, SOURCE
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         self.finders = schedule.setup.finders
-        self.names = (SOURCE, *RECEIVERS, *STORES, *self.finders)
+        self.names = (*schedule.setup.sources, *RECEIVERS, *STORES, *self.finders)
         for name in self.names:
             world.host(name)
         self._stores = {name: self._store(name) for name in STORES}
@@ -118,7 +109,7 @@ class Conductor:
         for name in (*self.finders, *STORES):
             self.start(name)
         await asyncio.sleep(READY_SECONDS)
-        for name in (SOURCE, *self._early()):
+        for name in (*setup.sources, *self._early()):
             self.start(name)
         began = self.world.now
         for at, act in sorted(self._steps(), key=lambda step: step[0]):
@@ -167,7 +158,7 @@ class Conductor:
         Relays and services end while clients are connected to them. Stores end last, because clients deregister there.
         """
         await asyncio.sleep(STEP_SECONDS)
-        clients = (SOURCE, *RECEIVERS)
+        clients = (*self.schedule.setup.sources, *RECEIVERS)
         leaving = signal.SIGUSR2 if self.schedule.setup.ending == "deregister" else signal.SIGTERM
         for names, number, limit in (
             (self.finders, signal.SIGTERM, SERVER_END_SECONDS),
@@ -188,7 +179,8 @@ class Conductor:
     def _open(self) -> str:
         """Return what has not settled; empty if everything has."""
         stores = {name: self.processes[name].output for name in STORES}
-        return unsettled(self.schedule, self.lines, f"{SOURCE}.{self._runs[SOURCE]}", stores)
+        newest = [f"{name}.{self._runs[name]}" for name in self.schedule.setup.sources]
+        return unsettled(self.schedule, self.lines, newest, stores)
 
     def mark(self, what: str, **fields: object) -> None:
         """Append a line of the conductor."""
@@ -272,99 +264,22 @@ class Conductor:
         )
         if self._calm:
             finishing.set()
-        role = "source" if name == SOURCE else "receiver"
+        role = "source" if name in self.schedule.setup.sources else "receiver"
         names = [name, SECOND_RECEIVER] if self.schedule.setup.second and name == RECEIVERS[-1] else [name]
         try:
             async with asyncio.TaskGroup() as contexts:
                 for number, one in enumerate(names):
-                    history = applications.WorldHistory(
-                        run + "b" * number, finishing, self.lines, lambda: self.world.now
-                    )
+                    history = WorldHistory(run + "b" * number, finishing, self.lines, lambda: self.world.now)
                     job = {**self._job(one, host, members), "leaving": leaving}
                     contexts.create_task(applications.run(role, history, job))
         except asyncio.CancelledError:
             pass  # The signal asked for the end.
 
-    def _job(self, name: str, host: str, members: list[Source | Receiver]) -> Mapping[str, Any]:
-        setup, address = self.schedule.setup, self.world.host(host).address
-        job: dict[str, Any] = {
-            "interface": address,
-            "session": SESSIONS[name] if setup.ids == "session" else 0,
-            "owner": self._owner if name == SOURCE else name,
-            "topics": setup.topics,
-            "resolution": {**self._resolution(address), "trace": TRACES if self._traced else None},
-            "members": members,
-        }
-        if name == SOURCE:
-            return job | self._source_job()
-        mode = setup.modes[RECEIVERS.index(name)] if name in RECEIVERS else "plain"
-        if setup.ids != "session":
-            job["reg_id"] = SESSIONS[name] if setup.ids == "regid" else 0
-        job["options"] = dict(setup.receiver_options)
-        return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
-
-    def _source_job(self) -> dict[str, Any]:
-        setup = self.schedule.setup
-        stores, options = self._stores_of_the_source(), dict(setup.options)
-        if setup.named:
-            reg_id = "" if setup.ids == "session" else f":{SESSIONS[SOURCE]}"
-            stores, options["ume_store_name"] = [], " ".join(name + reg_id for name in self._stores)
-        job: dict[str, Any] = {
-            "stores": stores,
-            "pause": setup.pause_ms / 1e3,
-            "burst": setup.burst,
-            "size": setup.size,
-            "options": options,
-            "again": True,
-            "large": setup.size > WHOLE_BYTES and "transport" in dict(setup.options),
-            "patience": PATIENCE_SECONDS if setup.hasty else None,
-        }
-        if setup.handles > 1:
-            job |= {"handles": setup.handles, "sessions": [SESSIONS[SOURCE] + 100 * at for at in range(setup.handles)]}
-        return job
-
-    def _stores_of_the_source(self) -> list[str]:
-        """Return the addresses of the stores as the source names them, with RegIDs and groups if they are used."""
-        setup = self.schedule.setup
-        stores = [address for store in self._stores.values() for address in store.addresses]
-        groups = str(dict(setup.options).get("ume_store_group", ""))
-        if groups:
-            sizes = [int(group.partition(":")[2]) for group in groups.split(",")]
-            of_store = [str(group) for group, size in enumerate(sizes) for _ in range(size)]
-            return [f"{store}:0:{group}" for store, group in zip(stores, of_store, strict=True)]
-        # A source has RegIDs for all starts unless it has a session id: a source with new ones would be another source.
-        return stores if setup.ids == "session" else [f"{store}:{SESSIONS[SOURCE]}" for store in stores]
-
-    def _is_service(self, name: str) -> bool:
-        finder = self.schedule.setup.finder
-        return finder in {"service", "services"} or (finder == "both" and name == FINDERS[1])
-
-    def _finder_addresses(self) -> list[tuple[str, str]]:
-        """Return the argument of a context and the address for each relay and service."""
-        if self.schedule.setup.finder == "multicast":
-            return []
-        found = []
-        for name in self.finders:
-            service = self._is_service(name)
-            port = programs.SERVICE_PORT if service else programs.RELAY_PORT
-            found.append(("resolver_service" if service else "resolver", f"{self.world.host(name).address}:{port}"))
-        return found
-
-    def _resolution(self, address: str) -> dict[str, Any]:
-        given: dict[str, Any] = {}
-        for kind, at in self._finder_addresses():
-            given.setdefault(kind, []).append(at)
-        if not given:
-            given["resolution"] = resolution(options={"resolver_multicast_interface": address})
-        if self.schedule.setup.named:
-            given["store_names"] = {name: store.addresses[0] for name, store in self._stores.items()}
-        return given
-
     # --------------------------------------------------------------------------------------------------------- faults
 
     def _strike(self, fault: HostFault) -> None:
         """Begin a fault; a program that has not started yet suffers none."""
-        if fault.who not in self.processes:
+        if fault.who not in self.processes or not self._permits(fault):
             return
         self.mark("fault", who=fault.who, text=str(fault))
         world, host, process = self.world, self.world.host(fault.who), self.processes[fault.who]
@@ -395,6 +310,16 @@ class Conductor:
                         end.fail(errno.ECONNRESET)
             case _:
                 self._strike_disk_or_clock(fault)
+
+    def _permits(self, fault: HostFault) -> bool:
+        """Return whether a minority of the stores loses its disks between two refills, also after a fault."""
+        if fault.do not in DISK_FAULTS:
+            return True
+        others = self._weak - {fault.who}
+        if any(self.processes[name].gone or is_lacking(self.processes[name].output) for name in others):
+            return False
+        self._weak = {fault.who}
+        return True
 
     def _strike_disk_or_clock(self, fault: HostFault) -> None:
         host = self.world.host(fault.who)

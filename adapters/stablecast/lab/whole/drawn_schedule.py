@@ -1,7 +1,8 @@
 """Draw the programs of a whole world, and which faults happen when, from a seed.
 
 No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen. One
-store of a world may lose its disk, records of it, or all that it wrote since a backup, more than once.
+store of a world may lose its disk, records of it, or all that it wrote since a backup, more than once. In long worlds
+another one may after it, when the first one has its messages back.
 """
 
 from random import Random
@@ -9,6 +10,8 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.whole.drawn_habits import habitual, suited
+from stablecast.lab.whole.drawn_spans import long
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
@@ -76,13 +79,17 @@ def draw(seed: int) -> WorldSchedule:
     # Drawn apart, so that the other seeds keep their worlds.
     setup = _uncommon(Random(f"whole uncommon {seed}"), _setup(rng))  # noqa: S311 - not a secret
     setup = _limited(Random(f"whole limits {seed}"), setup)  # noqa: S311 - not a secret
+    setup = habitual(Random(f"whole habits {seed}"), setup)  # noqa: S311 - not a secret
     possible = [kind for kind in Do if kind not in _excluded(setup)]
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
     weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
     faults = [_permitted(rng, setup, _fault(rng, rng.choice(kinds), storms, weak)) for _ in range(rng.randint(*FAULTS))]
     faults = _with_departure(Random(f"whole departures {seed}"), setup, faults)  # noqa: S311 - not a secret
-    return WorldSchedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+    faults = suited(Random(f"whole habits of faults {seed}"), setup, faults)  # noqa: S311 - not a secret
+    schedule = WorldSchedule(seed, setup, tuple(faults))
+    schedule = long(Random(f"whole spans {seed}"), schedule)  # noqa: S311 - not a secret
+    return attrs.evolve(schedule, faults=tuple(sorted(schedule.faults, key=lambda fault: fault.at_ms)))
 
 
 def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:

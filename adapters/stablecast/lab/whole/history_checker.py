@@ -11,6 +11,8 @@ monotonic clock, which all processes share). `judge` returns one sentence for ea
 | changed | a stable number is delivered with its message; payloads arrive as they were sent |
 | order | a run gets stable messages of one owner in the order of their numbers, and within one life all messages |
 | twice | a run gets no message twice |
+| replaced | a reader returns no message whose number is stable for another one |
+| skipped | a reader leaves out no stable message below one that it returns |
 | confirmed | a message is confirmed only after it was delivered to the confirming receiver |
 | hang | after all faults each source becomes silent with everything stable, and all stable messages are delivered |
 | repeated | a message consumed 3 s before a crash is not delivered again, if nothing delayed its acknowledgement |
@@ -36,6 +38,8 @@ QUORUM = 2
 """Stores of three that must know a receiver before messages are kept for it."""
 REGISTERED_NS = 1_000_000_000
 """Time that the stores have to make a registration durable, in a world without faults."""
+HOT = "hot/"
+"""The begin of the names of messages with hot numbers, which several owners send."""
 SHOWN = 3
 """Number of examples in one sentence."""
 
@@ -162,6 +166,8 @@ def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[
     _lost(facts, verdict, receivers)
     for run, delivered in facts.delivered.items():
         _one_run(facts, verdict, run, delivered)
+        if any(line.get("read") for line in delivered):
+            _reader(facts, verdict, run, delivered)
     _confirmed(facts, verdict)
     _blocked(facts, verdict)
     if any(mark["is"] == "prompt" for mark in facts.marks):
@@ -221,8 +227,14 @@ def _is_released(facts: HistoryFacts, name: str) -> bool:
     A limit releases the oldest messages. A source that deregisters takes its messages with it.
     """
     owner = owner_of(facts, name)
-    departed = bool(facts.departed) and owner[0].partition("/")[0] != facts.departed
+    one = owner[0].partition("/")[0]
+    departed = one != facts.departed and _program(one) == _program(facts.departed)
     return departed or (bool(facts.kept) and name not in facts.newest_of(owner))
+
+
+def _program(owner: str) -> str:
+    """Return the program of an owner, which is another owner after it deregistered: `source after 1`."""
+    return owner.partition(" ")[0]
 
 
 def _lost(facts: HistoryFacts, verdict: Verdict, receivers: Sequence[str]) -> None:
@@ -251,22 +263,47 @@ def _one_run(facts: HistoryFacts, verdict: Verdict, run: str, delivered: Sequenc
             again.append(name)
         seen.add(name)
         life = (owner, line["life"])
+        numbered = name in facts.stable_ids and not name.startswith(HOT)
+        if numbered and name not in facts.stable[owner].get(number, ()):
+            changed.append(f"{name} as number {number}")
+        if line.get("unordered"):
+            continue
         if number <= newest_of_life.get(life, -1):
             back.append(f"{name} ({number} after {newest_of_life[life]} of the same life)")
         newest_of_life[life] = max(number, newest_of_life.get(life, -1))
-        stable = facts.stable[owner].get(number)
-        if name in facts.stable_ids:
+        if numbered:
             if number <= newest.get(owner, (-1, ""))[0]:
                 back.append(f"{name} ({number} after {newest[owner][0]}: {newest[owner][1]})")
             newest[owner] = max((number, name), newest.get(owner, (-1, "")))
-            if not stable or name not in stable:
-                changed.append(f"{name} as number {number}")
     if changed:
         verdict.add("changed", f"{run} got {len(changed)} messages that differ from the sent ones: {_some(changed)}")
     if again:
         verdict.add("twice", f"{run} got {len(again)} messages again: {_some(again)}")
     if back:
         verdict.add("order", f"{run} got {len(back)} messages after later ones: {_some(back)}")
+
+
+def _reader(facts: HistoryFacts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:
+    """Judge the rules about one run of a reader, which returns the stable messages of each source and no others."""
+    replaced: list[str] = []
+    newest: dict[tuple[str, str], int] = {}
+    for line in delivered:
+        owner, number = owner_of(facts, line["id"]), line["number"]
+        newest[owner] = number
+        others = facts.stable[owner].get(number, set()) - {line["id"]}
+        replaced += [f"{line['id']} as number {number} of {one}" for one in others]
+    seen = {line["id"] for line in delivered}
+    skipped = [
+        name
+        for owner, stop in newest.items()
+        for number, names in facts.stable[owner].items()
+        for name in names
+        if number < stop and name not in seen and not _is_released(facts, name)
+    ]
+    if replaced:
+        verdict.add("replaced", f"{run} read {len(replaced)} messages that are not stable: {_some(replaced)}")
+    if skipped:
+        verdict.add("skipped", f"{run} left {len(skipped)} stable messages out: {_some(skipped)}")
 
 
 def _confirmed(facts: HistoryFacts, verdict: Verdict) -> None:

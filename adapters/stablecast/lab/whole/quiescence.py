@@ -6,27 +6,29 @@ took them with it. So stores are not asked where receivers set the pace, where l
 messages, and where the source deregistered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from stablecast.lab.whole.applications import Line
+from stablecast.lab.whole.application_history import Line
 from stablecast.lab.whole.history_checker import gather, undelivered
 from stablecast.lab.whole.schedule import PACED, SOURCE, Do, WorldSchedule
 from stablecast.store.store_log import ASKED, WHOLE
 
 
-def unsettled(schedule: WorldSchedule, lines: Sequence[Line], newest: str, stores: Mapping[str, Iterable[str]]) -> str:
+def unsettled(
+    schedule: WorldSchedule, lines: Sequence[Line], newest: Collection[str], stores: Mapping[str, Iterable[str]]
+) -> str:
     """Return what has not settled; empty if everything has.
 
     Args:
         schedule: The world's schedule.
         lines: What applications and conductor wrote.
-        newest: The newest run of the source.
+        newest: The newest run of each source program.
         stores: The output of the newest run of each store.
     """
     setup = schedule.setup
-    quiet = {line["stream"].rpartition(".")[0] for line in lines if line["is"] == "quiet" and line["run"] == newest}
-    if len(quiet) < len(setup.topics) * setup.handles:
-        return f"{newest} is not silent with everything stable"
+    quiet = {line["stream"].rpartition(".")[0] for line in lines if line["is"] == "quiet" and line["run"] in newest}
+    if len(quiet) < len(setup.topics) * setup.handles * len(newest):
+        return f"of {', '.join(newest)} one is not silent with everything stable"
     facts = gather(lines)
     for name in setup.receivers:
         missing, unseen = undelivered(facts, name)

@@ -11,6 +11,8 @@ from stablecast.core.errors import StablecastError
 from stablecast.text import refusal
 
 SOURCE: Final = "source"
+SECOND_SOURCE: Final = "source1"
+"""The second program that sends on the topic, if there is one."""
 RECEIVERS: Final = ("receiver0", "receiver1")
 STORES: Final = ("store0", "store1", "store2")
 SECOND_RECEIVER: Final = "receiver1-second"
@@ -18,6 +20,8 @@ SECOND_RECEIVER: Final = "receiver1-second"
 FINDERS: Final = ("finder", "finder1")
 """The hosts of relays and resolution services."""
 PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, *FINDERS)
+STRUCK: Final = (*PROGRAMS, SECOND_SOURCE)
+"""All hosts that a fault may strike."""
 DAEMON: Final = STORES[0]
 """The host of the daemon with two stores. Its disk never fails, because it has two copies of each message."""
 
@@ -122,6 +126,8 @@ class Setup:
         burst: Messages of one burst.
         size: Bytes of a message.
         modes: How each receiver reads: `plain`, `batches`, `callback`, `slow`, or `explicit`, which acknowledges later.
+            `arrival` is in no order; `settled` acknowledges or refuses each message, in any order; `fickle` leaves its
+            loop; `impatient` cancels each long wait. A `reader` follows what is stable, without a registration.
         late: The last receiver starts when all faults are over.
         topics: The topics of the source's context; it has a source for each.
         handles: Sources of each topic, with different session ids.
@@ -133,6 +139,12 @@ class Setup:
         ending: How the clients end when all is settled: `close` or `deregister`.
         storage: Empty, `memory`: stores have no disks, or `turns`: the source uses its stores in turn.
         kept: Messages of a source that stores keep at least, because of a limit; 0: all of them.
+        stored: Receivers name the stores, too, and may begin before they meet a source.
+        pattern: Receivers are receivers of a pattern.
+        start: Where a new receiver begins, of `consumers.BEGINNINGS`; empty: it does not say.
+        group: Both receivers are members of one group, which is one receiver.
+        apart: A second program sends on the topic.
+        hot: It sends the same messages, with hot numbers.
     """
 
     finder: str = "relay"
@@ -154,6 +166,12 @@ class Setup:
     ending: str = "close"
     storage: str = ""
     kept: int = 0
+    stored: bool = False
+    pattern: bool = False
+    start: str = ""
+    group: bool = False
+    apart: bool = False
+    hot: bool = False
 
     @property
     def message_bytes(self) -> int:
@@ -168,7 +186,14 @@ class Setup:
     @property
     def receivers(self) -> tuple[str, ...]:
         """The receivers to which every stable message is due."""
+        if self.group:
+            return RECEIVERS[:1]
         return (*RECEIVERS, SECOND_RECEIVER) if self.second else RECEIVERS
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The hosts of programs that send."""
+        return (SOURCE, SECOND_SOURCE) if self.apart else (SOURCE,)
 
     @property
     def finders(self) -> tuple[str, ...]:
@@ -204,9 +229,9 @@ class WorldSchedule:
         except (KeyError, TypeError, ValueError) as error:
             raise WorldScheduleError(f"not a schedule of whole worlds: {refusal(error)}") from error
         for fault in faults:
-            if fault.who not in PROGRAMS or fault.other not in ("", *PROGRAMS):
+            if fault.who not in STRUCK or fault.other not in ("", *STRUCK):
                 raise WorldScheduleError(
-                    f"'{fault}' strikes no program of that name: the names are {', '.join(PROGRAMS)}"
+                    f"'{fault}' strikes no program of that name: the names are {', '.join(STRUCK)}"
                 )
         return schedule
 

@@ -8,7 +8,7 @@ import pytest
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import StoreMemory
 from stablecast.core.store.registry import Registry
-from stablecast.lab.whole.applications import Line
+from stablecast.lab.whole.application_history import Line
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
