@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.archive.archive_writer import ArchiveWriter
-from stablecast.archive.manifest import MANIFEST, ArchivedHole, ArchivedSource, ArchiveError, Manifest
+from stablecast.archive.manifest import MANIFEST, ArchivedFile, ArchivedHole, ArchivedSource, ArchiveError, Manifest
 from stablecast.archive.message_columns import COLUMNS, arrow_batch, chosen_by, joined, name_of, schema_of
 from stablecast.client import Context
 from stablecast.client.range_contents import SourceContents
@@ -63,6 +63,10 @@ class ArchiveRun:
     manifest: Manifest
     consumer: StoredConsumer | None = None
     report: ArchiveReport = attrs.field(factory=ArchiveReport)
+    _folder: os.stat_result = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._folder = self.terms.folder.stat()
 
     async def run(self) -> ArchiveReport:
         """Archive all sources. Raises ReadFailed, ConsumerRefused, OSError."""
@@ -117,7 +121,8 @@ class ArchiveRun:
     def _save(self, name: str, writer: ArchiveWriter, holes: list[MissingRange], stop: int) -> None:
         known = self.manifest.sources[name]
         self.report.messages += writer.rows
-        self.manifest.files += writer.finish()
+        finished = writer.finish()
+        self.manifest.files += finished
         # A hole beyond `stop` was found early, and belongs to the next part.
         here = [hole for hole in holes if hole.first < stop]
         known.missing += [ArchivedHole(hole.first, min(hole.last, stop - 1), hole.reason.value) for hole in here]
@@ -125,7 +130,18 @@ class ArchiveRun:
         holes[:] = [hole for hole in holes if hole.first >= stop]
         known.stop = stop
         self.manifest.save(self.terms.folder)
+        self._check_names(finished)
         self._acknowledge(name, known)
+
+    def _check_names(self, finished: list[ArchivedFile]) -> None:
+        """Check that the folder is still the locked one, and has the files that were just written.
+
+        Stores may delete what is acknowledged. An archive that others removed meanwhile must not let them.
+        """
+        folder = self.terms.folder
+        missing = [file.path for file in finished if not (folder / file.path).exists()]
+        if missing or not os.path.samestat(folder.stat(), self._folder):
+            raise ArchiveError(f"the archive {folder} was removed or replaced while it was written; archive it again")
 
     def _acknowledge(self, name: str, known: ArchivedSource) -> None:
         if self.consumer is not None:

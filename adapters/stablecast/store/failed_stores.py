@@ -11,6 +11,7 @@ import errno
 import attrs
 
 from stablecast.store.journal import JournalError
+from stablecast.store.journal.lock import FilesLostError
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 """System errors that end when somebody frees disk space."""
@@ -66,4 +67,6 @@ def remedy(error: JournalError, least: int, number: int) -> str:
     command = f"`stablecast store resume http://MONITOR/stores/{number}`"
     if is_no_room(error):
         return f"it returns when {least:,} bytes are free (limit room-bytes), or by {command}"
+    if isinstance(error, FilesLostError):
+        return f"mount or make its directory again, then use {command}, or restart the daemon"
     return f"replace the disk, then use {command}, or restart the daemon"

@@ -113,7 +113,10 @@ class Store:
         here_before = settings.state_directory is not None and directory_identity.known(
             settings.state_directory, settings.name
         )
-        self._journal = Journal.open(settings.directory, settings.disk)
+        beside = (
+            [] if settings.state_directory is None else [settings.state_directory / directory_identity.IDENTITY_NAME]
+        )
+        self._journal = Journal.open(settings.directory, settings.disk, beside)
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self._journal.close)
             if settings.state_directory is not None:

@@ -18,6 +18,7 @@ from stablecast.store import failed_stores
 from stablecast.store import hosts as hosting
 from stablecast.store.hosts import Hosts
 from stablecast.store.journal import Disk, JournalError
+from stablecast.store.journal import journal as journals
 from stablecast.store.observatory import Observatory, WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
@@ -189,6 +190,25 @@ async def test_a_store_that_found_no_room_returns_when_there_is_some(
         await until(lambda: any("a returned" in line for line in said))
         assert any("INFO a room-back" in line for line in said)
         assert await stable(hosts, 0, 9) >= 0
+    await hosts.stop()
+
+
+async def test_a_store_whose_files_were_removed_is_parked_and_returns_as_one_with_an_empty_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "LOOK_SECONDS", 0.01)
+    async with tended(tmp_path) as (hosts, _, said):
+        assert await stable(hosts, 0, 1) == 0
+        for path in (tmp_path / "a").iterdir():
+            path.unlink()
+        await until(lambda: any("a parked" in line for line in said))
+        assert any("ERROR a disk-failed" in line and "was removed" in line for line in said)
+        observatory = Observatory(hosts.watched)
+        assert "was removed" in (await observatory.store(0)).failure
+        assert await stable(hosts, 1, 1) == 0
+        assert await observatory.resume(0)
+        await until(lambda: any("a returned" in line for line in said))
+        assert hosts.hosts[0].store.waiting_ns, "clients may count on registrations that are gone"
     await hosts.stop()
 
 

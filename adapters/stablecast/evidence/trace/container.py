@@ -147,7 +147,7 @@ def offsets(path: Path, start: int = 0) -> list[int]:
     """
     try:
         with machine.files.file(path, "rb") as file:
-            size, found = machine.files.size(file.fileno()), [start]
+            size, found = machine.files.status(file.fileno()).st_size, [start]
             file.seek(start)
             while (head := _length(file, path, found[-1])) is not None:
                 end = found[-1] + HEAD.size + head[0]
@@ -168,7 +168,7 @@ def last_offset(path: Path) -> int:
     """
     try:
         with machine.files.file(path, "rb") as file:
-            size, last, end = machine.files.size(file.fileno()), 0, 0
+            size, last, end = machine.files.status(file.fileno()).st_size, 0, 0
             while end + HEAD.size < size:
                 last = end
                 if (head := finished_at(file, path, last)) is None:

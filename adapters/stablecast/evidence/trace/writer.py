@@ -6,6 +6,7 @@ A record costs the core about ten microseconds, and JSON objects cost as much ag
 its text, made once from its annotations. `record_reader` is the way back.
 """
 
+import errno
 import json
 import os
 from collections import deque
@@ -310,6 +311,8 @@ class TraceWriter:
                 self._end = frame.finish(self._encoder.end(None))
                 self._frame = None
             self._roll(piece.time)
+            if not machine.files.status(self._descriptor).st_nlink:
+                raise OSError(errno.ENOENT, "it was removed")
             frame = container.Growing(self._descriptor, self._end)
             text = self._encoder.begin(piece, piece.opening)
         assert frame is not None

@@ -67,9 +67,9 @@ class HostFiles:
         """Make a file and its attributes durable."""
         self._current().fsync(descriptor)
 
-    def size(self, descriptor: int, /) -> int:
-        """Return the size of a file in bytes."""
-        return self._current().file_of(descriptor).inode.size
+    def status(self, descriptor: int, /) -> os.stat_result:
+        """Return the attributes of an open file."""
+        return self._current().fstat(descriptor)
 
     def lock(self, descriptor: int, /) -> None:
         """Lock a file for this descriptor alone. Raises BlockingIOError if another descriptor has the lock."""

@@ -105,8 +105,8 @@ class Descriptors(Protocol):
     def sync(self, descriptor: int, /) -> None:
         """Make a file and its attributes durable: `fsync`."""
 
-    def size(self, descriptor: int, /) -> int:
-        """Return the size of a file in bytes: `fstat`."""
+    def status(self, descriptor: int, /) -> stat_result:
+        """Return the attributes of an open file: `fstat`."""
 
     def lock(self, descriptor: int, /) -> None:
         """Lock a file for this descriptor alone: `flock`. Raises BlockingIOError if another descriptor has the lock."""

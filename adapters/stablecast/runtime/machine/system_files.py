@@ -26,6 +26,7 @@ class SystemFiles:
     allocate = staticmethod(os.posix_fallocate)
     sync_data = staticmethod(os.fdatasync)
     sync = staticmethod(os.fsync)
+    status = staticmethod(os.fstat)
     exists = staticmethod(os.path.exists)
     is_file = staticmethod(os.path.isfile)
     is_directory = staticmethod(os.path.isdir)
@@ -33,10 +34,6 @@ class SystemFiles:
     names = staticmethod(os.listdir)
     rename = staticmethod(os.replace)
     remove = staticmethod(os.unlink)
-
-    def size(self, descriptor: int) -> int:
-        """Return the size of a file in bytes."""
-        return os.fstat(descriptor).st_size
 
     def lock(self, descriptor: int) -> None:
         """Lock a file for this descriptor alone. Raises BlockingIOError if another descriptor has the lock."""

@@ -8,10 +8,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 from stablecast.runtime import machine
 from stablecast.store.journal.disk import Disk
+from stablecast.store.journal.lock import DirectoryLock, FilesLostError, check_name
 from stablecast.store.journal.record_format import JournalError
 from stablecast.store.journal.segments import JournalSegment, RecordPlace, SegmentReader, leave_summary
 from stablecast.store.journal.summary import summary_path
@@ -26,9 +26,16 @@ Fetched = Callable[[list[bytes | JournalError]], None]
 class Fetcher:
     """The thread and its queue, which the owner bounds."""
 
-    def __init__(self, disk: Disk, tell: Callable[..., None]) -> None:
-        """Make a thread that has not started; it reports with `tell(callback, *arguments)`."""
+    def __init__(self, disk: Disk, tell: Callable[..., None], lock: DirectoryLock) -> None:
+        """Make a thread that has not started.
+
+        Args:
+            disk: The limits and the steps.
+            tell: Calls its first argument on the loop with the others.
+            lock: The lock of the directory.
+        """
         self._step = disk.step
+        self._lock = lock
         self._tell = tell
         self._reader = SegmentReader(disk.open_files)
         self._jobs: deque[Callable[[], None] | None] = deque()
@@ -59,13 +66,17 @@ class Fetcher:
         """Verify a piece of a segment (`SegmentReader.verify`), and call `done` on the loop."""
         self._put(lambda: self._tell(done, self._verified(segment, offset, stop)))
 
-    def remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
+    def look(self, segments: list[JournalSegment], failed: Callable[[Exception], None]) -> None:
+        """Check the names of the directory and of segments that exist; call `failed` on the loop if one is wrong."""
+        self._put(lambda: self._look(segments, failed))
+
+    def remove(self, segment: JournalSegment, failed: Callable[[Exception], None]) -> None:
         """Delete a segment; call `failed` on the loop if that is not possible."""
         self._put(lambda: self._remove(segment, failed))
 
     def summarize(self, segment: JournalSegment) -> None:
         """Write the summary of a full segment."""
-        self._put(partial(leave_summary, segment))
+        self._put(lambda: self._summarize(segment))
 
     async def close(self) -> None:
         """End the thread after all jobs, and wait for it."""
@@ -113,14 +124,34 @@ class Fetcher:
         except JournalError as error:
             return error
 
-    def _remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
+    def _look(self, segments: list[JournalSegment], failed: Callable[[Exception], None]) -> None:
+        """Compare names. The thread deletes no segment of the list before, because it does its jobs in order."""
+        try:
+            self._lock.check()
+            names = set(machine.files.names(segments[0].path.parent)) if segments else ()
+            for segment in segments:
+                # One listing is cheaper than a question for each of many names.
+                if segment is segments[-1] or segment.path.name not in names:
+                    check_name(segment.path, segment.identity)
+        except FilesLostError as error:
+            self._tell(failed, error)
+        except OSError:
+            return  # A failed listing proves nothing. The next look comes soon.
+
+    def _summarize(self, segment: JournalSegment) -> None:
+        with suppress(FilesLostError):  # The directory of another journal gets no file of this one.
+            self._lock.check()
+            leave_summary(segment)
+
+    def _remove(self, segment: JournalSegment, failed: Callable[[Exception], None]) -> None:
         self._reader.close(segment)
         self._step("reclaim")
         try:
+            self._lock.check()
             # The segment goes first. A summary without its segment is removed at the next open.
             machine.files.remove(segment.path)
             with suppress(FileNotFoundError):
                 machine.files.remove(summary_path(segment.path))
-        except OSError as error:
+        except (OSError, FilesLostError) as error:
             self._tell(failed, error)
         self._step("reclaimed")

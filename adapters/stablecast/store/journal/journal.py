@@ -19,7 +19,7 @@ from stablecast.runtime import machine
 from stablecast.store.journal.disk import DISK, Disk
 from stablecast.store.journal.fetcher import Fetched, Fetcher
 from stablecast.store.journal.index import Erase
-from stablecast.store.journal.lock import DirectoryLock
+from stablecast.store.journal.lock import LOOK_SECONDS, DirectoryLock, FilesLostError
 from stablecast.store.journal.number_pieces import Live
 from stablecast.store.journal.record_format import (
     HIGHEST,
@@ -126,7 +126,7 @@ class Journal:
             self.disown(stream, first, stop, place)
         self._pending = Pending(found.root)
         self._reader = SegmentReader(disk.open_files)
-        self._fetcher = Fetcher(disk, self._tell)
+        self._fetcher = Fetcher(disk, self._tell, lock)
         self.scrubber = Scrubber(disk.scrub, disk.verify, self._fetcher, self._synced, self._examine)
         self._writer = JournalWriter(
             disk,
@@ -134,15 +134,18 @@ class Journal:
             committed=self._on_committed,
             failed=self._on_failed,
             stopped=self._stopped.set,
+            lock=lock,
         )
+        self._look_timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    def open(cls, directory: Path, disk: Disk = DISK) -> Self:
+    def open(cls, directory: Path, disk: Disk = DISK, beside: Iterable[Path] = ()) -> Self:
         """Lock a directory and recover its records.
 
         Args:
             directory: An existing directory; an empty one is a new journal.
             disk: The way to write, sync and read.
+            beside: Other files of the owner. If one loses its name while the journal runs, the journal fails.
 
         Raises:
             JournalError: The directory is missing, not writable, in use, or written by a newer release.
@@ -151,6 +154,7 @@ class Journal:
             raise JournalError(f"there is no journal directory {directory}; create it or correct the path")
         try:
             lock = DirectoryLock(directory)
+            lock.watch(beside)
         except OSError as error:
             raise JournalError(
                 f"cannot write to the journal directory {directory}: {refusal(error)}; give this user access to it"
@@ -186,6 +190,7 @@ class Journal:
         self._fetcher.start()
         self._writer.start(loop.call_soon)
         self.scrubber.start(loop)
+        self._look_later()
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:
@@ -197,6 +202,7 @@ class Journal:
         if self._life is _Life.RUNNING:
             self._life = _Life.CLOSING
         self.scrubber.stop()
+        self._look_no_more()
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
@@ -212,6 +218,7 @@ class Journal:
     def abort(self) -> None:
         """Stop at once, without further syncs or reports. Wait for the system call that is under way."""
         self.scrubber.stop()
+        self._look_no_more()
         if self._life in _STARTED:
             self._writer.abort()
             self._fetcher.abort()
@@ -501,6 +508,21 @@ class Journal:
             del self._dead[segment], self._segments[segment.number]
             self._fetcher.remove(segment, self._on_failed)
 
+    # --------------------------------------------------------------------------------------------------------- looking
+
+    def _look(self) -> None:
+        """Compare the names of all files with what is open: others may have removed or replaced them."""
+        self._fetcher.look([one for one in self._segments.values() if one.on_disk], self._on_failed)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        assert self._loop is not None
+        self._look_timer = self._loop.call_later(LOOK_SECONDS, self._look)
+
+    def _look_no_more(self) -> None:
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+
     # ---------------------------------------------------------------------------------------------- reports of threads
 
     def _tell(self, callback: Callable[..., None], *args: object) -> None:
@@ -532,11 +554,13 @@ class Journal:
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return
         self._life = _Life.FAILED
-        why = refusal(error)
-        self._failure = JournalError(
-            f"the journal in {self._directory} cannot be written: {why}; make room or replace the disk, then restart"
-        )
-        self._failure.__cause__ = error
+        self._look_no_more()
+        if isinstance(error, FilesLostError):
+            self._failure = error
+        else:
+            text = f"the journal in {self._directory} cannot be written: {refusal(error)}"
+            self._failure = JournalError(f"{text}; make room or replace the disk, then restart")
+            self._failure.__cause__ = error
         self.on_failed(self._failure)
 
     def _release(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.runtime import machine
+from stablecast.store.journal.lock import DirectoryLock, Identity, identity
 from stablecast.store.journal.record_format import (
     FILE_HEADER_BYTES,
     MESSAGES_HEAD,
@@ -57,6 +58,7 @@ class JournalSegment:
         streams: Every stream that has records in it.
         version: The version of its format. A segment of an older version gets no new records.
         summary: The records in it, until it is full.
+        identity: Device and inode of the file that was opened for writing, None before.
     """
 
     number: int
@@ -69,6 +71,7 @@ class JournalSegment:
     streams: set[int] = attrs.field(factory=set)
     version: int = VERSION
     summary: SegmentSummary = attrs.field(factory=SegmentSummary)
+    identity: Identity | None = None
 
     @property
     def block_at(self) -> int:
@@ -176,24 +179,29 @@ def holds_records(path: Path) -> bool:
     return False
 
 
-def open_for_writing(segment: JournalSegment, sync: Callable[[int], None], reserve: int = 0) -> int:
+def open_for_writing(
+    segment: JournalSegment, sync: Callable[[int], None], lock: DirectoryLock, reserve: int = 0
+) -> int:
     """Open a segment, create it if it is new, and return the descriptor. A new file gets `reserve` bytes of the disk.
 
     The header is durable before the first record is written. Therefore a bad header in a file with records is damage,
     never the trace of a crash.
     """
     if segment.on_disk:
-        return machine.files.open(segment.path, os.O_WRONLY)
+        fd = machine.files.open(segment.path, os.O_WRONLY)
+        segment.identity = identity(fd)
+        return fd
     fd = machine.files.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         machine.files.write(fd, file_header(segment.number, segment.salt))
         if reserve:
             machine.files.allocate(fd, 0, max(reserve, FILE_HEADER_BYTES))
         sync(fd)
-        machine.files.sync_directory(segment.path.parent)
+        lock.sync_names()
     except OSError:
         machine.files.close(fd)
         raise
+    segment.identity = identity(fd)
     segment.on_disk = True
     return fd
 

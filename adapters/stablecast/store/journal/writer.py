@@ -33,7 +33,8 @@ import attrs
 from stablecast.core.machine.durations import Durations
 from stablecast.runtime import machine
 from stablecast.store.journal.disk import Disk
-from stablecast.store.journal.record_format import Block, RecordKind, seal
+from stablecast.store.journal.lock import DirectoryLock, check_name
+from stablecast.store.journal.record_format import Block, JournalError, RecordKind, seal
 from stablecast.store.journal.segments import JournalRecord, JournalSegment, open_for_writing
 
 if TYPE_CHECKING:
@@ -70,24 +71,30 @@ class NextSegment:
     Opening takes two syncs. If the writer's thread did that between two flushes, messages would wait for all of them.
     """
 
-    def __init__(self, segment: JournalSegment, disk: Disk) -> None:
-        """Begin to open the segment."""
+    def __init__(self, segment: JournalSegment, disk: Disk, lock: DirectoryLock) -> None:
+        """Begin to open the segment, if the directory is still the locked one."""
         self._descriptor: Future[int] = machine.threads.future()
-        machine.threads.start("opening", self._run, segment, disk)
+        machine.threads.start("opening", self._run, segment, disk, lock)
 
     def descriptor(self) -> int:
-        """Wait until the segment is open; return its descriptor, which the caller closes. Raises OSError."""
+        """Wait until the segment is open; return its descriptor, which the caller closes.
+
+        Raises:
+            FilesLostError: The directory has another name, or none.
+            OSError: The segment cannot be opened.
+        """
         return self._descriptor.result()
 
     def drop(self) -> None:
         """Wait until the segment is open, and close it."""
-        with suppress(OSError):  # If it could not be opened, there is nothing to close.
+        with suppress(OSError, JournalError):  # If it could not be opened, there is nothing to close.
             machine.files.close(self.descriptor())
 
-    def _run(self, segment: JournalSegment, disk: Disk) -> None:
+    def _run(self, segment: JournalSegment, disk: Disk, lock: DirectoryLock) -> None:
         try:
+            lock.check()
             disk.step("roll")
-            descriptor = open_for_writing(segment, disk.sync, disk.segment_bytes if disk.preallocate else 0)
+            descriptor = open_for_writing(segment, disk.sync, lock, disk.segment_bytes if disk.preallocate else 0)
             disk.step("rolled")
         except Exception as error:  # noqa: BLE001 - the writer raises it
             self._descriptor.set_exception(error)
@@ -105,6 +112,7 @@ class JournalWriter:
         committed: Callable[[int], None],
         failed: Callable[[Exception], None],
         stopped: Callable[[], None],
+        lock: DirectoryLock,
     ) -> None:
         """Make a thread that has not started.
 
@@ -114,6 +122,7 @@ class JournalWriter:
             committed: Gets the count of records that are now synced, in the order of `put`.
             failed: Gets the first error; nothing is written or synced after it.
             stopped: Called last.
+            lock: The lock of the directory.
         """
         self.syncs = Syncs()
         self._disk = disk
@@ -121,6 +130,7 @@ class JournalWriter:
         self._committed = committed
         self._failed = failed
         self._stopped = stopped
+        self._lock = lock
         self._queue: deque[JournalRecord] = deque()
         self._held: list[JournalRecord] = []
         self._held_bytes = 0
@@ -224,7 +234,7 @@ class JournalWriter:
                 self._switch(segment)
             if at < len(parts):
                 # The next segment is opened while this one is flushed: both take about as long.
-                self._next = NextSegment(parts[at][0], self._disk)
+                self._next = NextSegment(parts[at][0], self._disk, self._lock)
             self._commit(segment, records)
         if self._aborted:
             return False
@@ -253,6 +263,9 @@ class JournalWriter:
         if not self._aborted:
             began = machine.clock.monotonic_ns()
             self._disk.sync(self._fd)
+            # The kernel syncs a file without a name as well, but no later start would find the records.
+            if not machine.files.status(self._fd).st_nlink:
+                check_name(segment.path, segment.identity)
             took = machine.clock.monotonic_ns() - began
             self.syncs.add(took)
             self._short = self._short + 1 if took <= self._disk.short_ns else 0
@@ -276,7 +289,7 @@ class JournalWriter:
             self._give_back()
             machine.files.close(self._fd)
             self._fd = -1  # Opening may fail, and then `_run` must not close the old one again.
-        following, self._next = self._next or NextSegment(segment, self._disk), None
+        following, self._next = self._next or NextSegment(segment, self._disk, self._lock), None
         self._fd = following.descriptor()
         self._segment = segment
 

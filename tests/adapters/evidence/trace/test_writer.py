@@ -173,3 +173,15 @@ def test_a_part_that_is_there_already_ends_the_trace(tmp_path: Path) -> None:
     assert len(told) == 1
     assert "File exists" in told[0]
     assert (tmp_path / "a.1.sct").read_text() == "somebody else's"
+
+
+def test_a_trace_whose_file_was_removed_says_so_and_ends(tmp_path: Path) -> None:
+    path, told = tmp_path / "a.sct", list[str]()
+    writer = writer_at(path, told.append)
+    assert writer.offer(whole(0), wait=True)
+    writer._queue.join()
+    path.unlink()
+    assert writer.offer(whole(1), wait=True)
+    writer.close(whole(2))
+    assert len(told) == 1
+    assert "removed" in told[0]

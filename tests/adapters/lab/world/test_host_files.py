@@ -61,7 +61,7 @@ def use_files(files: machine.Files, base: Path) -> list[object]:
         files.lock(other)
     files.close(other)
     done: list[object] = [files.write(fd, b"01234"), files.pwrite(fd, memoryview(b"ab"), 1)]
-    done += [files.pwritev(fd, [b"x", b"yz"], 5), files.pread(fd, 4, 2), files.read(fd, 2), files.size(fd)]
+    done += [files.pwritev(fd, [b"x", b"yz"], 5), files.pread(fd, 4, 2), files.read(fd, 2), files.status(fd).st_size]
     files.allocate(fd, 0, 20)
     files.truncate(fd, 10)
     files.sync_data(fd)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal.disk import SHORT_NS
+from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.record_format import HIGHEST, Block
 from tests.adapters.store.journal.support import FAST_DIRECTORY, numbers, read, segments, start
 from tests.support.machine import replace
@@ -190,7 +191,8 @@ async def live_and_crash(
         pytest.MonkeyPatch.context() as patch,
         mock.patch("stablecast.store.journal.writer.STEADY", 1),
     ):
-        replace(patch, "files", sync_directory=disk.sync_directory, remove=disk.remove)
+        replace(patch, "files", remove=disk.remove)
+        patch.setattr(DirectoryLock, "sync_names", lambda _: disk.sync_directory(directory))
         disk.synced = {path.name: path.stat().st_size for path in segments(directory)}
         owner = start(
             directory,

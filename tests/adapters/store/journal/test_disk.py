@@ -16,6 +16,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal.disk import STEPS
 from stablecast.store.journal.fetcher import Fetcher
+from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES, Block
 from stablecast.store.journal.segments import segment_path
 from tests.adapters.store.journal.support import Owner, no_states, numbers, read, segments
@@ -293,7 +294,7 @@ async def test_the_times_of_syncs_are_known(tmp_path: Path) -> None:
 
 async def test_a_fetcher_that_is_ended_does_no_more(tmp_path: Path) -> None:
     told: list[object] = []
-    fetcher = Fetcher(Disk(), lambda call, *given: told.append((call, *given)))
+    fetcher = Fetcher(Disk(), lambda call, *given: told.append((call, *given)), DirectoryLock(tmp_path))
     fetcher.fetch([], lambda _: None)
     fetcher.start()
     fetcher.abort()
@@ -309,7 +310,7 @@ async def test_errors_of_deleting_and_reading_are_reported(tmp_path: Path) -> No
     missing = attrs.evolve(found.record)
     missing.segment = attrs.evolve(found.record.segment, number=99, path=tmp_path / "gone.seg")
     answers: list[list[bytes | JournalError]] = []
-    failures: list[OSError] = []
+    failures: list[Exception] = []
     owner.journal.fetch([missing, found.record], answers.append)
     owner.journal._fetcher.remove(missing.segment, failures.append)
     owner.journal.fetch([found.record], answers.append)
@@ -317,7 +318,7 @@ async def test_errors_of_deleting_and_reading_are_reported(tmp_path: Path) -> No
     ((error, beside), alone) = answers
     assert isinstance(error, JournalError)
     assert [beside] == alone == [b"message 000"]
-    assert [error.errno for error in failures] == [errno.ENOENT]
+    assert [isinstance(error, FileNotFoundError) for error in failures] == [True]
 
 
 async def test_without_a_loop_nobody_is_told(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from stablecast.runtime import machine
 from stablecast.store.journal import JournalError
+from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.record_format import MESSAGES_HEAD, RecordKind, file_salt, seal
 from stablecast.store.journal.segments import (
     JournalSegment,
@@ -16,7 +17,6 @@ from stablecast.store.journal.segments import (
     open_for_writing,
     segment_path,
 )
-from tests.support.machine import replace
 
 
 def segment(directory: Path, number: int) -> JournalSegment:
@@ -41,12 +41,13 @@ def test_listing_sorts_and_ignores_strangers(tmp_path: Path) -> None:
 
 def test_new_segment_is_durable_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
-    replace(monkeypatch, "files", sync_directory=lambda _: steps.append("directory"))
+    monkeypatch.setattr(DirectoryLock, "sync_names", lambda _: steps.append("directory"))
+    lock = DirectoryLock(tmp_path)
     place = segment(tmp_path, 1)
-    os.close(open_for_writing(place, lambda _: steps.append("file")))
+    os.close(open_for_writing(place, lambda _: steps.append("file"), lock))
     assert steps == ["file", "directory"]
     assert file_salt(place.path.read_bytes(), 1) == 5
-    os.close(open_for_writing(place, lambda _: steps.append("again")))
+    os.close(open_for_writing(place, lambda _: steps.append("again"), lock))
     assert steps == ["file", "directory"]
 
 
@@ -65,7 +66,7 @@ def test_failed_creation_closes_the_file(tmp_path: Path) -> None:
 
     place = segment(tmp_path, 1)
     with pytest.raises(OSError, match="Input/output"):
-        open_for_writing(place, broken)
+        open_for_writing(place, broken, DirectoryLock(tmp_path))
     assert not place.on_disk
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.store.journal.disk import SHORT_NS, Disk
+from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.record_format import RECORD_HEADER_BYTES, Entry, RecordKind, scan
 from stablecast.store.journal.segments import JournalRecord, JournalSegment
 from stablecast.store.journal.writer import SMALL_BYTES, STEADY, JournalWriter
@@ -40,6 +41,7 @@ class Turns:
             self.reports.append,
             self.errors.append,
             self._stopped,
+            DirectoryLock(directory),
         )
         self.writer.start(self._due.append)
 

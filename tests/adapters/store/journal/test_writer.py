@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.store.journal.disk import Disk, Sync, Write
+from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.record_format import (
     FILE_HEADER_BYTES,
     RECORD_HEADER_BYTES,
@@ -38,7 +39,8 @@ class Bench:
         self.entered, self.go, self.ended = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
         self._inner_write, self._inner_sync = write, sync
         disk = Disk(self._write, self._sync, short_ns=-1)
-        self.writer = JournalWriter(disk, call, self.reports.append, self.errors.append, self.ended.set)
+        self.lock = DirectoryLock(directory)
+        self.writer = JournalWriter(disk, call, self.reports.append, self.errors.append, self.ended.set, self.lock)
         self.writer.start(call)
 
     def segment(self, number: int) -> JournalSegment:
@@ -145,6 +147,7 @@ def test_a_writer_that_is_ended_closes_what_it_had_begun_to_open(tmp_path: Path)
     for _ in range(3):
         bench.entered.acquire()  # {0}, {1} and the header of the new one
     abort(bench)
+    bench.lock.release()
     assert not [link for link in Path("/proc/self/fd").iterdir() if _leads_to(link, tmp_path)]
     assert bodies(new) == []
 
