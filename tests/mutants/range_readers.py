@@ -10,9 +10,30 @@ RANGE_READERS: Final = (
     Mutant(
         "the-stable-end-of-a-range-needs-one-store-only",
         "receiver/range_progress",
-        "return highest[quorum - 1] if",
-        "return highest[0] if",
-        Test(f"{_READING}::test_the_stable_end_needs_a_quorum"),
+        "if quorums.stable(had, active):",
+        "if had:",
+        Test(f"{_READING}::test_a_number_is_stable_at_a_quorum_of_the_configured_stores"),
+    ),
+    Mutant(
+        "a-reader-passes-a-number-that-too-few-stores-have",
+        "receiver/range_progress",
+        "elif doubt is None and (holding or open_to):",
+        "elif doubt is None and open_to:",
+        Test(f"{_READING}::test_numbers_are_judged_one_by_one"),
+    ),
+    Mutant(
+        "a-number-that-a-limit-let-go-was-never-there",
+        "receiver/range_progress",
+        "had = holding | sum(1 << one for trail, one in trails if trail > at)",
+        "had = holding",
+        Test(f"{_READING}::test_a_number_is_stable_at_a_quorum_of_the_configured_stores"),
+    ),
+    Mutant(
+        "a-reader-that-follows-names-what-was-just-sent-as-missing",
+        "receiver/range_progress",
+        "if (self.away or (self.grows and trail <= at)) and now",
+        "if self.away and now",
+        Test(f"{_READING}::test_a_reader_that_follows_waits_for_numbers_that_were_sent_just_now"),
     ),
     Mutant(
         "a-range-takes-what-was-not-requested",

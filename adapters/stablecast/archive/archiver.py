@@ -98,6 +98,7 @@ class ArchiveRun:
             since=known.stop,
             until=found.stop,
             patience=self.terms.patience,
+            quorum=self.terms.quorum,
             stable=False,
             times=True,
             on_hole=holes.append,

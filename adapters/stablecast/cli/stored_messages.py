@@ -12,7 +12,7 @@ from stablecast.client import Context, RangeReader
 from stablecast.client.range_batch import StoredMessage, moment
 from stablecast.client.range_bounds import parse_bound
 from stablecast.client.range_contents import SourceContents
-from stablecast.client.range_reader import MissingRange
+from stablecast.client.range_reader import MissingRange, StoredTopics
 from stablecast.client.range_replay import ReplayPace
 from stablecast.config import client_files
 from stablecast.core.errors import StablecastError
@@ -210,28 +210,29 @@ def topics(topic: str, place: Place, as_json: bool) -> int:
 async def _topics(topic: str, place: Place, as_json: bool) -> int:
     async with place.context() as context:
         found, silent = await context.stored(topic, stores=place.stores, patience=place.patience)
-    asked = len(found.stores) + len(silent)
     for store in silent:
         note(f"stablecast: store {store} does not answer: start it, or correct the address")
     if as_json:
         for source in found.sources:
-            say(_summary(source, asked))
+            say(_summary(found, source))
     elif found.sources:
-        _table(found.sources, asked)
+        _table(found)
     else:
         note(f"no store holds {'a source of ' + repr(topic) if topic else 'a topic'}")
     return FAILED if silent else 0
 
 
-def _summary(source: SourceContents, asked: int) -> dict[str, Any]:
+def _summary(found: StoredTopics, source: SourceContents) -> dict[str, Any]:
     ranges = source.ranges
     times = _times(source)
+    stable = found.stable_stop(source)
     return {
         "topic": source.topic,
         "source": source.session_id,
         "life": f"{source.incarnation:016x}",
         "lives": [[f"{life:016x}", first] for life, first in source.lives],
         "ranges": [[first, stop - 1] for first, stop in ranges],
+        "stable": None if stable is None else stable - 1,
         "messages": sum(stop - first for first, stop in ranges),
         "oldest": times[0],
         "newest": times[1],
@@ -240,7 +241,7 @@ def _summary(source: SourceContents, asked: int) -> dict[str, Any]:
             store: {"first": answer.trail, "last": source.stop(answer) - 1, "bytes": answer.stored_bytes}
             for store, answer in source.answers.items()
         },
-        "asked": asked,
+        "asked": len(found.asked),
     }
 
 
@@ -251,18 +252,25 @@ def _times(source: SourceContents) -> tuple[str | None, str | None]:
     return (first.isoformat() if first else None, last.isoformat() if last else None)
 
 
-def _table(sources: Sequence[SourceContents], asked: int) -> None:
+def _stable(newest: int | None, first: int) -> str:
+    if newest is None:
+        return "?"
+    return f"to {newest}" if newest >= first else "none"
+
+
+def _table(found: StoredTopics) -> None:
     from rich.table import Table  # noqa: PLC0415 - slow to import, and JSON needs none
 
-    table = Table("topic", "source", "lives", "numbers", "messages", "oldest", "newest", "bytes", "stores", box=None)
-    for row in _rows(sources, asked):
+    columns = ("topic", "source", "lives", "numbers", "stable", "messages", "oldest", "newest", "bytes", "stores")
+    table = Table(*columns, box=None)
+    for row in _rows(found):
         table.add_row(*row)
     printer().print(table)
 
 
-def _rows(sources: Sequence[SourceContents], asked: int) -> Iterator[tuple[str, ...]]:
-    for source in sources:
-        summary = _summary(source, asked)
+def _rows(found: StoredTopics) -> Iterator[tuple[str, ...]]:
+    for source in found.sources:
+        summary = _summary(found, source)
         ranges = [f"{first}-{last}" for first, last in summary["ranges"]]
         shown = ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
         yield (
@@ -270,9 +278,10 @@ def _rows(sources: Sequence[SourceContents], asked: int) -> Iterator[tuple[str, 
             str(source.session_id or f"life {summary['life']}"),
             str(len(source.lives)),
             shown or "none",
+            _stable(summary["stable"], source.first()),
             str(summary["messages"]),
             (summary["oldest"] or "-")[:19],
             (summary["newest"] or "-")[:19],
             str(summary["bytes"]),
-            f"{len(source.answers)} of {asked}",
+            f"{len(source.answers)} of {len(found.asked)}",
         )

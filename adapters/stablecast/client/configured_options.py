@@ -19,6 +19,9 @@ ContextT = TypeVar("ContextT")
 STORES = ("ume_store", "ume_store_name", "ume_store_group")
 """The options that the argument `stores` replaces."""
 
+BEHAVIORS = ("ume_retention_intragroup_stability_behavior", "ume_retention_intergroup_stability_behavior")
+"""The options that decide at which of its stores a message of a source is stable."""
+
 
 def of_context(
     configuration: ClientConfiguration,

@@ -65,7 +65,7 @@ from stablecast.client.wildcard import (
 from stablecast.config import profiles
 from stablecast.config.client_configuration import NO_FILES, ClientConfiguration
 from stablecast.config.option_names import SAFE
-from stablecast.config.options import Value
+from stablecast.config.options import Value, apply
 from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
 from stablecast.config.transport_options import TransportConfig
@@ -74,6 +74,7 @@ from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event, NoSource, ReceiverGone, Reclaimed
 from stablecast.core.protocol.inputs import Gone, Located, Reset
+from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreSpec
 from stablecast.core.sharing.division import DEFAULT_SHARES
 from stablecast.evidence.trace import TraceError
@@ -713,10 +714,10 @@ class Context:
             until: The number or the `datetime` before which the reader ends; None: the stable end as of now.
             follow: Go on with messages that become stable later, until the number `until`, or until it is closed.
             patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
-            quorum: The stores that must have synced a message; None: a majority of those that know its source.
+            quorum: The stores that must have synced a message; None: the rule of its source over its configured stores.
             times: Ask the stores when each message came (`came_at` of a message).
-            stable: False reads messages of one store as well, up to `until` even if the stores are behind: a number
-                below which everything is known to be stable.
+            stable: False reads what is not stable as well. With a number `until`, below which everything is known to be
+                stable, each message is read from any store that has it, even if the other stores are behind.
             on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
 
         Raises:
@@ -729,7 +730,8 @@ class Context:
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
-        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, on_hole)
+        groups = self._groups(topic)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, groups, on_hole)
         return RangeReader(self.reads, topic, options)
 
     async def stored(
@@ -743,7 +745,13 @@ class Context:
         places = self._places(stores)
         if not places:
             raise MisuseError("there is no store to ask: give stores=[...]")
-        return await stored(self.reads, topic, places, patience)
+        return await stored(self.reads, topic, places, patience, self._groups(topic))
+
+    def _groups(self, topic: str) -> GroupRules:
+        """Return the behaviours of a source's groups of stores, as the configuration has them."""
+        found = self.configuration.of_endpoint("source", topic or None)
+        chosen = {name: value for name, value in found.items() if name in configured_options.BEHAVIORS}
+        return apply("source", self._defaults.source, chosen).groups
 
     def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of stores, each once. Raises AddressError, StoreListError."""

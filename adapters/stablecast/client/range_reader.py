@@ -9,15 +9,16 @@ from typing import Self
 import attrs
 
 from stablecast.client.batch import Batch
+from stablecast.client.range_answers import Answers, ask_all
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
-from stablecast.client.range_contents import SourceContents, sources_of
-from stablecast.client.range_inquiry import RangeRoutes, StoreAway
+from stablecast.client.range_contents import SourceContents, StableRule, counting, sources_of
+from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.range_replay import MAX_PAUSE_SECONDS, ReplayPace, paced
 from stablecast.client.range_source import ReadingTerms, SourceReading
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.stored_contents import StoredAnswer
+from stablecast.core.protocol.quorum import GroupRules, quorum_of
 from stablecast.core.receiver.range_progress import Hole, HoleReason
 from stablecast.runtime import machine
 
@@ -38,7 +39,7 @@ MAX_HOLES = 4096
 
 
 class ReadFailed(StablecastError):  # noqa: N818  # a state of affairs, like RegistrationFailed
-    """Too few stores answered to know what is stable. The text names them and the remedy."""
+    """Too few stores answered, or know a source, to know what is stable. The text names them and the remedy."""
 
 
 @attrs.frozen
@@ -89,6 +90,7 @@ class ReadOptions:
     quorum: int | None = None
     times: bool = False
     stable: bool = True
+    groups: GroupRules = GroupRules()
     on_hole: Callable[[MissingRange], None] | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -124,7 +126,8 @@ class RangeReader:
         self._queue: deque[tuple[SourceReading, Batch, int]] = deque()
         self._arrived = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
-        self._failure: Exception | None = None
+        self._held_back: list[SourceContents] = []
+        self._failure: BaseException | None = None
         self._open = self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -148,8 +151,8 @@ class RangeReader:
     async def plan(self) -> list[tuple[SourceContents, SourceRange]]:
         """Return the sources and the ranges that a reader would read now, without reading. Raises ReadFailed."""
         found, answers, _ = await self._find()
-        away = len(self._options.stores) - len(answers)
-        ranges = [(source, *self._range(source, away)) for source in found]
+        self._check_open_questions(found, answers)
+        ranges = [(source, *self._range(source, answers, waits=True)) for source in found]
         return [
             (source, SourceRange(source.topic, source.session_id, source.incarnation, first, stop))
             for source, first, stop in ranges
@@ -227,9 +230,11 @@ class RangeReader:
 
     def missing(self, reading: SourceReading, hole: Hole) -> None:
         """Note a hole, and report it."""
-        source = reading.contents
+        source, reason = reading.contents, hole.reason
+        if reason is HoleReason.NEVER_STORED and hole.first in source.unstable and source.holds(hole.first):
+            reason = HoleReason.UNSTABLE
         names = (source.topic, source.session_id, source.incarnation)
-        found = MissingRange(*names, hole.first, hole.stop - 1, hole.reason)
+        found = MissingRange(*names, hole.first, hole.stop - 1, reason)
         self.missing_numbers += hole.stop - hole.first
         if len(self.holes) < MAX_HOLES:
             self.holes.append(found)
@@ -252,62 +257,113 @@ class RangeReader:
 
     # ------------------------------------------------------------------------------------------------------------ rules
 
-    async def _find(self) -> tuple[list[SourceContents], dict[str, list[StoredAnswer]], int]:
-        """Return the wanted sources, the answers of the stores, and when they were asked (ns)."""
+    async def _find(self) -> tuple[list[SourceContents], Answers, int]:
+        """Return the wanted sources, the answers of the stores, and when they were asked (ns). Raises ReadFailed."""
         asked_at = machine.clock.monotonic_ns()
         bounds = self._options.bounds
-        answers = await ask_all(
-            self._routes,
-            self._options.stores,
-            self._options.patience,
-            topic=self.topic,
-            since=bounds.time,
-            until=bounds.stop_time,
-        )
-        quorum = self._options.quorum or (len(self._options.stores) // 2 + 1 if self._options.stable else 1)
-        if len(answers) < quorum:
-            raise ReadFailed(_too_few(self.topic, self._options.stores, answers, quorum))
-        return [source for source in sources_of(answers) if self._wanted(source)], answers, asked_at
+        answers = await self._ask(self._decided, since=bounds.time, until=bounds.stop_time)
+        if not self._enough(answers):
+            raise ReadFailed(_too_few(self.topic, self._options.stores, answers, self._least))
+        return self._sources(answers), answers, asked_at
 
     async def _begin(self) -> None:
         found, answers, asked_at = await self._find()
+        if not self._options.follow:
+            self._check_open_questions(found, answers)
         for source in found:
-            self._add(source, asked_at, answers, len(found))
+            if self._is_open(source, answers):
+                self._held_back.append(source)
+            else:
+                self._add(source, asked_at, answers, len(found))
         if self._options.follow:
             self._follower = asyncio.get_running_loop().create_task(self._follow())
+            self._follower.add_done_callback(self._on_follower_end)
         if not self._left:
             self._arrived.set()
+
+    async def _ask(self, enough: Callable[[Answers], bool], **asked: object) -> Answers:
+        options = self._options
+        return await ask_all(self._routes, options.stores, options.patience, enough, topic=self.topic, **asked)
+
+    def _sources(self, answers: Answers) -> list[SourceContents]:
+        return [source for source in sources_of(answers) if self._wanted(source)]
 
     def _wanted(self, source: SourceContents) -> bool:
         wanted = self._options.sources
         return wanted is None or source.session_id in wanted or bool(source.names & wanted)
 
-    def _add(self, source: SourceContents, asked_at: int, answers: Collection[str], sources: int) -> None:
-        away = [store for store in self._options.stores if store not in answers]
-        first, stop = self._range(source, len(away))
+    @property
+    def _least(self) -> int:
+        """The stores that must answer, because the others may have sources of their own."""
+        return self._options.quorum or (quorum_of(len(self._options.stores)) if self._knows else 1)
+
+    @property
+    def _knows(self) -> bool:
+        """True if messages that are read are stable: then their history must be known, which one store may lack."""
+        return self._options.stable or self._options.bounds.stop is not None
+
+    def _rule(self, source: SourceContents) -> StableRule:
+        options = self._options
+        if options.quorum is not None:
+            return counting(options.stores, options.quorum)
+        return source.rule(options.stores, options.groups)
+
+    def _enough(self, answers: Answers) -> bool:
+        """Return whether the answers tell which sources there are."""
+        if len(answers) >= self._least:
+            return True
+        if self._options.quorum is not None:
+            return False
+        rules = [(source, self._rule(source)) for source in self._sources(answers)]
+        return bool(rules) and all(rule.whole and rule.met(source.answers) for source, rule in rules)
+
+    def _decided(self, answers: Answers) -> bool:
+        """Return whether the answers also tell what is stable."""
+        return self._enough(answers) and not any(self._is_open(source, answers) for source in self._sources(answers))
+
+    def _silent(self, answers: Collection[str]) -> list[str]:
+        return [store for store in self._options.stores if store not in answers]
+
+    def _is_open(self, source: SourceContents, answers: Collection[str]) -> bool:
+        """Return whether too few stores know a source, and silent ones may hold stable messages of it."""
+        return self._knows and self._rule(source).open(source.answers, self._silent(answers))
+
+    def _check_open_questions(self, found: Collection[SourceContents], answers: Collection[str]) -> None:
+        """Raise ReadFailed if what is stable of a source cannot be known."""
+        for source in found:
+            if self._is_open(source, answers):
+                silent = self._silent(answers)
+                raise ReadFailed(_too_few_know(source, self._rule(source), len(answers), silent))
+
+    def _add(
+        self, source: SourceContents, asked_at: int, answers: Collection[str], sources: int, *, new: bool = False
+    ) -> None:
+        options = self._options
+        first, stop = self._range(source, answers, waits=options.follow, new=new)
         window = max(LEAST_MESSAGES, WINDOW_MESSAGES // max(1, sources))
-        terms = ReadingTerms(window, round(self._options.patience * SECOND), self._options.times)
+        rule = self._rule(source) if options.stable else None
+        terms = ReadingTerms(window, round(options.patience * SECOND), options.times, options.follow, rule)
         reading = SourceReading(self, self._routes, source, (first, stop), terms)
         self._readings[reading] = self._left[reading] = None
         self.sources.append(SourceRange(source.topic, source.session_id, source.incarnation, first, stop))
-        reading.start(asked_at, away)
+        reading.start(asked_at, self._silent(answers))
 
-    def _quorum(self, source: SourceContents, away: int) -> int:
-        """Return the stores that must have synced a message: a majority of those that may know the source."""
-        return min(self._options.quorum or (len(source.answers) + away) // 2 + 1, len(source.answers))
+    def _stop(self, source: SourceContents, answers: Collection[str], waits: bool) -> int:
+        """Return the end of what may be read of a source as of now; one who `waits` passes no number in doubt."""
+        if not self._options.stable:
+            newest = max(source.stop(answer) for answer in source.answers.values())
+            # A caller who names the end knows that the messages exist; a store that is behind must not hide them.
+            return max(newest, self._options.bounds.stop or 0)
+        if waits:
+            return source.stable_stop(self._rule(source), source.first(), self._silent(answers))
+        return source.refuse(self._rule(source), self._silent(answers))
 
-    def _stop(self, source: SourceContents, away: int) -> int:
-        """Return the end of what may be read of a source as of now."""
-        if self._options.stable:
-            return source.stable_stop(self._quorum(source, away)) or 0
-        newest = max(source.stop(answer) for answer in source.answers.values())
-        # A caller who names the end knows that the messages exist; a store that is behind must not hide them.
-        return max(newest, self._options.bounds.stop or 0)
-
-    def _range(self, source: SourceContents, away: int) -> tuple[int, int]:
+    def _range(
+        self, source: SourceContents, answered: Collection[str], *, waits: bool, new: bool = False
+    ) -> tuple[int, int]:
         bounds = self._options.bounds
         answers = [answer for answer in source.answers.values() if answer.ranges]
-        stop = self._stop(source, away)
+        stop = self._stop(source, answered, waits)
         if bounds.stop is not None:
             stop = min(stop, bounds.stop)
         elif bounds.stop_time is not None:
@@ -317,9 +373,9 @@ class RangeReader:
             first = max(bounds.number, source.begin())
         elif bounds.time is not None:
             first = min((answer.since for answer in answers if answer.since is not None), default=first)
-        elif bounds.count is not None:
+        elif bounds.count is not None and not new:
             first = max(first, stop - bounds.count)
-        elif bounds.latest:
+        elif bounds.latest and not new:
             first = stop
         return first, max(first, stop)
 
@@ -330,74 +386,76 @@ class RangeReader:
         while not self._closed:
             await asyncio.sleep(FOLLOW_SECONDS)
             asked_at = machine.clock.monotonic_ns()
-            first = min((reading.machine.cursor for reading in self._readings), default=1)
-            answers = await ask_all(
-                self._routes, self._options.stores, self._options.patience, topic=self.topic, first=max(1, first)
-            )
-            away = len(self._options.stores) - len(answers)
-            known = list(self._readings)
-            for source in filter(self._wanted, sources_of(answers)):
-                reading = next((one for one in known if _is(one, source)), None)
+            first = min((reading.machine.cursor for reading in self._readings), default=0)
+            answers = await self._ask(self._enough, first=first)
+            unknown = False
+            for source in self._sources(answers):
+                reading = next((one for one in self._readings if one.contents.same(source)), None)
                 if reading is None:
-                    self._add(source, asked_at, answers, len(known) + 1)
-                    continue
-                self._grow(reading, source, away, (asked_at, max(1, first)))
+                    unknown |= not self._is_open(source, answers)
+                else:
+                    self._grow(reading, source, answers, (asked_at, first))
+            if unknown:
+                with suppress(ReadFailed):
+                    await self._begin_new()
 
-    def _grow(self, reading: SourceReading, source: SourceContents, away: int, asked: tuple[int, int]) -> None:
-        reading.contents.answers.update(source.answers)
-        stop, bound = self._stop(source, away), self._options.bounds.stop
-        reading.learn(*asked, stop if bound is None else min(stop, bound))
+    def _on_follower_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._failure = failure
+            self._arrived.set()
 
+    async def _begin_new(self) -> None:
+        """Begin with the sources that were not known before, or of which too little was known. Raises ReadFailed."""
+        found, answers, asked_at = await self._find()
+        for source in found:
+            if self._is_open(source, answers) or any(one.contents.same(source) for one in self._readings):
+                continue
+            new = not any(known.same(source) for known in self._held_back)
+            self._add(source, asked_at, answers, len(self._readings) + 1, new=new)
 
-def _is(reading: SourceReading, source: SourceContents) -> bool:
-    return any(reading.contents.is_about(answer) for answer in source.answers.values())
+    def _grow(self, reading: SourceReading, source: SourceContents, answers: Answers, asked: tuple[int, int]) -> None:
+        contents = reading.contents
+        for store in [store for store in contents.answers if store in answers and store not in source.answers]:
+            reading.forget(store)
+        contents.answers.update(source.answers)
+        silent = self._silent(answers)
+        if self._options.stable:
+            stop = contents.stable_stop(self._rule(contents), asked[1], silent, source.answers)
+        else:
+            stop = self._stop(contents, answers, waits=True)
+        bound = self._options.bounds.stop
+        reading.learn(*asked, stop if bound is None else min(stop, bound), silent)
 
 
 @attrs.frozen
 class StoredTopics:
-    """The sources that `stores` hold."""
+    """The sources that `stores` hold, of those that were `asked`.
+
+    `groups` has the behaviours of the sources' groups.
+    """
 
     stores: tuple[str, ...]
     sources: list[SourceContents]
+    asked: tuple[str, ...]
+    groups: GroupRules
+
+    def stable_stop(self, source: SourceContents) -> int | None:
+        """Return the number after the newest stable one of a source; None: too few stores answered."""
+        rule = source.rule(self.asked, self.groups)
+        silent = [store for store in self.asked if store not in self.stores]
+        if rule.open(source.answers, silent):
+            return None
+        last = source.judge(rule, source.first(), silent)[0].last
+        return source.first() if last is None else last + 1
 
 
 async def stored(
-    routes: RangeRoutes, topic: str, stores: Sequence[str], patience: float
+    routes: RangeRoutes, topic: str, stores: Sequence[str], patience: float, groups: GroupRules
 ) -> tuple[StoredTopics, list[str]]:
     """Return what stores hold of a topic, empty: of all, and the stores that do not answer."""
     answers = await ask_all(routes, stores, patience, topic=topic)
     silent = [store for store in stores if store not in answers]
-    return StoredTopics(tuple(answers), sources_of(answers)), silent
-
-
-async def ask_all(
-    routes: RangeRoutes, stores: Sequence[str], patience: float, **asked: object
-) -> dict[str, list[StoredAnswer]]:
-    """Return the answers of the stores that answer within `patience` seconds.
-
-    Once a majority of the stores has answered, the others have a tenth of the patience.
-    """
-    answers: dict[str, list[StoredAnswer]] = {}
-
-    async def ask(store: str) -> None:
-        with suppress(StoreAway):
-            answers[store] = await routes.ask(store, **asked)
-
-    tasks = [asyncio.get_running_loop().create_task(ask(store)) for store in stores]
-    try:
-        deadline = asyncio.get_running_loop().time() + patience
-        left: set[asyncio.Task[None]] = set(tasks)
-        while left and (wait := deadline - asyncio.get_running_loop().time()) > 0:
-            done, left = await asyncio.wait(left, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            if len(answers) > len(stores) // 2:
-                deadline = min(deadline, asyncio.get_running_loop().time() + patience / 10)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return {store: answers[store] for store in stores if store in answers}
+    return StoredTopics(tuple(answers), sources_of(answers), tuple(stores), groups), silent
 
 
 def _too_few(topic: str, stores: Sequence[str], answers: Collection[str], quorum: int) -> str:
@@ -405,4 +463,16 @@ def _too_few(topic: str, stores: Sequence[str], answers: Collection[str], quorum
     return (
         f"{len(answers)} of {len(stores)} stores of '{topic}' answered and {quorum} are needed to know what is stable: "
         f"start {silent}, correct the addresses, or lower the quorum"
+    )
+
+
+def _too_few_know(source: SourceContents, rule: StableRule, answered: int, silent: Sequence[str]) -> str:
+    remedies = [f"start {', '.join(silent)}"] if silent else []
+    if rule.unnamed:
+        remedies.append(f"name all {sum(rule.quorums.rules.sizes)} stores of the source")
+    name = f"source {source.session_id}" if source.session_id else f"life {source.incarnation:016x}"
+    return (
+        f"{answered} of {len(rule.stores)} stores of '{source.topic}' answered, {len(source.answers)} of them know "
+        f"{name}, and {rule.quorums.needed} are needed to know what is stable: {', '.join(remedies)}, or lower the "
+        "quorum"
     )

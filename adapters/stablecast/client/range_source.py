@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.client.batch import Batch
 from stablecast.client.range_batch import RangeBatch, RangeOwner, assembled
-from stablecast.client.range_contents import SourceContents
+from stablecast.client.range_contents import SourceContents, StableRule
 from stablecast.client.range_inquiry import REPEAT_SECONDS, RangeRoutes, StoreAway
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
@@ -79,11 +79,21 @@ class Portion:
 
 @attrs.frozen
 class ReadingTerms:
-    """The limits of a reading: numbers in its window, patience with stores that are away (ns), times are wanted."""
+    """The limits of a reading.
+
+    Attributes:
+        window: Numbers on the way.
+        patience_ns: Time for which stores that are away are waited for.
+        times: Times are wanted.
+        grows: Numbers that no store has may still come.
+        rule: What is stable; None: what may be read is known.
+    """
 
     window: int
     patience_ns: int
     times: bool = False
+    grows: bool = False
+    rule: StableRule | None = None
 
 
 class SourceReading:
@@ -121,7 +131,7 @@ class SourceReading:
         self._pieces = FragmentReassembly(floor=first)
         self._batches = RangeOwner(contents.topic, contents.session_id, self.came_at)
         self._set_sizes()
-        self.machine = RangeProgress(first, stop, self._window, RETRY_NS, terms.patience_ns)
+        self.machine = RangeProgress(first, stop, self._window, RETRY_NS, terms.patience_ns, terms.grows)
 
     def _set_sizes(self) -> None:
         kept = sum(stop - first for first, stop in self.contents.newest.ranges)
@@ -136,14 +146,17 @@ class SourceReading:
             self._ask(store)
         self.learn(asked_at, 0)
 
-    def learn(self, asked_at: int, first: int, stop: int | None = None) -> None:
+    def learn(self, asked_at: int, first: int, stop: int | None = None, silent: Collection[str] = ()) -> None:
         """Use the facts in `contents` about numbers from `first` on; the range may end later now.
 
-        The question was asked at `asked_at` (ns).
+        The question was asked at `asked_at` (ns). Of `silent` stores only earlier answers are known.
         """
         for store, answer in self.contents.answers.items():
             known = self.machine.holdings.get(store)
-            if known is None or known.asked_at < asked_at:
+            if store in silent and known is not None:
+                # Its messages may belong to a history that others have replaced.
+                self.machine.holdings[store] = self.contents.holding(answer, known.asked_at, known.first)
+            elif known is None or known.asked_at < asked_at:
                 self._learn(store, asked_at, first)
             self._listen(answer.incarnation)
         if stop is not None:
@@ -276,7 +289,9 @@ class SourceReading:
         self._pieces.floor = first
         self._portions.clear()
         self._steps.clear()
-        self.machine = RangeProgress(first, before.stop, before.window, before.retry_ns, before.patience_ns)
+        self.machine = RangeProgress(
+            first, before.stop, before.window, before.retry_ns, before.patience_ns, before.grows
+        )
         self.machine.holdings, self.machine.away = before.holdings, before.away
         self.pump()
         return True
@@ -347,13 +362,19 @@ class SourceReading:
             await asyncio.sleep(REPEAT_SECONDS)
         self._tasks.pop(store, None)
         if answer is None:
-            self.machine.forget(store)
-            self.contents.answers.pop(store, None)
+            self.forget(store)
         else:
             self.contents.answers[store] = answer
+            if self._terms.rule is not None and self.contents.unstable:
+                self.contents.refuse(self._terms.rule, self.machine.away, first, self.contents.unstable.ranges[-1][1])
             self._learn(store, asked_at, first)
             self._listen(answer.incarnation)
         self.pump()
+
+    def forget(self, store: str) -> None:
+        """Note that a store answered, and does not know the source."""
+        self.machine.forget(store)
+        self.contents.answers.pop(store, None)
 
     async def _find_times(self, request: ReadRequest) -> None:
         """Find out when the numbers of a request came."""

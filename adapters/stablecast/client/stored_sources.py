@@ -8,11 +8,12 @@ that runs is found by resolution and announces itself; its next life replaces wh
 import asyncio
 from collections.abc import Callable, Sequence
 
-from stablecast.client.range_contents import SourceContents, sources_of
+from stablecast.client.range_answers import ask_all
+from stablecast.client.range_contents import SourceContents, StableRule, counting, sources_of
 from stablecast.client.range_inquiry import RangeRoutes
-from stablecast.client.range_reader import ask_all
 from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Incarnation, SourceInfo, StoreEntry
+from stablecast.core.protocol.quorum import GroupRules, quorum_of
 from stablecast.core.protocol.stored_contents import StoredAnswer
 
 LIVE_SECONDS = 1.0
@@ -31,15 +32,16 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
     A session takes the numbers of the life from the first announcement, so none may be made up before.
     """
     newest = source.newest
-    entries = tuple(
-        StoreEntry(index, 0, store, source.answers[store].reg_id, 1)
-        for index, store in enumerate(stores)
-        if store in source.answers and _knows(source.answers[store], newest)
-    )
-    quorum = len(source.answers) // 2 + 1
-    stop = source.stable_stop(quorum)
-    if stop is None or len(entries) < quorum:
+    rule = announced_rule(source, stores)
+    knowing = [store for store, answer in source.answers.items() if _knows(answer, newest)]
+    if not rule.met(knowing):
         return None
+    entries = tuple(
+        StoreEntry(index, group, store, source.answers[store].reg_id, 1)
+        for index, store in enumerate(stores)
+        if store in knowing and (group := rule.group(store)) is not None
+    )
+    stop = source.stable_stop(rule, source.first(), ())
     first = serial.extend(source.lives[-1][1], stop) if source.lives else source.begin()
     return SourceInfo(
         newest.incarnation,
@@ -48,7 +50,7 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
         serial.wire(first),
         serial.wire(max(stop, first) - 1),
         newest.request,
-        (len(entries),),
+        rule.quorums.rules.sizes,
         False,
         entries,
         newest.term,
@@ -57,13 +59,19 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
     )
 
 
+def announced_rule(source: SourceContents, stores: Sequence[str]) -> StableRule:
+    """Return the rule of a source; if a receiver was told only some of its stores, that of a majority of them."""
+    rule = source.rule(stores, GroupRules())
+    return counting(stores, quorum_of(len(stores))) if rule.unnamed else rule
+
+
 def _knows(answer: StoredAnswer, newest: StoredAnswer) -> bool:
     """Return whether a store serves the messages of the newest life."""
     return answer.readable and answer.incarnation == newest.incarnation
 
 
 class StoredSources:
-    """Looks for the sources of one receiver at its stores, until a majority of the stores can tell about each."""
+    """Looks for the sources of one receiver at its stores, until enough of the stores of each source can tell."""
 
     def __init__(
         self, routes: RangeRoutes, topic: str, stores: Sequence[str], announce: Callable[[SourceInfo], None]
@@ -86,15 +94,21 @@ class StoredSources:
         while True:
             # From a number above 0 on, so that the stores need not look up times on their disks.
             answers = await ask_all(self._routes, self._stores, ASK_SECONDS, topic=self._topic, first=1)
-            if len(answers) > len(self._stores) // 2 and self._tell(sources_of(answers)):
+            left = self._tell(sources_of(answers), [store for store in self._stores if store not in answers])
+            if len(answers) > len(self._stores) // 2 and not left:
                 return
             await asyncio.sleep(ASK_SECONDS)
 
-    def _tell(self, sources: Sequence[SourceContents]) -> bool:
-        """Announce the sources that can be announced, each life once; return whether none is left."""
-        found = [announcement(source, self._stores) for source in sources]
-        for info in found:
-            if info is not None and info.incarnation not in self._announced:
+    def _tell(self, sources: Sequence[SourceContents], silent: Sequence[str]) -> bool:
+        """Announce the sources that can be announced, each life once; return whether others may be later."""
+        left = False
+        for source in sources:
+            info = announcement(source, self._stores)
+            if info is None:
+                waiting = [store for store, answer in source.answers.items() if not _knows(answer, source.newest)]
+                knowing = source.answers.keys() - set(waiting)
+                left |= announced_rule(source, self._stores).open(knowing, (*silent, *waiting))
+            elif info.incarnation not in self._announced:
                 self._announced.add(info.incarnation)
                 self._announce(info)
-        return None not in found
+        return left

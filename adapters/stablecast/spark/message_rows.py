@@ -66,6 +66,7 @@ async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) ->
             since=piece.first,
             until=piece.stop,
             patience=terms.patience,
+            quorum=terms.quorum,
             stable=False,
             times="received" in names,
         )

@@ -137,7 +137,7 @@ class StoreContents:
             request=self._address,
             group_sizes=client.group_sizes,
             confirmations=False,
-            stores=(),
+            stores=client.stores,
             term=kept.lives_term,
             lives=tuple((life, serial.wire(first)) for life, first in kept.lives),
             answered=question.request,

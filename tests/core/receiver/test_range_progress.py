@@ -1,17 +1,20 @@
 """The machine of a reader: each number is settled once and in order, holes are exact, requests fit the window."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Quorums
 from stablecast.core.receiver.range_progress import (
     Holding,
     Hole,
     HoleReason,
     RangeProgress,
     ReadRequest,
-    stable_stop,
+    StoredNumbers,
+    stable_numbers,
 )
 
 WINDOW = 16
@@ -19,11 +22,15 @@ PATIENCE = 5 * SECOND
 LENGTH = 60
 
 
-def holding(numbers: set[int], trail: int, asked_at: int, reach: int = LENGTH, first: int = 0) -> Holding:
+def ranges_of(numbers: set[int]) -> RangeSet:
     held = RangeSet()
     for number in sorted(numbers):
-        if trail <= number < reach:
-            held.add(number, number + 1)
+        held.add(number, number + 1)
+    return held
+
+
+def holding(numbers: set[int], trail: int, asked_at: int, reach: int = LENGTH, first: int = 0) -> Holding:
+    held = ranges_of({number for number in numbers if trail <= number < reach})
     return Holding(1, 7, held, first, reach, LENGTH, trail, asked_at)
 
 
@@ -166,6 +173,64 @@ def test_the_application_that_waits_stops_requests() -> None:
     assert sum(request.stop - request.start for request in reading.issue(1, waiting=8)) == 8
 
 
-def test_the_stable_end_needs_a_quorum() -> None:
-    assert stable_stop([10, 3, 7], 2) == 7
-    assert stable_stop([10], 2) is None
+THREE = Quorums.of(GroupRules((3,)), [0, 0, 0])
+
+
+def numbers(*ranges: tuple[int, int], trail: int = 0) -> StoredNumbers:
+    return StoredNumbers(RangeSet(list(ranges)), trail)
+
+
+@pytest.mark.parametrize(
+    ("stores", "silent", "stable", "doubt"),
+    [
+        ([numbers((0, 10)), numbers((0, 7)), numbers((0, 3))], 0, [(0, 7)], 7),
+        ([numbers((0, 10)), numbers(), numbers()], 0b110, [], 0),
+        ([numbers((0, 10)), numbers(), numbers()], 0b010, [], 0),
+        # Both have later numbers, and one lacks some in between.
+        ([numbers((0, 30)), numbers((0, 10), (20, 30))], 0b100, [(0, 10), (20, 30)], 10),
+        # Nobody has 10 to 19: they are missing, and not in doubt.
+        ([numbers((0, 10), (20, 30)), numbers((0, 10), (20, 25))], 0b100, [(0, 10), (20, 25)], 25),
+        # A message that a limit let go was there.
+        ([numbers((0, 30)), numbers((15, 30), trail=15)], 0b100, [(0, 30)], 30),
+        # One let it go, and nobody has it any more.
+        ([numbers((20, 30)), numbers((20, 30), trail=15)], 0b100, [(20, 30)], 30),
+    ],
+)
+def test_a_number_is_stable_at_a_quorum_of_the_configured_stores(
+    stores: list[StoredNumbers], silent: int, stable: list[tuple[int, int]], doubt: int
+) -> None:
+    answered = 0b111 & ~silent
+    assert stable_numbers(stores, 0, THREE, answered, silent) == (RangeSet(stable), doubt)
+
+
+def test_groups_are_asked_for_their_own_quorums() -> None:
+    uneven = [0, 0, 0, 1]
+    held = [numbers((0, 10)), numbers((0, 5)), numbers(), numbers((0, 3))]
+    for rule, stop in ((Intergroup.ANY, 5), (Intergroup.ALL, 3), (Intergroup.ALL_ACTIVE, 3)):
+        quorums = Quorums.of(GroupRules((3, 1), intergroup=rule), uneven)
+        assert stable_numbers(held, 0, quorums, 0b1111, 0) == (RangeSet([(0, stop)]), stop)
+
+
+@given(
+    held=st.lists(st.sets(st.integers(0, 12)), min_size=3, max_size=3),
+    trails=st.lists(st.integers(0, 12), min_size=3, max_size=3),
+    first=st.integers(0, 12),
+)
+def test_numbers_are_judged_one_by_one(held: list[set[int]], trails: list[int], first: int) -> None:
+    stores = [StoredNumbers(ranges_of(one - set(range(trail))), trail) for one, trail in zip(held, trails, strict=True)]
+    stable, doubt = stable_numbers(stores, first, THREE, 0b111, 0)
+    for number in range(first, 14):
+        had = [number in one.held or number < one.trail for one in stores]
+        assert (number in stable) == (sum(had) >= 2)
+        if sum(had) < 2 and any(number in one.held for one in stores):
+            assert doubt <= number
+            break
+
+
+def test_a_reader_that_follows_waits_for_numbers_that_were_sent_just_now() -> None:
+    reading = RangeProgress(0, 10, 16, SECOND, PATIENCE, grows=True)
+    reading.learn("a", Holding(1, 7, RangeSet([(5, 10)]), 0, 10, 10, 0, 1))
+    assert reading.settle(2) == []
+    reading.learn("a", Holding(1, 7, RangeSet([(5, 10)]), 0, 10, 10, 0, 3))
+    assert reading.settle(4) == []
+    assert reading.settle(2 + PATIENCE) == [Hole(0, 5, HoleReason.NEVER_STORED)]

@@ -11,13 +11,14 @@ a hole, whose reason is named exactly.
 * Numbers on the way and numbers that wait for the application share one window.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Address, Incarnation
+from stablecast.core.protocol.quorum import Quorums
 
 MAX_REQUEST = 4096
 """Messages in one request at most: a store refuses larger ones."""
@@ -29,6 +30,7 @@ class HoleReason(StrEnum):
     NEVER_STORED = "never stored"
     LET_GO = "let go by a limit"
     AWAY = "on a store that is away"
+    UNSTABLE = "at too few stores to be stable"
 
 
 @attrs.frozen
@@ -83,6 +85,7 @@ class RangeProgress:
         window: Numbers that may be on the way or wait to be settled.
         retry_ns: Time without progress after which a request goes to another store.
         patience_ns: Time for which stores that are away are waited for.
+        grows: Numbers that no store has may still come, for they were sent just now. They are waited for as well.
         away: Stores that cannot be reached.
         arrived: Numbers from the cursor on that came.
         failed: Numbers that a store did not serve in time, by store.
@@ -95,6 +98,7 @@ class RangeProgress:
     window: int
     retry_ns: int
     patience_ns: int
+    grows: bool = False
     holdings: dict[Address, Holding] = attrs.field(factory=dict)
     away: dict[Address, None] = attrs.field(factory=dict)
     arrived: RangeSet = attrs.field(factory=RangeSet)
@@ -237,7 +241,7 @@ class RangeProgress:
     def next(self) -> int | None:
         """Return when something is due (ns), or None."""
         due = [request.deadline for request in self.asked]
-        if self.missing_since is not None and self.away:
+        if self.missing_since is not None and (self.away or self.grows):
             due.append(self.missing_since + self.patience_ns)
         return min(due, default=None)
 
@@ -303,11 +307,11 @@ class RangeProgress:
         reachable = [store for store in self.holdings if store not in self.away]
         if any(self._unsure(store) for store in reachable):
             return None
-        if self.away and now - self.missing_since < self.patience_ns:
+        trail = max((holding.trail for holding in self.holdings.values()), default=at)
+        if (self.away or (self.grows and trail <= at)) and now - self.missing_since < self.patience_ns:
             return None
         known = [self.holdings[store].reach for store in reachable if self.holdings[store].reach > at]
         stop = self._next_held(at, min([self.stop, *known]))
-        trail = max((holding.trail for holding in self.holdings.values()), default=at)
         if self.away:
             return Hole(at, stop, HoleReason.AWAY)
         if at < trail:
@@ -327,13 +331,47 @@ class RangeProgress:
         self.missing_since = None
 
 
-def stable_stop(stops: Iterable[int], quorum: int) -> int | None:
-    """Return the number below which everything is stable: `quorum` stores have synced at least as much.
+@attrs.frozen
+class StoredNumbers:
+    """The numbers of a source at one store: it holds `held`, and let go those below `trail`."""
 
-    None: fewer stores answered.
+    held: RangeSet = attrs.field(factory=RangeSet)
+    trail: int = 0
 
-    >>> stable_stop([10, 7, 9], 2), stable_stop([10], 2)
-    (9, None)
+
+def stable_numbers(
+    stores: Sequence[StoredNumbers], first: int, quorums: Quorums, active: int, silent: int
+) -> tuple[RangeSet, int]:
+    """Return the numbers from `first` on that are stable, and the first one of which that is in doubt.
+
+    Args:
+        stores: What each store has, in the order of the bits of `quorums`. One that let a number go had it.
+        first: A number; lower ones are not judged.
+        quorums: The rule of the source over its configured stores.
+        active: The mask of the stores at which the source is registered, as far as is known.
+        silent: The mask of the configured stores of which nothing is known.
+
+    A number is in doubt if a store holds it and too few had it, or if the silent stores alone could make it stable.
+    Other numbers that no store holds are not: a reader names them as missing.
+
+    >>> from stablecast.core.protocol.quorum import GroupRules
+    >>> three = Quorums.of(GroupRules((3,)), [0, 0, 0])
+    >>> some = [StoredNumbers(RangeSet([(0, 9)])), StoredNumbers(RangeSet([(0, 4), (6, 8)]))]
+    >>> stable_numbers(some, 0, three, 0b11, 0b100)
+    (RangeSet(ranges=[(0, 4), (6, 8)]), 4)
     """
-    highest = sorted(stops, reverse=True)
-    return highest[quorum - 1] if len(highest) >= quorum else None
+    edges = [(edge, bit) for bit, store in enumerate(stores) for pair in store.held for edge in pair]
+    trails = sorted((store.trail, bit) for bit, store in enumerate(stores))
+    stable, doubt, at, holding = RangeSet(), None, first, 0
+    open_to = quorums.stable(silent, active | silent)
+    for number, bit in sorted([*edges, *((trail, -1) for trail, _ in trails)]):
+        if number > at:
+            had = holding | sum(1 << one for trail, one in trails if trail > at)
+            if quorums.stable(had, active):
+                stable.add(at, number)
+            elif doubt is None and (holding or open_to):
+                doubt = at
+            at = number
+        if bit >= 0:
+            holding ^= 1 << bit
+    return stable, at if doubt is None else doubt

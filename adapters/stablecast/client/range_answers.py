@@ -1,0 +1,84 @@
+"""The answers of all stores of a reader to one question, within its patience."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from stablecast.client.range_contents import stop_of
+from stablecast.client.range_inquiry import MAX_PAGES, REPEAT_SECONDS, RangeRoutes, StoreAway
+from stablecast.core.protocol.stored_contents import StoredAnswer
+
+Answers = dict[str, list[StoredAnswer]]
+"""The sources of each store that answered."""
+
+
+async def ask_all(
+    routes: RangeRoutes,
+    stores: Sequence[str],
+    patience: float,
+    enough: Callable[[Answers], bool] | None = None,
+    **asked: object,
+) -> Answers:
+    """Return the answers of the stores that answer within `patience` seconds.
+
+    Once the answers are `enough`, by default those of a majority, the others have a tenth of the patience, and those
+    that cannot be reached none. Until then each store is asked again and again.
+    """
+    loop = asyncio.get_running_loop()
+    answers: Answers = {}
+    away: set[str] = set()
+    changed = asyncio.Event()
+
+    async def ask(store: str) -> None:
+        while True:
+            try:
+                answers[store] = await _asked(routes, store, asked)
+                away.discard(store)
+            except StoreAway:
+                away.add(store)
+            changed.set()
+            await asyncio.sleep(REPEAT_SECONDS)
+
+    tasks = [loop.create_task(ask(store)) for store in stores]
+    for task in tasks:
+        task.add_done_callback(lambda _: changed.set())
+    deadline = loop.time() + patience
+    try:
+        while len(answers) < len(stores):
+            for task in tasks:
+                if task.done():
+                    task.result()
+            if len(answers) > len(stores) // 2 if enough is None else enough(answers):
+                if len(away | answers.keys()) == len(stores):
+                    break
+                deadline = min(deadline, loop.time() + patience / 10)
+            changed.clear()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await changed.wait()
+            except TimeoutError:
+                break
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return {store: answers[store] for store in stores if store in answers}
+
+
+async def _asked(routes: RangeRoutes, store: str, asked: Mapping[str, object]) -> list[StoredAnswer]:
+    """Return the answers of a store, with all ranges. Raises StoreAway."""
+    return [await _completed(routes, store, one) for one in await routes.ask(store, **asked)]
+
+
+async def _completed(routes: RangeRoutes, store: str, answer: StoredAnswer) -> StoredAnswer:
+    """Ask for the ranges that did not fit into an answer. Raises StoreAway."""
+    for _ in range(MAX_PAGES):
+        if answer.reach >= stop_of(answer):
+            break
+        found = await routes.ask(store, topic=answer.topic, reg_id=answer.reg_id, first=answer.reach)
+        more = next((one for one in found if one.incarnation == answer.incarnation and one.lives == answer.lives), None)
+        if more is None or more.reach <= answer.reach:
+            break
+        answer = attrs.evolve(answer, ranges=answer.ranges + more.ranges, reach=more.reach, high=more.high)
+    return answer

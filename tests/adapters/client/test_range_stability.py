@@ -1,0 +1,274 @@
+"""A reader returns messages that are stable by the rule of the source, however many of its stores answer."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.client import Context, ReadFailed, Source
+from stablecast.client.range_contents import SourceContents
+from stablecast.core.machine import serial
+from stablecast.core.protocol.messages import Life, StoreEntry
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
+from stablecast.core.protocol.stored_contents import StoredAnswer
+from stablecast.core.receiver.range_progress import HoleReason
+from tests.support.network import LOCAL, Network, drop, until, unused_port
+from tests.support.traffic import SESSION, send
+
+ANY_GROUP = GroupRules()
+SOON = {"ume_registration_interval": 100}
+
+
+@attrs.define
+class Trio:
+    """Three stores with fixed addresses, which start and stop, and a source of them."""
+
+    net: Network
+    places: dict[str, str] = attrs.field(factory=lambda: {name: f"{LOCAL}:{unused_port()}" for name in "abc"})
+
+    @property
+    def stores(self) -> list[str]:
+        return list(self.places.values())
+
+    async def start(self, names: str) -> None:
+        for name in names:
+            await self.net.store(name, self.places[name])
+
+    async def stop(self, names: str) -> None:
+        for name in names:
+            await self.net.stop(name)
+
+    async def source(self, **options: Any) -> tuple[Context, Source]:
+        context = await self.net.context(session_id=SESSION)
+        return context, await context.source("orders", stores=self.stores, options=SOON | options)
+
+    def newest(self, name: str) -> int:
+        return max((kept.newest for kept in self.net.stores[name].machine.status.repositories.values()), default=-1)
+
+
+async def test_a_reader_that_follows_returns_no_message_whose_number_is_used_again(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    owner, source = await trio.source()
+    await send(source, 10)
+    reading = await net.context()
+    found: list[tuple[int, bytes]] = []
+    async with reading.reader("orders", stores=trio.stores, follow=True) as reader:
+
+        async def read() -> None:
+            async for message in reader:
+                found.append((message.number, bytes(message.payload)))  # noqa: PERF401 - the list is watched
+
+        task = asyncio.get_running_loop().create_task(read())
+        await until(lambda: len(found) == 10)
+        await trio.stop("bc")
+        for _ in range(10):
+            source.try_send(b"never stable")
+        await until(lambda: trio.newest("a") == 19)
+        [one] = reader._readings
+        await until(lambda: one.contents.answers[trio.places["a"]].reach == 20)  # The reader was told of them ...
+        assert len(found) == 10  # ... and keeps them from the application.
+        await drop(owner)
+        await trio.stop("a")
+        await trio.start("bc")
+        _, source = await trio.source()
+        await source.send_many([b"stable"] * 15)
+        await source.wait_stable_through(24)
+        await until(lambda: len(found) == 25)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert found == [*((number, b"%d" % number) for number in range(10)), *((n, b"stable") for n in range(10, 25))]
+
+
+async def known_to_one_of_two(net: Network) -> Trio:
+    """Store messages at `a` and `c`; then `c` is away, and `b` never heard of the source."""
+    trio = Trio(net)
+    await trio.start("ac")
+    owner, source = await trio.source()
+    await send(source, 10)
+    await owner.close()
+    await trio.stop("c")
+    await trio.start("b")
+    return trio
+
+
+@pytest.mark.parametrize("quorum", [None, 2])
+async def test_a_store_that_never_heard_of_a_source_does_not_have_its_messages(
+    net: Network, quorum: int | None
+) -> None:
+    trio = await known_to_one_of_two(net)
+    context = await net.context()
+    given: dict[str, Any] = {"stores": trio.stores, "patience": 0.3, "quorum": quorum}
+    with pytest.raises(ReadFailed, match=r"2 of 3 stores .* 1 of them know source 7, and 2 are needed") as failure:
+        await context.reader("orders", **given).__aenter__()
+    assert f"start {trio.places['c']}, or lower the quorum" in str(failure.value)
+    with pytest.raises(ReadFailed, match="2 are needed"):
+        await context.reader("orders", **given).plan()
+    async with context.reader("orders", **given | {"quorum": 1}) as reader:
+        assert [message.number async for message in reader] == list(range(10))
+
+
+async def test_a_reader_that_follows_waits_for_a_store_that_knows_the_source(net: Network) -> None:
+    trio = await known_to_one_of_two(net)
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores, patience=0.3, follow=True, until=10) as reader:
+        assert not reader.sources
+        await trio.start("c")
+        assert [message.number async for message in reader] == list(range(10))
+
+
+async def test_two_of_three_stores_are_enough_for_what_both_have(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    owner, source = await trio.source()
+    await send(source, 10)
+    await trio.stop("b")
+    await send(source, 10)
+    await owner.close()
+    await trio.stop("c")
+    await trio.start("b")
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores, patience=0.3) as reader:
+        assert [message.number async for message in reader] == list(range(10))
+    found, _ = await context.stored("orders", stores=trio.stores, patience=0.3)
+    assert [found.stable_stop(one) for one in found.sources] == [10]
+    await trio.start("c")
+    async with context.reader("orders", stores=trio.stores, patience=0.3) as reader:
+        assert [message.number async for message in reader] == list(range(20))
+
+
+async def test_the_stores_that_a_reader_was_not_told_count_as_well(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    _, source = await trio.source()
+    await send(source, 10)
+    context = await net.context()
+    one = [trio.places["a"]]
+    with pytest.raises(ReadFailed, match="name all 3 stores of the source, or lower the quorum"):
+        await context.reader("orders", stores=one, patience=0.3).__aenter__()
+    found, _ = await context.stored("orders", stores=one)
+    assert [found.stable_stop(known) for known in found.sources] == [None]
+    async with context.reader("orders", stores=one, quorum=1) as reader:
+        assert [message.number async for message in reader] == list(range(10))
+
+
+async def test_a_group_with_a_quorum_is_enough_though_most_stores_are_away(net: Network) -> None:
+    trio = Trio(net)
+    trio.places |= {name: f"{LOCAL}:{unused_port()}" for name in "de"}
+    await trio.start("abcde")
+    context = await net.context(session_id=SESSION)
+    stores = ",".join(f"{place}:0:{int(name in 'de')}" for name, place in trio.places.items())
+    groups = {"ume_store": stores, "ume_store_group": "0:3,1:2"}
+    owner = await context.source("orders", options=SOON | groups)
+    await send(owner, 10)
+    await until(lambda: all(trio.newest(name) == 9 for name in "abcde"))
+    await owner.close()
+    await trio.stop("abc")
+    async with context.reader("orders", stores=trio.stores, patience=0.3) as reader:  # Group 1 is whole.
+        assert [message.number async for message in reader] == list(range(10))
+    await trio.start("a")
+    await trio.stop("d")  # One of three, and one of two: no group has a quorum.
+    with pytest.raises(ReadFailed):
+        await context.reader("orders", stores=trio.stores, patience=0.3).__aenter__()
+
+
+async def test_a_reader_waits_for_stores_that_refuse_connections(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    owner, source = await trio.source()
+    await send(source, 10)
+    await owner.close()
+    await trio.stop("bc")
+    context = await net.context()
+    beginning = asyncio.get_running_loop().create_task(
+        context.reader("orders", stores=trio.stores, patience=60.0).plan()
+    )
+    await until(lambda: context.reads._questions or beginning.done())
+    await trio.start("b")
+    [(_, found)] = await beginning
+    assert (found.first, found.stop) == (0, 10)
+
+
+def answer(*ranges: tuple[int, int], lives: Sequence[Life] = ((7, 0),), **more: Any) -> StoredAnswer:
+    """Return the answer of a store that holds these numbers."""
+    stop = ranges[-1][1] if ranges else 0
+    given: dict[str, Any] = {
+        "incarnation": lives[-1][0], "topic": "orders", "version": 0, "low": 0, "high": serial.wire(stop - 1),
+        "request": "", "group_sizes": (), "confirmations": False, "stores": (), "lives": tuple(lives),
+        "term": len(lives), "answered": 1, "reg_id": 1, "session_id": SESSION, "ranges": ranges, "reach": stop,
+    }  # fmt: skip
+    return StoredAnswer(**given | more)
+
+
+def contents(**answers: StoredAnswer) -> SourceContents:
+    return SourceContents("orders", SESSION, dict(answers))
+
+
+def stable_stop(source: SourceContents, stores: str, wish: GroupRules = ANY_GROUP) -> int:
+    rule = source.rule(tuple(stores), wish)
+    return source.stable_stop(rule, source.first(), [store for store in stores if store not in source.answers])
+
+
+def test_the_size_of_a_group_is_the_configured_one() -> None:
+    ten, five = (0, 10), (0, 5)
+    # No store knows the groups: a majority of the stores that were named.
+    assert stable_stop(contents(a=answer(ten)), "abc") == 0
+    assert stable_stop(contents(a=answer(ten), b=answer(five)), "abc") == 5
+    # The source has five stores, and a reader was told three.
+    assert stable_stop(contents(a=answer(ten), b=answer(five, group_sizes=(5,))), "abc") == 0
+    # The source has one store; the others are those of other sources.
+    assert stable_stop(contents(a=answer(ten, group_sizes=(1,))), "abc") == 10
+    # The newest life has more stores.
+    lives = ((7, 0), (8, 5))
+    newer = answer(five, lives=lives, group_sizes=(3,))
+    assert stable_stop(contents(a=answer(five, group_sizes=(1,)), b=newer), "abc") == 5
+    assert stable_stop(contents(b=newer), "abc") == 0
+
+
+def test_each_group_has_its_own_quorum_and_a_rule_between_them() -> None:
+    entries = tuple(StoreEntry(index, int(name == "d"), name, 1, 1) for index, name in enumerate("abcd"))
+    told: dict[str, Any] = {"group_sizes": (3, 1), "stores": entries}
+    source = contents(a=answer((0, 10), **told), b=answer((0, 5), **told), d=answer((0, 3), **told))
+    assert stable_stop(source, "abcd") == 5
+    assert stable_stop(source, "abcd", GroupRules(intergroup=Intergroup.ALL)) == 3
+    assert stable_stop(source, "abcd", GroupRules(intragroup=Intragroup.ALL)) == 3  # The group of one.
+    assert stable_stop(contents(a=answer((0, 10), **told)), "abcd") == 0
+    assert stable_stop(contents(d=answer((0, 10), **told)), "abcd") == 10
+    # The stores have other addresses for the source than for the reader: a majority of all has one of some group.
+    source = contents(w=answer((0, 10), **told), x=answer((0, 5), **told), y=answer((0, 3), **told))
+    assert stable_stop(source, "wxyz") == 3
+    assert stable_stop(source, "wxyz", GroupRules(intergroup=Intergroup.ALL)) == 0
+
+
+def test_a_store_with_a_hole_does_not_have_what_is_in_it() -> None:
+    source = contents(a=answer((0, 30)), b=answer((0, 10), (20, 30)))
+    assert stable_stop(source, "abc") == 10
+    assert source.refuse(source.rule("abc", GroupRules()), ["c"]) == 30
+    assert source.held(source.answers["a"]).ranges == [(0, 10), (20, 30)]
+    source.answers["c"] = answer((0, 15))
+    assert stable_stop(source, "abc") == 15
+    # A dead tail is not what the newest life has under the same numbers.
+    lives = ((7, 0), (8, 10))
+    source = contents(a=answer((0, 30)), b=answer((0, 10)), c=answer((0, 12), lives=lives))
+    assert stable_stop(source, "abc") == 10
+
+
+async def test_a_message_at_too_few_stores_is_named_as_missing(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    owner, source = await trio.source()
+    await send(source, 30)
+    await until(lambda: all(trio.newest(name) == 29 for name in "abc"))
+    await owner.close()
+    for name in "bc":
+        [known] = trio.net.stores[name].machine.registry.repositories.values()
+        known.held.remove(10, 12)
+        known.window.synced.remove(10, 12)
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores) as reader:
+        assert [message.number async for message in reader] == [*range(10), *range(12, 30)]
+    assert [(hole.first, hole.last, hole.reason) for hole in reader.holes] == [(10, 11, HoleReason.UNSTABLE)]
+    [(_, planned)] = await context.reader("orders", stores=trio.stores).plan()
+    assert planned.stop == 10
