@@ -36,6 +36,7 @@ async def ask_all(
                 answers[store] = await _asked(routes, store, asked)
                 away.discard(store)
             except StoreAway:
+                answers.pop(store, None)
                 away.add(store)
             changed.set()
             await asyncio.sleep(REPEAT_SECONDS)

@@ -387,7 +387,7 @@ class RangeReader:
             await asyncio.sleep(FOLLOW_SECONDS)
             asked_at = machine.clock.monotonic_ns()
             first = min((reading.machine.cursor for reading in self._readings), default=0)
-            answers = await self._ask(self._enough, first=first)
+            answers = await self._ask(lambda _: True, first=first)  # The next round asks those that are away.
             unknown = False
             for source in self._sources(answers):
                 reading = next((one for one in self._readings if one.contents.same(source)), None)
@@ -395,7 +395,7 @@ class RangeReader:
                     unknown |= not self._is_open(source, answers)
                 else:
                     self._grow(reading, source, answers, (asked_at, first))
-            if unknown:
+            if unknown and self._enough(answers):
                 with suppress(ReadFailed):
                     await self._begin_new()
 

@@ -38,6 +38,7 @@ def test_a_topic_is_read_again_and_shown(tmp_path: Path) -> None:
             0, "orders", 7, [[0, 19]], 20,
         )  # fmt: skip
         assert shown["oldest"] <= shown["newest"]
+        assert shown["stable"] == 19
         assert "0-19" in invoked("topics", "--store", address)[1]
         replay = ["replay", "orders", "--store", address, "--speed", "0"]
         assert invoked(*replay, "--since", "last 2") == (0, "line 18\nline 19\n", "")

@@ -1,13 +1,13 @@
 """A reader returns messages that are stable by the rule of the source, however many of its stores answer."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import attrs
 import pytest
 
-from stablecast.client import Context, ReadFailed, Source
+from stablecast.client import RangeReader, ReadFailed, stored_sources
+from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_contents import SourceContents
 from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Life, StoreEntry
@@ -15,37 +15,10 @@ from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.core.receiver.range_progress import HoleReason
 from tests.support.network import LOCAL, Network, drop, until, unused_port
-from tests.support.traffic import SESSION, send
+from tests.support.traffic import SESSION, send, take
+from tests.support.trio import SOON, Trio, dead_tail, known_to_one_of_two
 
 ANY_GROUP = GroupRules()
-SOON = {"ume_registration_interval": 100}
-
-
-@attrs.define
-class Trio:
-    """Three stores with fixed addresses, which start and stop, and a source of them."""
-
-    net: Network
-    places: dict[str, str] = attrs.field(factory=lambda: {name: f"{LOCAL}:{unused_port()}" for name in "abc"})
-
-    @property
-    def stores(self) -> list[str]:
-        return list(self.places.values())
-
-    async def start(self, names: str) -> None:
-        for name in names:
-            await self.net.store(name, self.places[name])
-
-    async def stop(self, names: str) -> None:
-        for name in names:
-            await self.net.stop(name)
-
-    async def source(self, **options: Any) -> tuple[Context, Source]:
-        context = await self.net.context(session_id=SESSION)
-        return context, await context.source("orders", stores=self.stores, options=SOON | options)
-
-    def newest(self, name: str) -> int:
-        return max((kept.newest for kept in self.net.stores[name].machine.status.repositories.values()), default=-1)
 
 
 async def test_a_reader_that_follows_returns_no_message_whose_number_is_used_again(net: Network) -> None:
@@ -80,18 +53,6 @@ async def test_a_reader_that_follows_returns_no_message_whose_number_is_used_aga
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert found == [*((number, b"%d" % number) for number in range(10)), *((n, b"stable") for n in range(10, 25))]
-
-
-async def known_to_one_of_two(net: Network) -> Trio:
-    """Store messages at `a` and `c`; then `c` is away, and `b` never heard of the source."""
-    trio = Trio(net)
-    await trio.start("ac")
-    owner, source = await trio.source()
-    await send(source, 10)
-    await owner.close()
-    await trio.stop("c")
-    await trio.start("b")
-    return trio
 
 
 @pytest.mark.parametrize("quorum", [None, 2])
@@ -272,3 +233,56 @@ async def test_a_message_at_too_few_stores_is_named_as_missing(net: Network) -> 
     assert [(hole.first, hole.last, hole.reason) for hole in reader.holes] == [(10, 11, HoleReason.UNSTABLE)]
     [(_, planned)] = await context.reader("orders", stores=trio.stores).plan()
     assert planned.stop == 10
+
+
+async def test_a_range_that_is_known_to_be_stable_is_read_from_the_newest_history(net: Network) -> None:
+    trio = await dead_tail(net)
+    await trio.stop("b")
+    await trio.start("a")
+    context = await net.context()
+    given: dict[str, Any] = {"stores": trio.stores, "patience": 0.3, "since": 10, "until": 25, "stable": False}
+    async with context.reader("orders", **given) as reader:
+        assert [bytes(message.payload) async for message in reader] == [b"stable"] * 15
+    await trio.stop("c")
+    with pytest.raises(ReadFailed, match="1 of 3 stores"):
+        await context.reader("orders", **given).__aenter__()
+
+
+async def test_a_source_that_begins_while_a_reader_follows_the_newest_is_read_from_its_begin(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    _, source = await trio.source()
+    await send(source, 10)
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores, since="latest", follow=True) as reader:
+        other = await context.source("orders", stores=trio.stores, session_id=8, options=SOON)
+        await send(other, 10)
+        await send(source, 10)
+        found = [(message.session_id, message.number) async for message in taking(reader, 20)]
+    assert sorted(found) == [*((7, number) for number in range(10, 20)), *((8, number) for number in range(10))]
+
+
+async def taking(reader: RangeReader, count: int) -> AsyncIterator[StoredMessage]:
+    async for message in reader:
+        yield message
+        count -= 1
+        if not count:
+            return
+
+
+async def test_a_receiver_without_a_source_needs_as_many_stores_as_the_source(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_sources, "LIVE_SECONDS", 0.0)
+    monkeypatch.setattr(stored_sources, "ASK_SECONDS", 0.1)
+    trio = await known_to_one_of_two(net)
+    context = await net.context()
+    found, _ = await context.stored("orders", stores=trio.stores, patience=0.3)
+    assert [stored_sources.announcement(one, trio.stores) for one in found.sources] == [None]
+    receiver = context.receiver("orders", session_id=9, stores=trio.stores)
+    await trio.start("c")
+    assert await take(receiver, 10) == list(range(10))
+    found, _ = await context.stored("orders", stores=trio.stores)
+    [info] = [stored_sources.announcement(one, trio.stores) for one in found.sources]
+    assert info is not None
+    assert (info.group_sizes, len(info.stores)) == ((3,), 2)
