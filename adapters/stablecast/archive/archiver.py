@@ -35,7 +35,11 @@ REGISTRATION_SECONDS = 60.0
 
 @attrs.frozen
 class ArchiveTerms:
-    """The options of a run: `session` 0 acknowledges nothing, `pace` is that of the stores' repositories."""
+    """The options of a run.
+
+    `session` 0 acknowledges nothing, `pace` is that of the stores' repositories, and a topic that is `new` may have no
+    source yet.
+    """
 
     topic: str
     folder: Path
@@ -44,6 +48,7 @@ class ArchiveTerms:
     quorum: int | None = None
     session: int = 0
     pace: Pace = Pace.RECEIVERS
+    new: bool = False
 
 
 @attrs.define
@@ -69,7 +74,7 @@ class ArchiveRun:
         self._folder = self.terms.folder.stat()
 
     async def run(self) -> ArchiveReport:
-        """Archive all sources. Raises ReadFailed, ConsumerRefused, OSError."""
+        """Archive all sources. Raises ReadFailed, TopicUnknown, ConsumerRefused, OSError."""
         planned = await self._plan()
         if self.consumer is not None:
             await self.consumer.register({name_of(source): source for source, _ in planned}, REGISTRATION_SECONDS)
@@ -80,7 +85,10 @@ class ArchiveRun:
 
     async def _plan(self) -> list[tuple[SourceContents, SourceRange]]:
         terms = self.terms
-        reader = self.context.reader(terms.topic, stores=terms.stores, patience=terms.patience, quorum=terms.quorum)
+        new = terms.new or bool(self.manifest.sources)
+        reader = self.context.reader(
+            terms.topic, stores=terms.stores, patience=terms.patience, quorum=terms.quorum, new=new
+        )
         return await reader.plan()
 
     async def _archive(self, source: SourceContents, found: SourceRange) -> None:

@@ -23,8 +23,8 @@ from stablecast.text.console import note, printer, say, show
 from stablecast.text.exit_status import FAILED
 
 
-class NothingStored(StablecastError):  # noqa: N818  # a state of affairs
-    """No store holds the topic."""
+class SameTopic(StablecastError):  # noqa: N818  # a state of affairs
+    """A topic cannot be replayed into itself."""
 
 
 @attrs.frozen
@@ -56,6 +56,7 @@ class ReadJob:
     follow: bool
     count: int
     as_json: bool
+    new: bool = False
 
 
 def read(job: ReadJob) -> int:
@@ -79,6 +80,7 @@ async def _read(job: ReadJob) -> int:
             patience=job.place.patience,
             quorum=job.place.quorum,
             times=job.as_json,
+            new=job.new,
             on_hole=lambda hole: _report(hole, job.as_json),
         )
         try:
@@ -90,18 +92,12 @@ async def _read(job: ReadJob) -> int:
 
 
 async def _print(reader: RangeReader, job: ReadJob) -> None:
-    if not reader.sources and not job.follow:
-        raise NothingStored(_no_source(job.topic))
     left = job.count
     async for message in reader:
         _show(message, job.as_json)
         left -= 1
         if left == 0:
             return
-
-
-def _no_source(topic: str) -> str:
-    return f"no store holds a source of '{topic}': `stablecast topics` shows what they hold"
 
 
 def _show(message: StoredMessage, as_json: bool) -> None:
@@ -152,7 +148,7 @@ def replay(job: ReplayJob) -> int:
     """Send the messages of a range again; return the exit status."""
     ReplayPace(job.speed, job.max_pause)
     if job.into == job.read.topic:
-        raise NothingStored(f"'{job.into}' is the topic that is read: name another one with --into")
+        raise SameTopic(f"'{job.into}' is the topic that is read: name another one with --into")
     return run_loop(_replay(job))
 
 
@@ -175,8 +171,6 @@ async def _replay(job: ReplayJob) -> int:
         sent = 0
         try:
             async with reader:
-                if not reader.sources:
-                    raise NothingStored(_no_source(job.read.topic))
                 sent = await _send_again(context, reader, job)
         except asyncio.CancelledError:
             task.uncancel()

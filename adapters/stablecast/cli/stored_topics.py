@@ -23,6 +23,7 @@ Sources = Annotated[
 Patience = Annotated[float, typer.Option(help="Seconds to wait for stores that are away.", min=0.1)]
 Interface = Annotated[str, typer.Option("--interface", "-i", help="Address of this host that the stores connect to.")]
 Quorum = Annotated[int | None, typer.Option(help="Stores that must have a message; default: a majority.", min=1)]
+New = Annotated[bool, typer.Option("--new", help="The topic may be new: do not fail if no store has it.")]
 Configs = Annotated[
     list[Path] | None, typer.Option("--config", "-c", help="Option file, XML or TOML file of a client. Repeatable.")
 ]
@@ -38,6 +39,7 @@ def read_command(
     count: Annotated[int, typer.Option(help="End after this number of messages; 0: never.", min=0)] = 0,
     patience: Patience = 10.0,
     quorum: Quorum = None,
+    new: New = False,
     interface: Interface = "",
     config: Configs = None,
     as_json: Json = False,
@@ -46,7 +48,7 @@ def read_command(
     from stablecast.cli import stored_messages
 
     place = stored_messages.Place(_named(store), interface, config or [], patience, quorum)
-    job = stored_messages.ReadJob(topic, place, since, until, source, follow, count, as_json)
+    job = stored_messages.ReadJob(topic, place, since, until, source, follow, count, as_json, new)
     raise typer.Exit(stored_messages.read(job))
 
 
@@ -107,6 +109,7 @@ def archive_command(
     pace: Annotated[str, typer.Option(help="Pace of the stores with --session-id: receivers or source.")] = "receivers",
     patience: Patience = 10.0,
     quorum: Quorum = None,
+    new: New = False,
     interface: Interface = "",
     config: Configs = None,
     as_json: Json = False,
@@ -115,7 +118,7 @@ def archive_command(
     from stablecast.cli import stored_messages, topic_archive
 
     place = stored_messages.Place(_named(store), interface, config or [], patience, quorum)
-    job = topic_archive.ArchiveJob(topic, output, place, every, session_id, pace, as_json)
+    job = topic_archive.ArchiveJob(topic, output, place, every, session_id, pace, as_json, new)
     raise typer.Exit(topic_archive.run(job))
 
 

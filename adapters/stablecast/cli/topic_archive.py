@@ -32,6 +32,7 @@ class ArchiveJob:
     session: int
     pace: str
     as_json: bool
+    new: bool
 
 
 def run(job: ArchiveJob) -> int:
@@ -48,7 +49,7 @@ async def _run(job: ArchiveJob) -> int:
 
     place = job.place
     terms = ArchiveTerms(
-        job.topic, job.folder, place.stores, place.patience, place.quorum, job.session, PACES[job.pace]
+        job.topic, job.folder, place.stores, place.patience, place.quorum, job.session, PACES[job.pace], job.new
     )
     task = asyncio.current_task()
     assert task is not None

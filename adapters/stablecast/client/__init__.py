@@ -26,7 +26,7 @@ from stablecast.client.group_receiver import GroupReceiver
 from stablecast.client.message import Message
 from stablecast.client.outgoing_messages import Payload
 from stablecast.client.range_bounds import last
-from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed
+from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed, TopicUnknown
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
@@ -88,6 +88,7 @@ __all__ = [
     "StablecastError",
     "StoreListError",
     "TlsError",
+    "TopicUnknown",
     "TraceError",
     "WildcardReceiver",
     "events",

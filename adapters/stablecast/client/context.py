@@ -698,6 +698,7 @@ class Context:
         quorum: int | None = None,
         times: bool = False,
         stable: bool = True,
+        new: bool = False,
         on_hole: Callable[[MissingRange], None] | None = None,
     ) -> RangeReader:
         """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
@@ -718,6 +719,7 @@ class Context:
             times: Ask the stores when each message came (`came_at` of a message).
             stable: False reads what is not stable as well. With a number `until`, below which everything is known to be
                 stable, each message is read from any store that has it, even if the other stores are behind.
+            new: The topic may be new. Otherwise opening a reader of a topic that no store holds raises `TopicUnknown`.
             on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
 
         Raises:
@@ -731,7 +733,7 @@ class Context:
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
         groups = self._groups(topic)
-        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, groups, on_hole)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, groups, new, on_hole)
         return RangeReader(self.reads, topic, options)
 
     async def stored(

@@ -42,6 +42,10 @@ class ReadFailed(StablecastError):  # noqa: N818  # a state of affairs, like Reg
     """Too few stores answered, or know a source, to know what is stable. The text names them and the remedy."""
 
 
+class TopicUnknown(ReadFailed):
+    """No store that answered holds a source of the topic, and the reader was not told that the topic may be new."""
+
+
 @attrs.frozen
 class MissingRange:
     """The messages `first` to `last` of a source are not among those that the reader returns.
@@ -91,6 +95,7 @@ class ReadOptions:
     times: bool = False
     stable: bool = True
     groups: GroupRules = GroupRules()
+    new: bool = False
     on_hole: Callable[[MissingRange], None] | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -135,6 +140,7 @@ class RangeReader:
 
         Raises:
             ReadFailed: Too few stores answered within the patience.
+            TopicUnknown: No store holds the topic.
             MisuseError: The reader is open already.
         """
         if self._open:
@@ -149,8 +155,12 @@ class RangeReader:
         return self
 
     async def plan(self) -> list[tuple[SourceContents, SourceRange]]:
-        """Return the sources and the ranges that a reader would read now, without reading. Raises ReadFailed."""
+        """Return the sources and the ranges that a reader would read now, without reading.
+
+        Raises ReadFailed, TopicUnknown.
+        """
         found, answers, _ = await self._find()
+        self._check_topic(found, answers)
         self._check_open_questions(found, answers)
         ranges = [(source, *self._range(source, answers, waits=True)) for source in found]
         return [
@@ -268,6 +278,7 @@ class RangeReader:
 
     async def _begin(self) -> None:
         found, answers, asked_at = await self._find()
+        self._check_topic(found, answers)
         if not self._options.follow:
             self._check_open_questions(found, answers)
         for source in found:
@@ -327,6 +338,11 @@ class RangeReader:
     def _is_open(self, source: SourceContents, answers: Collection[str]) -> bool:
         """Return whether too few stores know a source, and silent ones may hold stable messages of it."""
         return self._knows and self._rule(source).open(source.answers, self._silent(answers))
+
+    def _check_topic(self, found: Collection[SourceContents], answers: Collection[str]) -> None:
+        """Raise TopicUnknown if there is nothing to read, unless the topic may be new."""
+        if not found and not self._options.new:
+            raise TopicUnknown(_nothing(self.topic, self._silent(answers), self._options.sources))
 
     def _check_open_questions(self, found: Collection[SourceContents], answers: Collection[str]) -> None:
         """Raise ReadFailed if what is stable of a source cannot be known."""
@@ -464,6 +480,14 @@ def _too_few(topic: str, stores: Sequence[str], answers: Collection[str], quorum
         f"{len(answers)} of {len(stores)} stores of '{topic}' answered and {quorum} are needed to know what is stable: "
         f"start {silent}, correct the addresses, or lower the quorum"
     )
+
+
+def _nothing(topic: str, silent: Sequence[str], wanted: Collection[int] | None) -> str:
+    which = "a source" if wanted is None else f"source {' or '.join(map(str, sorted(wanted)))}"
+    nobody = f"no store holds {which} of '{topic}'"
+    if silent:
+        nobody = f"no store that answered holds {which} of '{topic}', and {', '.join(silent)} did not answer"
+    return f"{nobody}: `stablecast topics` shows what they hold; new=True (--new) is for a topic that may be new"
 
 
 def _too_few_know(source: SourceContents, rule: StableRule, answered: int, silent: Sequence[str]) -> str:

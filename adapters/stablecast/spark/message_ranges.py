@@ -79,6 +79,7 @@ async def planned(context: Context, terms: ReadTerms) -> list[tuple[SourceConten
         until=until,
         patience=terms.patience,
         quorum=terms.quorum,
+        new=True,
     )
     return await reader.plan()
 

@@ -68,6 +68,7 @@ async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) ->
             patience=terms.patience,
             quorum=terms.quorum,
             stable=False,
+            new=True,
             times="received" in names,
         )
         schema = schema_of(names)

@@ -159,6 +159,7 @@ async def _rows_there(context: Context, terms: WriteTerms, place: SinkPlace, sou
         until=source.next_number,
         patience=terms.patience,
         stable=False,
+        new=True,
     )
     newest = ""
     async with reader:

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 pytest.importorskip("pyspark", reason="skipped: the spark extra is not installed")
 
 from stablecast.archive.archiver import ArchiveTerms, archive
 from stablecast.archive.manifest import Manifest
-from stablecast.client import ReadFailed
+from stablecast.client import ReadFailed, TopicUnknown
 from stablecast.spark.message_options import ReadTerms
 from stablecast.spark.message_ranges import TopicPiece, planned, spans
 from stablecast.spark.message_rows import _batches
@@ -70,3 +71,14 @@ async def test_a_task_does_not_read_a_dead_tail_from_the_only_store_that_answers
         await trio.stop("c")
         with pytest.raises(ReadFailed, match="1 of 3 stores of 'orders' answered and 2 are needed"):
             await anext(_batches(terms(trio), piece, ["payload"]))
+
+
+async def test_an_archive_of_a_topic_that_no_store_holds_is_refused_unless_it_may_be_new(tmp_path: Path) -> None:
+    async with network(tmp_path) as net:
+        trio = Trio(net)
+        await trio.start("abc")
+        context = await net.context()
+        given = ArchiveTerms("ordres", tmp_path / "orders", trio.stores, PATIENCE)
+        with pytest.raises(TopicUnknown, match="no store holds a source of 'ordres'"):
+            await archive(context, given)
+        assert (await archive(context, attrs.evolve(given, new=True))).messages == 0

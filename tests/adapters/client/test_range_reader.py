@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, last, range_replay
+from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, TopicUnknown, last, range_replay
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.receiver.range_progress import HoleReason
@@ -166,13 +166,24 @@ async def test_a_quorum_of_stores_must_answer(net: Network) -> None:
         assert await numbers(reader) == list(range(10))
 
 
-async def test_a_topic_that_was_never_stored_has_no_source(net: Network) -> None:
+async def test_a_topic_that_no_store_holds_is_refused_unless_it_may_be_new(net: Network) -> None:
     _, source = await source_of(net, "a")
     await send(source, 10)
     context = await net.context()
-    async with context.reader("other", stores=addresses(net)) as reader:
+    for follow in (False, True):
+        with pytest.raises(TopicUnknown, match=r"no store holds a source of 'other': .* new=True"):
+            await context.reader("other", stores=addresses(net), follow=follow).__aenter__()
+    with pytest.raises(TopicUnknown, match="no store holds source 8 or 9 of 'orders'"):
+        await context.reader("orders", stores=addresses(net), sources=[9, 8]).__aenter__()
+    where = f"127.0.0.1:{unused_port()}"
+    with pytest.raises(TopicUnknown, match=f"no store that answered .* {where} did not answer"):
+        await context.reader("other", stores=[*addresses(net), where], patience=0.2, quorum=1).__aenter__()
+    async with context.reader("other", stores=addresses(net), new=True) as reader:
         assert await numbers(reader) == []
         assert reader.sources == []
+    async with context.reader("other", stores=addresses(net), new=True, follow=True, until=5) as reader:
+        await send(await context.source("other", stores=addresses(net), session_id=8), 5)
+        assert await numbers(reader) == list(range(5))
 
 
 async def test_a_reader_follows(net: Network) -> None:

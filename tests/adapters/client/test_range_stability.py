@@ -121,7 +121,7 @@ async def test_a_group_with_a_quorum_is_enough_though_most_stores_are_away(net: 
     await trio.start("abcde")
     context = await net.context(session_id=SESSION)
     stores = ",".join(f"{place}:0:{int(name in 'de')}" for name, place in trio.places.items())
-    groups = {"ume_store": stores, "ume_store_group": "0:3,1:2"}
+    groups: dict[str, Any] = {"ume_store": stores, "ume_store_group": "0:3,1:2"}
     owner = await context.source("orders", options=SOON | groups)
     await send(owner, 10)
     await until(lambda: all(trio.newest(name) == 9 for name in "abcde"))
