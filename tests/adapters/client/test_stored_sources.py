@@ -123,8 +123,11 @@ async def test_a_pattern_refuses_what_makes_no_sense(given: Any, text: str) -> N
 
 
 @asynccontextmanager
-async def between_lives(net: Network, count: int) -> AsyncIterator[asyncio.Event]:
-    """Store messages of a life, and let the next one register where no quorum answers, until the event is set."""
+async def between_lives(net: Network, count: int) -> AsyncIterator[tuple[asyncio.Event, list[str]]]:
+    """Store messages of a life, and let the next one register where no quorum answers, until the event is set.
+
+    Yields the event, and the stores of the source.
+    """
     places = [await net.store(name) for name in ("late", "a", "b", "c")]
     places += [f"{LOCAL}:{unused_port()}" for _ in range(2)]
     first = await net.context(session_id=7)
@@ -145,7 +148,7 @@ async def between_lives(net: Network, count: int) -> AsyncIterator[asyncio.Event
             one.readable for one in (await contents(owner, addresses(net))).answers.values()
         ):
             await asyncio.sleep(0.01)
-        yield go_on
+        yield go_on, places
         await living
     finally:
         living.cancel()
@@ -164,14 +167,14 @@ async def test_a_life_that_waits_for_its_stores_is_not_begun(
     asked = asyncio.Event()
     tell = StoredSources._tell
 
-    def told(stored: StoredSources, sources: Sequence[SourceContents]) -> bool:
-        found = tell(stored, sources)
+    def told(stored: StoredSources, sources: Sequence[SourceContents], silent: Sequence[str]) -> bool:
+        found = tell(stored, sources, silent)
         asked.set()
         return found
 
     monkeypatch.setattr(StoredSources, "_tell", told)
     events = Events()
-    async with between_lives(net, 50) as go_on:
+    async with between_lives(net, 50) as (go_on, _):
         context = await net.context(session_id=1)
         topic = () if given else ("orders",)
         on_event = (lambda _, event: events(event)) if given else events
@@ -183,7 +186,7 @@ async def test_a_life_that_waits_for_its_stores_is_not_begun(
 
 
 async def test_the_answer_of_a_store_is_about_one_life(net: Network) -> None:
-    async with between_lives(net, 50) as go_on:
+    async with between_lives(net, 50) as (go_on, _):
         context = await net.context()
         source = await contents(context, addresses(net))
         assert [life for life, _ in source.lives] == [source.incarnation], "the next life has no numbers yet"
@@ -202,10 +205,10 @@ async def test_the_answer_of_a_store_is_about_one_life(net: Network) -> None:
 
 async def test_a_reader_waits_for_a_life_that_waits(net: Network) -> None:
     """The stores hold all messages, so none may be called a hole."""
-    async with between_lives(net, 50) as go_on:
+    async with between_lives(net, 50) as (go_on, places):
         context = await net.context()
-        async with context.reader("orders", stores=addresses(net), until=50) as reader:
-            go_on.set()
+        go_on.set()
+        async with context.reader("orders", stores=places, until=50) as reader:
             assert [message.number async for message in reader] == list(range(50))
         assert reader.holes == []
 
@@ -219,7 +222,7 @@ async def test_a_consumer_waits_for_a_life_that_waits(net: Network, monkeypatch:
         return await ask_all(*arguments, **more)
 
     monkeypatch.setattr(stored_consumer, "ask_all", asking)
-    async with between_lives(net, 50) as go_on:
+    async with between_lives(net, 50) as (go_on, _):
         context = await net.context()
         config = attrs.evolve(context.template(9), topic="orders")
         stores = addresses(net)
