@@ -7,9 +7,8 @@ import pytest
 
 from stablecast.config.client_files import load
 from stablecast.config.context_options import CONTEXT_OPTIONS
-from stablecast.config.option_effects import OF_SCOPES, REASONS
+from stablecast.config.documented_options import documented
 from stablecast.config.resolution_options import OLD
-from stablecast.config.transport_options import UNHEEDED
 from tests.support.configurations import option_file
 from tests.support.option_values import type_of
 from tests.support.tree import ROOT
@@ -26,10 +25,14 @@ def render() -> str:
     lines += [f"| {one.name} | {type_of(one.kind)} | {one.kind.allowed} | {one.summary} |" for one in CONTEXT_OPTIONS]
     lines += ["", "Deprecated options, which are in effect:", "", "| option | write |", "|---|---|"]
     lines += [f"| {name} | {instead} |" for name, (instead, _) in OLD.items()]
+    rows = [(*key, row) for key, row in sorted(documented().items()) if row.reason]
     lines += ["", "Options without effect:", "", "| scope | option | reason |", "|---|---|---|"]
-    lines += [f"| {scope} | {name} | {reason} |" for (scope, name), reason in sorted(REASONS.items())]
-    lines += [f"| all | {name} | {reason} |" for name, reason in sorted(UNHEEDED.items())]
-    lines += [f"| {scope} | all | {reason} |" for scope, reason in OF_SCOPES.items()]
+    lines += [f"| {scope} | {name} | {row.reason} |" for scope, name, row in rows if row.values is None]
+    lines += ["", "Options that are not here, and the values that ask for nothing:", ""]
+    lines += ["| scope | option | values | reason |", "|---|---|---|---|"]
+    for scope, name, row in rows:
+        if row.values is not None:
+            lines.append(f"| {scope} | {name} | {', '.join(row.values) or 'empty'} | {row.reason} |")
     return "\n".join(lines) + "\n\n"
 
 

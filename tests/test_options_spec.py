@@ -54,15 +54,10 @@ uses those that concern it ([transports](transports.md#options-and-timers)).
 This chapter is generated from the option table by `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py`. The
 [chapter of the daemon](store_daemon.md#options-and-tests) names the test of each store option.
 """
-ELSEWHERE = """## Not options here
+ELSEWHERE = """## Other documented options
 
-| documented option | here |
-|---|---|
-| ume_registration_extended_function | the argument `reg_id` of `Context.receiver` |
-| ume_recovery_sequence_number_info_function | the argument `start_at` of `Context.receiver` |
-| ume_force_reclaim_function | `on_forced_reclaim` of `Context.source`, or the event `Reclaimed` with `forced` |
-| request_tcp_bind_request_port | an option of [files](configuration.md): 0 refuses stores |
-| disk-cache-directory, disk-state-directory, context-name | store entries in a [configuration](store_daemon.md) |
+[Configuration files](configuration.md#no-option-is-silent) lists the options of contexts, those without effect, and
+those that are not here. The directories and the name of a store are entries of its [configuration](store_daemon.md).
 """
 
 

@@ -31,4 +31,4 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
 
 
 def _notice(path: str, notice: ConfigProblem) -> Advice:
-    return Advice("notice", AdviceLevel.ADVICE, f"{path}:{notice.place}", notice.text)
+    return Advice("notice", AdviceLevel.ADVICE, notice.where(path), notice.text)

@@ -8,8 +8,11 @@ import attrs
 from stablecast.client import Context
 from stablecast.config import client_files
 from stablecast.config.client_configuration import ClientConfiguration, of_context
+from stablecast.config.findings import ConfigPlace, ConfigProblem
+from stablecast.config.option_files import Setting
 from stablecast.config.options import Value, parse_options
 from stablecast.config.resolution_options import configured, strategy, with_old_relay
+from stablecast.config.setting_checks import option_notices
 from stablecast.runtime.interfaces import choose
 from stablecast.text.console import note
 
@@ -45,7 +48,7 @@ class Participant:
         """
         configuration = self.configuration()
         for notice in configuration.notices:
-            note(f"{notice.path}:{notice.place}: {notice.text}")
+            note(notice.told(""))
         return Context(
             resolver=self.resolvers,
             resolver_service=self.services,
@@ -65,7 +68,10 @@ class Participant:
         found = client_files.load(self.files, self.application, self.context_name)
         given: dict[str, Value] = {"resolver_multicast_interface": self.multicast} if self.multicast else {}
         given |= {name: value for name, value in parse_options(self.option).items() if of_context(name)}
-        return found.above("context", given)
+        asked = (Setting("context", name, str(value), 0) for name, value in given.items())
+        texts = (text for setting in asked for text in option_notices(setting))
+        notices = (ConfigProblem(ConfigPlace(0, "option"), text) for text in texts)
+        return attrs.evolve(found.above("context", given), notices=(*found.notices, *notices))
 
     def options(self) -> dict[str, Value]:
         """Return the options of the source or receiver. Raises OptionError."""

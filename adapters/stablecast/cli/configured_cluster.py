@@ -45,7 +45,7 @@ def named_daemons(files: Sequence[Path], application: str, context: str, directo
 
     Raises:
         ConfigError: The files name no daemon of this host.
-        ConfigFileError, FlatFileError, OptionError, AddressError: A file is wrong.
+        ConfigFileError, OptionError, AddressError: A file is wrong.
         OSError: A file cannot be read, or the directory cannot be written.
     """
     clients = [path for path in files if kind_of(path) is FileKind.CLIENT]
@@ -57,7 +57,7 @@ def named_daemons(files: Sequence[Path], application: str, context: str, directo
     if clients:
         configuration = client_files.load(clients, application, context)
         for notice in configuration.notices:
-            note(f"{notice.path}:{notice.place}: {notice.text}")
+            note(notice.told(""))
         found += _of_client(configuration, directory)
     if not found:
         raise ConfigError("the configuration names no relay, service or store of this host")

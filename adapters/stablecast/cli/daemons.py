@@ -106,7 +106,7 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
         say({"valid": False, "problems": found})
         return FAILED
     for notice in plan.notices:
-        note(f"{path}:{notice.place}: {notice.text}")
+        note(notice.told(str(path)))
     say({"valid": True, "stores": [store.name for store in plan.stores]} if as_json else f"{path} is valid")
     return 0
 
@@ -153,7 +153,7 @@ def run_daemon(job: DaemonJob) -> int:
     """Run the stores of a configuration file until interrupted; return the exit status."""
     plan = _load(job.path, job.profile)
     for notice in plan.notices:
-        note(f"{job.path}:{notice.place}: {notice.text}")
+        note(notice.told(str(job.path)))
     if job.detach and plan.daemon.log.path is None:
         note(f"{job.path}: the log of a detached daemon is lost: name a file in <log>")
     detached = machine.process.detach() if job.detach else None
@@ -171,7 +171,7 @@ def run_daemon(job: DaemonJob) -> int:
         for code, text in (("version", release()), ("build", build())):
             log.write(Severity.INFO, "", code, text)
         for notice in plan.notices if daemon.log.path is not None else ():
-            log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
+            log.write(Severity.WARNING, "", "configuration", notice.told(str(job.path)))
         machine.process.raise_descriptor_limit()
         try:
             become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])

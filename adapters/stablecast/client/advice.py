@@ -7,7 +7,6 @@ because every small installation breaks some of them (P-412, P-605).
 import logging
 from collections.abc import Mapping
 
-from stablecast.config import transport_options
 from stablecast.config.options import ConfigT, Value, apply, notices
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import Transport, TransportConfig
@@ -30,16 +29,6 @@ def advised(
     for notice in notices(scope, new):
         log.warning(notice)
     return apply(scope, config, options)
-
-
-def transport_of(options: Mapping[str, Value], defaults: TransportConfig) -> tuple[TransportConfig, dict[str, Value]]:
-    """Return the configuration with the transport's options, and the other options. Log options without effect.
-
-    Raises OptionError, AddressError.
-    """
-    for notice in transport_options.notices(options):
-        log.warning(notice)
-    return transport_options.split(options, defaults)
 
 
 def advise_of_transport(transport: TransportConfig, settings: ResolutionSettings) -> None:

@@ -109,7 +109,7 @@ def of_pattern(configuration: ClientConfiguration, pattern: str, options: Mappin
 def report(configuration: ClientConfiguration) -> None:
     """Log the notices about configuration files."""
     for notice in configuration.notices:
-        log.warning("%s:%s: %s", notice.path, notice.place, notice.text)
+        log.warning(notice.told(""))
 
 
 def from_config(
@@ -133,7 +133,7 @@ def from_config(
         arguments: Arguments of `Context`, which override the files.
 
     Raises:
-        ConfigFileError, FlatFileError: A file is wrong; the message names file, line and the nearest known option.
+        ConfigFileError: A file is wrong; the message names file, line and the nearest known option.
         OSError: A file cannot be read.
         AddressError, OptionError, InterfaceError, ConfigError: Like `Context`.
     """

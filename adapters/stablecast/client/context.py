@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import attrs
 
 from stablecast.client import configured_options, source_discovery
-from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
+from stablecast.client.advice import advise_of_relations, advise_of_transport, advised
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.argument_checks import (
     check_callback,
@@ -68,7 +68,7 @@ from stablecast.config.option_names import SAFE
 from stablecast.config.options import Value, apply
 from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
-from stablecast.config.transport_options import TransportConfig
+from stablecast.config.transport_options import TransportConfig, split
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
@@ -369,7 +369,7 @@ class Context:
         check_callback("on_event", on_event)
         options = self.options_of("source", topic, given := options or {}, session_id, stores)
         advertise, options = own(self.resolution.config.advertise, options)
-        transport, options = transport_of(options, self._defaults.transport)
+        transport, options = split(options, self._defaults.transport)
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
@@ -671,7 +671,7 @@ class Context:
         given = options or {}
         options = self.options_of("receiver", topic, given, session_id)
         query, options = own(self.resolution.config.query, options)
-        transport, options = transport_of(options, self._defaults.transport)
+        transport, options = split(options, self._defaults.transport)
         config = advised("receiver", template, options, given)
         return ReceiverPlan(config, where, places, query, transport)
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from stablecast.client.advice import advised, log, transport_of
+from stablecast.client.advice import advised, log
 from stablecast.client.consumption import Memories, returns
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
@@ -29,7 +29,7 @@ from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.stored_sources import StoredSources
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
-from stablecast.config.transport_options import TransportConfig
+from stablecast.config.transport_options import TransportConfig, split
 from stablecast.config.wildcard_options import wildcard_notices, wildcard_options
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
@@ -267,7 +267,7 @@ class WildcardReceiver(IteratedReceiver):
         calls, settings = self._calls, self.settings
         chosen = (calls.on_create and calls.on_create(topic)) or {}
         options = self._context.options_of("receiver", topic, {**settings.options, **chosen}, settings.session_id)
-        transport, others = transport_of(options, settings.transport)
+        transport, others = split(options, settings.transport)
         config = advised("receiver", attrs.evolve(settings.receiver, topic=topic), others, chosen)
         receiver = Receiver(
             self._context,
@@ -343,7 +343,7 @@ class Wildcards:
         for notice in wildcard_notices(given):
             log.warning(notice)
         query, chosen = wildcard_options(resolution.patterns, given)
-        transport, of_topics = transport_of(chosen, self._transport)
+        transport, of_topics = split(chosen, self._transport)
         template = advised("receiver", context.template(session_id), of_topics)
         settings = Wildcard(pattern, template, chosen, session_id, transport, query, auto_ack, redelivery, start)
         calls = TopicCallbacks(**callbacks)

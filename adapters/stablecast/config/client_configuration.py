@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from stablecast.config.context_options import CONTEXT_OPTIONS, ContextConfig, split
+from stablecast.config.documented_options import documented_option
 from stablecast.config.findings import ConfigProblem
 from stablecast.config.option_effects import Effect, effect_of, for_endpoint
 from stablecast.config.option_files import Setting
 from stablecast.config.option_kinds import OptionError, Value
+from stablecast.config.options import ALIASES
 from stablecast.config.resolution_options import ALL_CONTEXT_NAMES, of_contexts
 
+ENDPOINTS = ("source", "receiver")
 LISTS = frozenset({"ume_store", "ume_store_name", "ume_store_group", "resolver_unicast_daemon", "resolver_service"})
 """Options whose values append (P-850); the others are replaced."""
 
@@ -88,6 +91,7 @@ class ConfigLayer:
     sections: tuple[TopicSection, ...] = ()
     restrictions: Mapping[str, Restriction] = attrs.field(factory=dict)
     values: tuple[ValueRule, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
 
     def of(self, scope: str, topic: str | None) -> list[Setting]:
         """Return the settings of a scope, for all topics, and then those of the section of `topic`.
@@ -125,7 +129,7 @@ class ClientConfiguration:
         The scopes are context, source, receiver and wildcard_receiver.
         """
         found = merged(setting for layer in self.layers for setting in layer.of(scope, topic))
-        return {name: value for name, value in found.items() if effect_of(scope, name).effect is Effect.FOLLOWED}
+        return {name: value for name, value in found.items() if effect_of(scope, name, value).effect is Effect.FOLLOWED}
 
     @property
     def topics(self) -> list[str]:
@@ -164,9 +168,17 @@ class ClientConfiguration:
                     rule.check(options[rule.name])
 
 
+def says_nothing(setting: Setting) -> bool:
+    """Return whether this is the empty default of a list, or of the old name of an option."""
+    return not setting.value and (setting.name in LISTS or setting.name in ALIASES.get(setting.scope, ()))
+
+
 def of_context(name: str) -> bool:
-    """Return whether only a context has this option."""
-    return name in ALL_CONTEXT_NAMES or any(option.name == name for option in CONTEXT_OPTIONS)
+    """Return whether only a context has this option, in effect or not."""
+    if name in ALL_CONTEXT_NAMES or any(option.name == name for option in CONTEXT_OPTIONS):
+        return True
+    elsewhere = any(for_endpoint(scope, name) or documented_option(scope, name) for scope in ENDPOINTS)
+    return documented_option("context", name) is not None and not elsewhere
 
 
 def merged(settings: Iterable[Setting]) -> dict[str, Value]:

@@ -13,10 +13,14 @@ ResultT = TypeVar("ResultT")
 
 @attrs.frozen
 class ConfigPlace:
-    """A place in a configuration: the line, 0 if the form has none, and the element or key."""
+    """A place in a configuration: the line, 0 if the form has none, the element or key, and its file.
+
+    `path` is empty for the file that is read. It names another one, from which this file takes options.
+    """
 
     line: int = 0
     element: str = ""
+    path: str = ""
 
     def __str__(self) -> str:
         """Return `12: <option>` or `store.0.port`."""
@@ -25,11 +29,19 @@ class ConfigPlace:
 
 @attrs.frozen
 class ConfigProblem:
-    """A sentence about a place in a configuration; `path` is the file if several were read."""
+    """A sentence about a place in a configuration."""
 
     place: ConfigPlace
     text: str
-    path: str = ""
+
+    def where(self, path: str) -> str:
+        """Return the file and the place; `path` is the file that is read."""
+        place = str(self.place)
+        return f"{self.place.path or path}{':' if place else ''}{place}"
+
+    def told(self, path: str) -> str:
+        """Return the whole sentence for people."""
+        return f"{self.where(path)}: {self.text}"
 
 
 class ConfigFileError(StablecastError):
@@ -39,11 +51,7 @@ class ConfigFileError(StablecastError):
         """Report the problems of the file `path`."""
         self.path = path
         self.problems = tuple(problems)
-        super().__init__("\n".join(f"{path}{_after_path(problem.place)}: {problem.text}" for problem in problems))
-
-
-def _after_path(place: ConfigPlace) -> str:
-    return f":{place}" if place != ConfigPlace() else ""
+        super().__init__("\n".join(problem.told(path) for problem in problems))
 
 
 @attrs.define
@@ -73,6 +81,13 @@ class ConfigFindings:
         except StablecastError as error:
             self.problem(place, str(error))
             return otherwise
+
+    def tried(self, place: ConfigPlace, check: Callable[[], Sequence[str]]) -> bool:
+        """Add the notices that a check returns; return whether it did not fail, which adds a problem."""
+        texts = self.attempt(place, None, check)
+        for text in texts or ():
+            self.notice(place, text)
+        return texts is not None
 
     def number(self, text: str, low: int, high: int, place: ConfigPlace, what: str) -> int:
         """Return a whole number, whose thousands may be separated by commas; add a problem if it is none."""

@@ -4,14 +4,11 @@ A store is a context with receivers, and its proxies are sources. Some of these 
 notice names each option without effect, documented or not. Options that break a store are refused.
 """
 
-from functools import cache
-from pathlib import Path
-
 from stablecast.config.client_options import RECEIVER_OPTIONS
-from stablecast.config.options import ALIASES, SCOPES, suggestion
+from stablecast.config.documented_options import documented, documented_option, suggestion
+from stablecast.config.options import ALIASES, SCOPES
 from stablecast.config.store_options import STORE_OPTIONS
 from stablecast.config.transport_options import OF_RECEIVERS, TRANSPORT_OPTIONS
-from stablecast.runtime import machine
 
 CONTEXT = (
     "resolver_unicast_daemon",
@@ -49,25 +46,14 @@ OF_THE_SOURCE = frozenset(
 )
 """Source options that a proxy takes from the source that it replaces."""
 
-DEADLY = frozenset(
-    {
-        "ordered_delivery",
-        "use_late_join",
-        "umq_queue_participation",
-        "null_channel_behavior",
-        "unrecognized_channel_behavior",
-    }
-)
-"""Options that break a store's receiving."""
-
-
-@cache
-def documented() -> frozenset[tuple[str, str]]:
-    """Return scope and name of each documented option."""
-    text = machine.installed_file(Path(__file__).with_name("documented.txt")).decode()
-    return frozenset(
-        (scope, name) for scope, name in (line.split() for line in text.splitlines() if not line.startswith("#"))
-    )
+DEADLY = {
+    "ordered_delivery": "1",
+    "use_late_join": "1",
+    "umq_queue_participation": "0",
+    "null_channel_behavior": "deliver",
+    "unrecognized_channel_behavior": "deliver",
+}
+"""Options that break a store's receiving, unless they have this value, their documented default."""
 
 
 def followed(scope: str, name: str) -> bool:
@@ -94,8 +80,9 @@ def comment(scope: str, name: str) -> str:
     """Return the notice about an option that has no effect at a store."""
     if scope == "source" and name in OF_THE_SOURCE:
         return f"{name} has no effect: a proxy uses the value of its source"
-    if (scope, name) in documented():
-        return f"{name} has no effect at this store"
+    row = documented_option(scope, name)
+    if row is not None:
+        return row.notice(name) or f"{name} has no effect at this store"
     known = sorted(other for of_scope, other in documented() if of_scope == scope)
     remedy = suggestion(name, known)
     return f"{name} is not a documented {scope} option, and the store runs without it: {remedy}"

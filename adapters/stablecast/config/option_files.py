@@ -4,19 +4,14 @@
 append.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
 
-from stablecast.core.errors import StablecastError
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
 from stablecast.runtime import machine
 
 SCOPES = ("context", "source", "receiver", "wildcard_receiver", "event_queue", "hfx")
-
-
-class FlatFileError(StablecastError):
-    """A malformed line; the message names file, line and the expected form."""
 
 
 @attrs.frozen
@@ -33,24 +28,43 @@ class Setting:
     path: str = attrs.field(default="", eq=False)
     hyphens: bool = attrs.field(default=False, eq=False)
 
+    @property
+    def place(self) -> ConfigPlace:
+        """Return the place of the line."""
+        return ConfigPlace(self.line, self.name, self.path)
 
-def read(path: Path) -> tuple[Setting, ...]:
-    """Return the settings of a file, in their order. Raises FlatFileError, and OSError if it cannot be read."""
+
+@attrs.frozen
+class OptionFile:
+    """The settings of a file in their order, and a problem for each line that is none."""
+
+    settings: tuple[Setting, ...]
+    problems: tuple[ConfigProblem, ...] = ()
+
+
+def read(path: Path) -> OptionFile:
+    """Return the lines of a file. Raises ConfigFileError if it is no text, and OSError if it cannot be read."""
     try:
-        return tuple(parse(machine.read_text(path), str(path)))
+        return parse(machine.read_text(path), str(path))
     except UnicodeDecodeError:
-        raise FlatFileError(f"{path} is not a UTF-8 text of scope, option and value lines") from None
+        text = "this is not a UTF-8 text of scope, option and value lines"
+        raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), text)]) from None
 
 
-def parse(text: str, where: str) -> Iterator[Setting]:
-    """Yield the settings of a text; `where` names it in errors. Raises FlatFileError."""
+def parse(text: str, where: str) -> OptionFile:
+    """Return the lines of a text; `where` names it in problems. A line without a value sets an empty one."""
+    settings, problems = [], []
     for number, raw in enumerate(text.splitlines(), 1):
         words = raw.partition("#")[0].split(None, 2)
         if not words:
             continue
-        if len(words) < 3:
-            raise FlatFileError(f"{where}:{number}: '{raw.strip()}' is not a setting: write scope option value")
-        scope = words[0].lower()
-        if scope not in SCOPES:
-            raise FlatFileError(f"{where}:{number}: there is no scope '{words[0]}': write one of {', '.join(SCOPES)}")
-        yield Setting(scope, words[1].lower(), words[2].strip(), number, where)
+        scope, name, value = [*words, "", ""][:3]
+        if not name:
+            problem = f"'{raw.strip()}' is not a setting: write scope option value"
+        elif scope.lower() not in SCOPES:
+            problem = f"there is no scope '{scope}': write one of {', '.join(SCOPES)}"
+        else:
+            settings.append(Setting(scope.lower(), name.lower(), value.strip(), number, where))
+            continue
+        problems.append(ConfigProblem(ConfigPlace(number, scope, where), problem))
+    return OptionFile(tuple(settings), tuple(problems))

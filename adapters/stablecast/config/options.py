@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig
+from stablecast.config.documented_options import Documented, documented_option, unknown
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.stores import has_domain
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
-from stablecast.text import nearest
 
 __all__ = [
     "ALIASES",
@@ -87,10 +87,13 @@ def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
 
     Raises:
         OptionError: A value is not allowed, or a name is unknown; the message has the nearest known name.
+            A documented option without effect is passed over, unless its value asks for what is not here.
         StoreListError, AddressError: A store is malformed.
     """
     for name in sorted(options, key=lambda name: name == GROUPS):
-        config = _find(scope, name).set(config, options[name])
+        option = _find(scope, name, options[name])
+        if isinstance(option, Option):
+            config = option.set(config, options[name])
     return config
 
 
@@ -100,10 +103,13 @@ def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return notices for the user about accepted options: old names, and values that are not followed."""
+    """Return notices for the user about accepted options: old names, and those that are not followed."""
     found = [f"the domain of store {text} is ignored: there are no routers" for text in _with_domain(scope, options)]
     for name in options:
-        option = _find(scope, name)
+        option = _find(scope, name, options[name])
+        if isinstance(option, Documented):
+            found.append(option.notice(name))
+            continue
         if name != option.name:
             found.append(f"option {name} is an old name: write {option.name}")
         if option.name == WRITES and str(options[name]) != "1":
@@ -133,17 +139,18 @@ def contradictions(scope: str, options: Mapping[str, Value], stores: Iterable[ob
     return ()
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the remedy for an unknown name: the nearest known name, or the chapter that lists all names."""
-    return nearest(name, known) or "spec/options.md lists them"
-
-
-def _find(scope: str, name: str) -> Option:
+def _find(scope: str, name: str, value: Value = "") -> Option | Documented:
+    """Return the option, or the row of one without effect. Raises OptionError for an unknown one or a refused value."""
     table = _TABLES[scope]
     option = table.get(ALIASES[scope].get(name, name))
-    if option is None:
-        raise OptionError(f"there is no {scope} option '{name}': {suggestion(name, table)}")
-    return option
+    if option is not None:
+        return option
+    row = documented_option(scope, name)
+    if row is None or not row.reason:
+        raise OptionError(unknown(scope, name, table))
+    if refused := row.refusal(name, value):
+        raise OptionError(refused)
+    return row
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, Value]:

@@ -4,17 +4,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stablecast.config import toml_file, xml_file
+from stablecast.config.client_configuration import says_nothing
 from stablecast.config.daemon_outline import Outline
 from stablecast.config.daemon_section import daemon_plan
 from stablecast.config.findings import ConfigFindings, ConfigPlace
-from stablecast.config.option_files import Setting, read
+from stablecast.config.option_files import OptionFile, Setting, read
 from stablecast.config.option_names import SAFE
 from stablecast.config.plan import DaemonPlan, Plan, StorePlan
 from stablecast.config.profiles import profile
 from stablecast.config.store_section import StoreBuilder
 from stablecast.text import unread
 
-ReadFlat = Callable[[Path], tuple[Setting, ...]]
+ReadFlat = Callable[[Path], OptionFile]
 
 
 def load(path: Path, profile_name: str = SAFE) -> Plan:
@@ -22,7 +23,6 @@ def load(path: Path, profile_name: str = SAFE) -> Plan:
 
     Raises:
         ConfigFileError: The configuration has problems.
-        FlatFileError: The option file that it names has a malformed line.
         OptionError: There is no such profile.
         OSError: A file cannot be read.
     """
@@ -48,11 +48,13 @@ def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read
 
 
 def _settings(daemon: DaemonPlan, found: ConfigFindings, read_flat: ReadFlat) -> tuple[Setting, ...]:
-    """Return the settings of the daemon's option file. Raises FlatFileError."""
+    """Return the settings of the daemon's option file, and add its problems. Raises ConfigFileError."""
     if daemon.options is None:
         return ()
     try:
-        return read_flat(daemon.options)
+        lines = read_flat(daemon.options)
+        found.problems += lines.problems
+        return tuple(one for one in lines.settings if not says_nothing(one))
     except OSError as error:
         found.problem(ConfigPlace(0, "lbm-config"), unread(daemon.options, error))
         return ()

@@ -10,8 +10,8 @@ from typing import TypeVar
 import attrs
 
 from stablecast.config import option_kinds as k
+from stablecast.config.documented_options import suggestion
 from stablecast.config.option import Option, set_known
-from stablecast.config.options import suggestion
 from stablecast.config.stores import NOWHERE
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
@@ -64,7 +64,6 @@ class ResolutionSettings:
 _LANGUAGES = k.words(pcre=PatternLanguage.PCRE, regex=PatternLanguage.REGEX)
 RATE = k.NumberKind(0, MAX_RATE, "per second")
 BITS = k.NumberKind(0, MAX_RATE, "bit/s")
-COUNT = k.NumberKind(0, k.MAX_UINT32)
 SIZE = k.NumberKind(udp.MIN_DATAGRAM, MAX_DATAGRAM_OPTION, "bytes", or_zero=True)
 
 # fmt: off
@@ -221,10 +220,6 @@ CONTEXT = (
            "number of routers that a datagram may pass"),
     Option("resolver_multicast_receiver_socket_buffer", "multicast.receive_buffer", k.NumberKind(0, 1 << 30, "bytes"),
            "0: the system's size"),
-    Option("resolver_receiver_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
-    Option("resolver_source_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
-    Option("resolver_wildcard_receiver_map_tablesz", None, COUNT,
-           "accepted without effect: each topic is compared with all patterns"),
     *(option.below("config.advertise") for option in SOURCE),
     *(option.below("config.query") for option in RECEIVER),
     *(option.below("config.patterns") for option in PATTERN),

@@ -10,12 +10,15 @@ from stablecast.config import library_options
 from stablecast.config.daemon_outline import ConfigEntry, Given, StoreOutline, TopicOutline
 from stablecast.config.daemon_section import intervals
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
+from stablecast.config.documented_options import documented_option, suggestion
 from stablecast.config.findings import ConfigFindings, ConfigPlace
+from stablecast.config.option_effects import Effect, effect_of
 from stablecast.config.option_files import Setting
 from stablecast.config.option_kinds import Value
-from stablecast.config.options import ALIASES, apply, disk_options, notices, suggestion
+from stablecast.config.options import ALIASES, apply, disk_options, notices
 from stablecast.config.plan import StoreLimits, StorePlan, TopicPlan
 from stablecast.config.profiles import Profile
+from stablecast.config.setting_checks import option_notices
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.stores import NAME
 from stablecast.config.topic_patterns import TYPES, expression
@@ -50,11 +53,15 @@ class LibraryOptions:
 
     def add(self, scope: str, given: Given, found: ConfigFindings) -> None:
         """Add one option of the scope context, receiver or source, or report why not."""
-        if given.name in library_options.DEADLY:
-            found.problem(given.place, f"a store does not work with {given.name}: take it out")
+        setting = Setting(scope, given.name, given.value, given.place.line)
+        effect = effect_of(scope, given.name, given.value)
+        if given.value not in ("", usual := library_options.DEADLY.get(given.name, given.value)):
+            found.problem(given.place, f"a store works only with {given.name} {usual}: take it out")
+        elif effect.effect is Effect.REFUSED and documented_option(scope, given.name) is not None:
+            found.problem(given.place, effect.reason)
         elif not library_options.followed(scope, given.name):
             found.notice(given.place, library_options.comment(scope, given.name))
-        else:
+        elif found.tried(given.place, lambda: option_notices(setting)):
             getattr(self, scope)[ALIASES.get(scope, {}).get(given.name, given.name)] = given.value
 
     @property
@@ -148,8 +155,7 @@ class StoreBuilder:
         asked = LibraryOptions()
         for setting in self.defaults:
             if setting.scope in ("context", "receiver", "source"):
-                place = ConfigPlace(setting.line, "lbm-config")
-                asked.add(setting.scope, Given("", setting.name, setting.value, place), self.found)
+                asked.add(setting.scope, Given("", setting.name, setting.value, setting.place), self.found)
         for given in outline.options:
             if given.scope == "lbm-context":
                 asked.add("context", given, self.found)

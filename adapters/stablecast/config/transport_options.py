@@ -220,58 +220,6 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
 )
 # fmt: on
 
-_SOCKETS = "socket buffers have the documented sizes, or the system's (TCP)"
-_COALESCING = "messages that leave together are one block already"
-_OWN_LIMIT = "the datagram maximum of the transport holds at both ends"
-_BUFFERS = "there are no buffer pools to tune here"
-_INTERFACE = "the interface of the context is used"
-_SESSION_IDS = "sessions always have an ID; otherwise a restarted source would be mistaken for the earlier one"
-_KEEPALIVE = "TCP keepalive of the system detects a peer that is gone, within a minute"
-
-UNHEEDED: Mapping[str, str] = {
-    "transport_lbtrm_coalesce_threshold": _COALESCING,
-    "transport_lbtru_coalesce_threshold": _COALESCING,
-    "transport_tcp_coalesce_threshold": _COALESCING,
-    "transport_lbtrm_receiver_socket_buffer": _SOCKETS,
-    "transport_lbtrm_source_socket_buffer": _SOCKETS,
-    "transport_lbtru_receiver_socket_buffer": _SOCKETS,
-    "transport_lbtru_source_socket_buffer": _SOCKETS,
-    "transport_tcp_receiver_socket_buffer": _SOCKETS,
-    "transport_tcp_sender_socket_buffer": _SOCKETS,
-    "transport_lbtrm_receiver_datagram_max_size": _OWN_LIMIT,
-    "transport_lbtrm_source_datagram_max_size": _OWN_LIMIT,
-    "transport_lbtru_receiver_datagram_max_size": _OWN_LIMIT,
-    "transport_lbtru_source_datagram_max_size": _OWN_LIMIT,
-    "transport_lbtrm_recycle_receive_buffers": _BUFFERS,
-    "transport_lbtru_recycle_receive_buffers": _BUFFERS,
-    "transport_lbtru_client_map_size": _BUFFERS,
-    "transport_lbtrm_receiver_timestamp": "datagrams have no timestamps of the network card",
-    "transport_lbtrm_source_timestamp": "datagrams have no timestamps of the network card",
-    "transport_lbtrm_tgsz": "parity datagrams are not supported",
-    "transport_lbtru_interface": _INTERFACE,
-    "transport_tcp_interface": _INTERFACE,
-    "transport_lbtru_allow_ephemeral": "a configured port that is in use is an error",
-    "transport_lbtru_use_session_id": _SESSION_IDS,
-    "transport_tcp_use_session_id": _SESSION_IDS,
-    "transport_tcp_maximum_ports": "each source over TCP has a port of its own",
-    "transport_tcp_activity_method": _KEEPALIVE,
-    "transport_tcp_activity_timeout": _KEEPALIVE,
-    "transport_tcp_datagram_max_size": "over TCP messages are fragmented at 65,535 bytes, the documented default",
-    "transport_tcp_dro_loss_recovery_timeout": "there are no routers",
-    "transport_tcp_exclusiveaddr": "it concerns another operating system",
-    "transport_tcp_listen_backlog": "128 connections may wait to be accepted",
-    "transport_tcp_multiple_receiver_send_order": "the last joiner is written to first (measured)",
-    "transport_tcp_nodelay": "TCP_NODELAY is always set",
-    "transport_tcp_reuseaddr": "SO_REUSEADDR is always set",
-}
-"""Documented options that are accepted without effect, each with the reason that a notice gives the user."""
-
-
-def notices(options: Mapping[str, k.Value]) -> tuple[str, ...]:
-    """Return a notice for each option that has no effect."""
-    return tuple(f"option {name} has no effect: {UNHEEDED[name]}" for name in options if name in UNHEEDED)
-
-
 OF_RECEIVERS = frozenset(option.name for option in TRANSPORT_OPTIONS if "receiver" in option.path)
 """Names of the options that a receiver follows; it ignores the others."""
 
@@ -280,5 +228,4 @@ def split(
     options: Mapping[str, k.Value], config: TransportConfig = TransportConfig()
 ) -> tuple[TransportConfig, dict[str, k.Value]]:
     """Return the configuration with the transport options set, and the other options. Raises OptionError."""
-    heeded = {name: value for name, value in options.items() if name not in UNHEEDED}
-    return set_known(TRANSPORT_OPTIONS, config, heeded)
+    return set_known(TRANSPORT_OPTIONS, config, options)

@@ -373,7 +373,6 @@ async def test_a_wildcard_receiver_that_is_misused(net: Network, pair: tuple[Con
         ({"receiver_create_callback": "f"}, "pass it as on_create"),
         ({"receiver_delete_callback": "f"}, "pass it as on_delete"),
         ({"hf_receiver": 1}, "make a hot-failover receiver of each topic"),
-        ({"resolver_query_max_interval": 1}, "set resolver_query_maximum_interval"),
         ({"resolver_query_maximum_intervall": 1}, "there is no receiver option"),
     ],
 )
@@ -392,6 +391,7 @@ async def test_options_that_are_accepted(pair: tuple[Context, Context, str], cap
         "pattern_type": "regex",
         "monitor_interval": 5,
         "hf_receiver": 0,
+        "resolver_query_max_interval": 1,
         "resolver_query_maximum_interval": 70,
         "resolver_query_minimum_duration": 3,
         "resolver_no_source_linger_timeout": 9,
@@ -402,6 +402,8 @@ async def test_options_that_are_accepted(pair: tuple[Context, Context, str], cap
     assert (settings.query.linger, settings.receiver.late_join) == (9_000_000, False)
     assert [text.split(",")[0].split(":")[0] for text in caplog.messages] == [
         "monitor_interval has no effect",
+        "hf_receiver has no effect",
+        "resolver_query_max_interval has no effect",
         "pattern_type regex is deprecated",
     ]
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.config.option_files import FlatFileError, Setting, read
+from stablecast.config.findings import ConfigFileError
+from stablecast.config.option_files import SCOPES, Setting, read
 
 SAMPLE = """
 # Major Options
@@ -20,7 +21,7 @@ receiver ume_session_id 17
 def test_lines_are_scope_option_value(tmp_path: Path) -> None:
     path = tmp_path / "client.cfg"
     path.write_text(SAMPLE)
-    assert read(path) == (
+    assert read(path).settings == (
         Setting("context", "operational_mode", "embedded", 3),
         Setting("source", "ume_store", "127.0.0.1:14567", 4),
         Setting("source", "ume_store_group", "0:3", 5),
@@ -28,16 +29,23 @@ def test_lines_are_scope_option_value(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"source ume_store", "client.cfg:1: 'source ume_store' is not a setting: write scope option value"),
-        (b"\nstore a b", "client.cfg:2: there is no scope 'store': write one of context, source, receiver"),
-        (b"\xff\xfe", "is not a UTF-8 text of scope, option and value lines"),
-    ],
-)
-def test_a_malformed_line_is_refused(data: bytes, told: str, tmp_path: Path) -> None:
+def test_each_malformed_line_is_a_problem_and_hides_no_other(tmp_path: Path) -> None:
+    """A line without a value sets an empty one, the documented default of some options."""
     path = tmp_path / "client.cfg"
-    path.write_bytes(data)
-    with pytest.raises(FlatFileError, match=told):
+    path.write_text("source\ncontext broker\nstore a b\nsource ume_flight_size 5\n")
+    found = read(path)
+    assert [problem.told("") for problem in found.problems] == [
+        f"{path}:1: <source>: 'source' is not a setting: write scope option value",
+        f"{path}:3: <store>: there is no scope 'store': write one of {', '.join(SCOPES)}",
+    ]
+    assert [(one.name, one.value, one.line) for one in found.settings] == [
+        ("broker", "", 2),
+        ("ume_flight_size", "5", 4),
+    ]
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "client.cfg"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigFileError, match="is not a UTF-8 text of scope, option and value lines"):
         read(path)

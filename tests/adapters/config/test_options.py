@@ -370,7 +370,7 @@ def test_disk_options_are_checked_for_a_store_and_set_for_its_journal() -> None:
             "messages"
         ),
     )
-    with pytest.raises(OptionError, match="there is no store option 'late_join'"):
+    with pytest.raises(OptionError, match="late_join is an option of the scope source, not store"):
         notices("store", {"late_join": 1})
 
 

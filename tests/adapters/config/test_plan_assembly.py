@@ -17,6 +17,9 @@ from stablecast.runtime.logs import Frequency
 from tests.adapters.config.test_xml_file import GUIDE
 from tests.support.configurations import document, options
 
+SOCKETS = "socket buffers have the documented sizes, or the system's (TCP)"
+STRINGS = "topics are found by the dictionaries of Python"
+
 
 def made(store: dict[str, Any] | None = None, *, daemon: dict[str, Any] | None = None, **topic: Any) -> Plan:
     """The plan of one store with one topic."""
@@ -129,7 +132,7 @@ def test_options_of_the_library() -> None:
     assert store.transports.lbtru.rates.interval_ns == 100 * MILLISECOND
     assert store.proxy_options("another") == {}
     assert [one.text for one in whole.notices] == [
-        "transport_lbtrm_receiver_socket_buffer has no effect at this store",
+        f"transport_lbtrm_receiver_socket_buffer has no effect: {SOCKETS}",
         "the local end of 127.0.0.1:7->127.0.0.1:15381 has no effect at a store: its interface is used",
     ]
 
@@ -158,7 +161,7 @@ def test_options_of_resolution_are_followed_and_checked() -> None:
     group = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": "1"}
     plan = made({"context": {**group, "resolver_string_hash_function": "djb2"}})
     assert plan.stores[0].resolution == group
-    assert [one.text for one in plan.notices] == ["resolver_string_hash_function has no effect at this store"]
+    assert [one.text for one in plan.notices] == [f"resolver_string_hash_function has no effect: {STRINGS}"]
     with pytest.raises(ConfigFileError, match="resolver_multicast_ttl must lie between 0 and 255"):
         made({"context": {"resolver_multicast_ttl": 256}})
 
@@ -196,7 +199,7 @@ def test_old_names_and_unfollowed_options_have_a_notice() -> None:
         ({"topic": [{"pattern": "t", "type": "glob"}]}, "a pattern must be direct, PCRE or regexp, not 'glob'"),
         ({"topic": [{"pattern": "(", "type": "PCRE"}]}, "'(' is not an expression"),
         (topic("ume_flight_size", "x", "source"), "option ume_flight_size wants a whole number"),
-        (topic("use_late_join", 1, "receiver"), "a store does not work with use_late_join"),
+        (topic("use_late_join", 0, "receiver"), "a store works only with use_late_join 1: take it out"),
         ({"topic": [{"pattern": "t", "restore-last": 337}]}, "restore-last must be a whole number from 0 to 336"),
         ({"options": {"allow-proxy-source": 2}}, "option allow-proxy-source must be 0 or 1"),
         ({"options": {"context-name": "n" * 129}}, "must be 1 to 128 letters, digits, hyphens and underscores"),

@@ -3,10 +3,9 @@
 import attrs
 import pytest
 
-from stablecast.config import library_options
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import OptionError, Value
-from stablecast.config.transport_options import TRANSPORT_OPTIONS, UNHEEDED, Transport, TransportConfig, notices, split
+from stablecast.config.transport_options import TRANSPORT_OPTIONS, Transport, TransportConfig, split
 from stablecast.core.machine.units import MILLISECOND
 from tests.support.option_values import show
 
@@ -112,26 +111,6 @@ def test_no_group_is_one_of_the_pool() -> None:
 def test_a_wrong_value_is_refused(name: str, value: str | int) -> None:
     with pytest.raises(OptionError, match=name):
         split({name: value})
-
-
-def documented() -> set[str]:
-    """Every documented option of the three transports, whatever its scope."""
-    kinds = ("transport_lbtrm_", "transport_lbtru_", "transport_tcp_")
-    return {name for _, name in library_options.documented() if name.startswith(kinds)}
-
-
-def test_every_documented_option_of_the_transports_has_an_effect_or_a_reason_to_have_none() -> None:
-    """None is silently passed over, and none is in both lists."""
-    known = {option.name for option in TRANSPORT_OPTIONS}
-    assert documented() <= known | set(UNHEEDED)
-    assert not known & set(UNHEEDED)
-
-
-@pytest.mark.parametrize("name", UNHEEDED)
-def test_an_option_without_effect_is_accepted_with_a_notice(name: str) -> None:
-    assert split({name: "anything"}) == (TransportConfig(), {})
-    (notice,) = notices({name: "anything", "transport": "lbtrm"})
-    assert notice == f"option {name} has no effect: {UNHEEDED[name]}"
 
 
 def test_a_pool_of_groups_is_a_range() -> None:

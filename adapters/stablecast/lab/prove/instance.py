@@ -118,14 +118,12 @@ def instance(
         refill: Whether stores refill; None: as the profile says.
 
     Raises:
-        ConfigFileError: an XML or TOML file is wrong.
-        FlatFileError: a line is malformed.
-        ProveError: a setting is wrong, or there are no stores.
+        ConfigFileError: a file is wrong.
+        ProveError: an option of the command is wrong, or there are no stores.
         OSError: a file cannot be read.
     """
     notes: list[str] = []
-    layers = client_files.layers([*client_files.from_environment(), *files], *of)
-    lines = [line for layer in layers for line in _lines(layer, topic, notes)]
+    lines = [line for layer in client_files.load(files, *of).layers for line in _lines(layer, topic, notes)]
     lines += [_option(text) for text in options]
     defaults = profile(name)
     config = defaults.source

@@ -49,9 +49,9 @@ from stablecast.config import toml_file
 from stablecast.config.client_configuration import ClientConfiguration, ConfigLayer
 from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.option import Option
-from stablecast.config.option_effects import Effect, effect_of
 from stablecast.config.option_files import Setting
 from stablecast.config.option_kinds import FLAG, PORT, ChoiceKind, NumberKind, TextKind, words
+from stablecast.config.setting_checks import option_notices
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.runtime.logs import Compression, Frequency, RollingPolicy
 from stablecast.transports.resolution.srs.settings import ServiceConfig
@@ -276,11 +276,7 @@ def parse(tables: Mapping[str, Any], where: str = "configuration") -> SrsConfig:
 
 def with_option(config: SrsConfig, setting: Setting, place: ConfigPlace, found: ConfigFindings) -> SrsConfig:
     """Return the configuration with one more option of the context that publishes."""
-    effect = effect_of(setting.scope, setting.name)
-    if effect.effect is Effect.UNKNOWN:
-        found.problem(place, effect.reason)
-    elif effect.effect is Effect.UNHEEDED:
-        found.notice(place, f"{setting.name} has no effect: {effect.reason}")
+    found.tried(place, lambda: option_notices(setting))
     settings = (*config.monitor.settings, setting)
     return attrs.evolve(config, monitor=attrs.evolve(config.monitor, settings=settings))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.config.option_files import FlatFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.options import OptionError
 from stablecast.core.protocol.quorum import Consensus, Intergroup
 from stablecast.core.protocol.repairs import Repair
@@ -103,7 +103,8 @@ def test_two_messages_with_few_stores() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("source ume_store\n", "um.cfg:1: 'source ume_store' is not a setting: write scope option value"),
+        ("source\n", "um.cfg:1: <source>: 'source' is not a setting: write scope option value"),
+        ("source ume_store\n", "no stores are configured"),
         ("sauce ume_store x\n", "there is no scope 'sauce': write one of context, source"),
         ("source ume_stor 10.0.0.1:1\n", "there is no source option 'ume_stor': did you mean 'ume_store'?"),
         ("source ume_store nowhere\n", "um.cfg:1: "),
@@ -115,7 +116,7 @@ def test_two_messages_with_few_stores() -> None:
     ],
 )
 def test_unreadable_configurations_are_named(tmp_path: Path, text: str, why: str) -> None:
-    with pytest.raises((ProveError, FlatFileError)) as refused:
+    with pytest.raises((ProveError, ConfigFileError)) as refused:
         read(tmp_path, text)
     assert why in str(refused.value)
 
@@ -123,7 +124,7 @@ def test_unreadable_configurations_are_named(tmp_path: Path, text: str, why: str
 def test_what_is_no_text_or_no_option(tmp_path: Path) -> None:
     path = tmp_path / "binary.cfg"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(FlatFileError, match=r"binary\.cfg is not a UTF-8 text"):
+    with pytest.raises(ConfigFileError, match=r"binary\.cfg: this is not a UTF-8 text"):
         instance([path], [], "safe", ProofBounds())
     with pytest.raises(ProveError, match="write name=value"):
         instance([], ["ume_store"], "safe", ProofBounds())
