@@ -34,8 +34,11 @@ def _device(name: str) -> socket.socket:
     return device
 
 
-def carry(one: str, other: str, share: float, rng: random.Random) -> None:
-    """Carry frames between two devices for ever. `share` of them are lost, repeated, or late, each."""
+def carry(one: str, other: str, share: float, rng: random.Random, seconds: float = 0.0) -> None:
+    """Carry frames between two devices for ever. `share` of them are lost, repeated, or late, each.
+
+    With a delay of `seconds` the usual frames keep their order.
+    """
     devices = [_device(one), _device(other)]
     waiting: list[tuple[float, int, socket.socket, bytes]] = []
     numbers = count()
@@ -48,7 +51,7 @@ def carry(one: str, other: str, share: float, rng: random.Random) -> None:
                 continue
             there = devices[device is devices[0]]
             for _ in range(1 + (rng.random() < share)):
-                late = LATE_SECONDS if rng.random() < share else rng.random() * JITTER_SECONDS
+                late = LATE_SECONDS if rng.random() < share else seconds or rng.random() * JITTER_SECONDS
                 heapq.heappush(waiting, (time.monotonic() + late, next(numbers), there, frame))
         now = time.monotonic()
         while waiting and waiting[0][0] <= now:

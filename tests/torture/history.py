@@ -34,6 +34,7 @@ END_SECONDS = 20.0
 UNDONE: Mapping[str, str] = {
     "stop": "continue", "cut": "join", "unplug": "plug", "mute": "unmute", "route": "unroute", "limit": "unlimit",
     "fill": "free", "fail": "repair", "power": "repair", "slow": "quick", "noise": "still",
+    "lag": "still",
 }  # fmt: skip
 """The step that ends each fault."""
 
@@ -119,6 +120,8 @@ class PlayedHistory:
                 program.unlimit()
             case "noise":
                 network.noise(who, int(step.how) / 100)
+            case "lag":
+                network.noise(who, 0.0, int(step.how) / 1000)
             case "still":
                 network.still(who)
             case "slow" | "quick":
@@ -198,6 +201,8 @@ class PlayedHistory:
         self.mark("begun")
         if self._plan.prompt:
             self.mark("prompt")
+        if self._plan.kept:
+            self.mark("limited", messages=self._plan.kept)
         began = time.monotonic()
         for step in self._plan.steps:
             time.sleep(max(0.0, began + step.at - time.monotonic()))
@@ -305,6 +310,9 @@ class PlayedHistory:
             if line["is"] == "stable":
                 numbers = range(line["first"], line["last"] + 1)
                 wanted |= {names[line["stream"], number] for number in numbers if (line["stream"], number) in names}
+        if self._plan.kept:  # A limit may let go of older ones.
+            sent = [(number, name) for (_, number), name in names.items()]
+            wanted &= {name for _, name in sorted(sent)[-self._plan.kept :]}
         return {name: wanted - ids for name, ids in got.items() if wanted - ids}
 
     def verdict(self) -> Verdict:

@@ -69,8 +69,8 @@ class HostNetwork:
         """Undo `unplug`."""
         ip([f"link set p{self._index[name]} up"])
 
-    def noise(self, name: str, share: float) -> None:
-        """Lose, repeat and delay this share of the frames from and to the host, each."""
+    def noise(self, name: str, share: float, seconds: float = 0.0) -> None:
+        """Lose, repeat and delay this share of the frames from and to the host, each, and delay all by `seconds`."""
         index = self._index[name]
         ip(
             [
@@ -81,7 +81,9 @@ class HostNetwork:
             ]
         )
         rng = random.Random(f"{name} {share}")
-        self._noises[name] = frame_bridge.start(partial(frame_bridge.carry, f"p{index}", f"n{index}", share, rng))
+        self._noises[name] = frame_bridge.start(
+            partial(frame_bridge.carry, f"p{index}", f"n{index}", share, rng, seconds)
+        )
 
     def still(self, name: str) -> None:
         """Undo `noise`."""

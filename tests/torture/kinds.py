@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 
-from tests.torture.plan import LONG_SECONDS, STARVED_SECONDS, STORES, Draft, Plan
+from tests.torture.plan import LEAST_DISK_BYTES, LONG_SECONDS, STARVED_SECONDS, STORES, Draft, Plan
 
 MOST_BYTES = 40_000_000
 """Bytes that a source of large messages sends. A repository may hold more, so it deletes no old messages."""
@@ -293,11 +293,65 @@ def claims(draft: Draft) -> None:
     draft.add(at + draft.rng.uniform(2.0, 6.0), "kill", draft.rng.choice(("claimant", "receiver1")))
 
 
+def _keeping_few(draft: Draft) -> None:
+    """Let the stores keep less than a source sends in a second, and the source almost nothing."""
+    transport = draft.rng.choice(("tcp", "tcp", "lbtrm", "lbtru"))
+    options = {
+        "transport": transport,
+        "ume_confirmed_delivery_notification": 1,
+        "retransmit_retention_size_limit": 50_000,
+    }
+    quick: dict[str, str | int] = {"transport": transport}
+    if transport != "tcp":
+        options[f"transport_{transport}_transmission_window_size"] = 200_000
+        quick[f"transport_{transport}_activity_timeout"] = 2000
+    draft.source(burst=20, size=1000, options=options)
+    draft.receiver("receiver1", options=quick)
+    draft.receiver("receiver2", mode="plain", options=quick)
+    draft.store_options = (f"repository-disk-file-size-limit={LEAST_DISK_BYTES}",)
+    draft.kept = LEAST_DISK_BYTES // 2000
+
+
+def overtaken(draft: Draft) -> None:
+    """A receiver or a store is away, or stopped, for longer than the limits of the stores and the source keep."""
+    _keeping_few(draft)
+    what = draft.rng.choice((("kill", "start"), ("kill", "start"), ("stop", "continue"), ("cut", "join")))
+    at = draft.moment(2.0)
+    draft.during(at, LONG_SECONDS, what, draft.rng.choice(["receiver1", "receiver1", *STORES, *draft.sources]))
+    if draft.rng.random() < 0.5:
+        draft.during(at + draft.rng.uniform(0.0, LONG_SECONDS), 2.0, ("stop", "continue"), draft.rng.choice(STORES))
+
+
+def laggards(draft: Draft) -> None:
+    """The network of one store is late while receivers return to what a limit may have let go."""
+    draft.rng.choice((Draft.usual, _keeping_few))(draft)
+    draft.during(0.2, 10.0, ("lag", "still"), draft.rng.choice(STORES), how=str(draft.rng.choice((100, 300, 800))))
+    for _ in range(draft.rng.randint(1, 3)):
+        who = draft.rng.choice(["receiver1", "receiver2", *draft.sources])
+        draft.during(draft.moment(5.0), draft.rng.uniform(0.2, LONG_SECONDS), ("kill", "start"), who)
+
+
+def refills(draft: Draft) -> None:
+    """A receiver returns while a store with a new disk is refilled, and another store is away."""
+    draft.source(burst=10, size=1000)
+    draft.receiver("receiver1")
+    draft.receiver("receiver2", mode="plain")
+    draft.store_options = (f"refill-byte-rate={draft.rng.choice((100_000, 400_000))}",)
+    store, away, _ = draft.rng.sample(STORES, 3)
+    draft.during(1.0, 5.0 + draft.rng.random(), ("kill", "start"), "receiver1")
+    draft.add(4.0, "kill", store)
+    draft.add(4.1, "damage", store, how="empty", seed=draft.rng.randrange(1 << 30))
+    draft.add(4.3, "start", store)
+    if draft.rng.random() < 0.7:
+        what = draft.rng.choice((("stop", "continue"), ("cut", "join"), ("kill", "start")))
+        draft.during(5.0 + draft.rng.random(), draft.rng.uniform(1.0, LONG_SECONDS), what, away)
+
+
 KINDS: Mapping[str, Callable[[Draft], None]] = {
     make.__name__: make
     for make in (
         crashes, pauses, partitions, dialling, disks, powercuts, directories, limits, backlog, twins, rivals, lives,
-        rates, daemon, pairs, stumbles, claims, flood, mixed,
+        rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills,
     )
 }  # fmt: skip
 
@@ -318,4 +372,6 @@ def draw(seed: int, kind: str = "") -> Plan:
         tuple(draft.later),
         draft.prompt,
         draft.service,
+        store_options=draft.store_options,
+        kept=draft.kept,
     )

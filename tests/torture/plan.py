@@ -21,6 +21,8 @@ LONG_SECONDS = 4.0
 STARVED_SECONDS = 6.0
 """Longer than the limit of a connection attempt (5 s)."""
 DISK_MEGABYTES = 32
+LEAST_DISK_BYTES = 200_000
+"""Limit of a store that messages reach soon: a little above the least that a store permits."""
 
 
 @attrs.frozen
@@ -56,6 +58,8 @@ class Plan:
     """True if a new receiver starts after all sources ended."""
     store_options: tuple[str, ...] = ()
     """Options of every store, beside the usual ones."""
+    kept: int = 0
+    """Messages of a source that stores keep at least, because of a limit; 0: all of them."""
     forked: bool = False
     """True if stores and the relay are forked from the player. It saves the start of interpreters."""
 
@@ -86,6 +90,8 @@ class Draft:
     later: list[str] = attrs.field(factory=list)
     prompt: bool = False
     service: bool = False
+    store_options: tuple[str, ...] = ()
+    kept: int = 0
 
     def source(self, name: str = "source", **job: Any) -> None:
         """Add a source application."""
