@@ -344,6 +344,10 @@ def _between(store: StorePlan, topic: TopicPlan, client: ClientOptions) -> Found
     if kept.ack_minimum > 1 and kept.ack_minimum > source.flight_messages // ACK_SHARE:
         text = f"stability-ack-minimum-number {kept.ack_minimum} against ume_flight_size {source.flight_messages}"
         yield ("stop-and-go", AdviceLevel.WARNING, f"{text}: the source waits for the interval again and again")
+    limit = source.wishes.size_limit or kept.size_limit
+    if 0 < limit < source.flight_bytes and source.pace.name == "SOURCE":
+        text = f"ume_flight_size_bytes {source.flight_bytes} is more than the repository-size-limit {limit}"
+        yield ("flight-above-limit", AdviceLevel.WARNING, f"{text}: the store drops messages and asks for them again")
     if source.times.silence_ns <= store.config.keepalive_ns:
         text = "ume_store_activity_timeout must be longer than the store's keepalive-interval"
         yield ("store-timeout-below-keepalive", AdviceLevel.ERROR, text)

@@ -138,10 +138,9 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
     )
 
 
-def lacks_of(lacking: LackStatus | None) -> tuple[int, int, int]:
+def lacks_of(lacking: LackStatus | None) -> tuple[int, ...]:
     """Return the messages below their replication, by cause in the order of `LackCause`."""
-    away, empty, damaged = (0 if lacking is None else lacking.messages.get(cause, 0) for cause in LackCause)
-    return away, empty, damaged
+    return tuple(0 if lacking is None else lacking.messages.get(cause, 0) for cause in LackCause)
 
 
 def _group_of(client: Client, traffic: Traffic, groups: int) -> int:

@@ -29,9 +29,10 @@ WHOLE = "nothing is lacking any more"
 """The begin and the end of a refill, for people, and for simulated worlds that wait until stores have healed."""
 
 LACKS = {
-    events.LackCause.AWAY: "the store was away and lacks {}",
+    events.LackCause.AWAY: "the store was away or too slow, and lacks {}",
     events.LackCause.EMPTY: "the store lost its disk and lacks {}",
     events.LackCause.DAMAGED: "the disk cannot read {}",
+    events.LackCause.NO_ROOM: "{} found no room (repository-size-limit)",
 }
 """The causes for which messages are lacking, for people."""
 

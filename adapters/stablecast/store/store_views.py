@@ -68,7 +68,8 @@ class SourceView:
         lost: Numbers given up since the store started.
         burst_lost: Numbers of `lost` that were given up in bursts.
         given_up: Numbers of `lost` that no other store has sent since, and that no rule would have released.
-        lacking: Messages below their replication: the store was away, it lost its disk, the disk cannot read them.
+        lacking: Messages below their replication: the store was away, it lost its disk, the disk cannot read them,
+            they found no room.
         lacking_ns: The age of the oldest of these lacks.
         refilled: Messages that came back from other stores since the store started.
         replicas: Stores that the source names, with this one; 0 if not known.
@@ -100,7 +101,7 @@ class SourceView:
     lost: int
     burst_lost: int
     given_up: int
-    lacking: tuple[int, int, int]
+    lacking: tuple[int, ...]
     lacking_ns: int
     refilled: int
     replicas: int

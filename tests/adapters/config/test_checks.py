@@ -165,6 +165,7 @@ def test_a_batch_above_the_flight_is_found(length: int, interval: int, told: boo
         ({}, {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1}, "pacing-refused"),
         ({}, {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1 << 40}, "flight-above-store"),
         ({}, {"ume_proxy_source": 1}, "proxy-refused"),
+        ({}, {"ume_flight_size_bytes": 1 << 40}, "flight-above-limit"),
     ],
 )
 def test_relations_between_a_client_and_a_store(

@@ -250,15 +250,26 @@ def test_a_refill_yields_to_the_live_message_that_it_displaced() -> None:
     assert [to for to, *_ in requests(driver) if to.startswith("peer")] == ["peer:1"]
 
 
-def test_a_live_message_without_room_is_given_up_if_no_refill_took_it() -> None:
-    """At its limit a store drops new messages (C-31)."""
+def test_a_live_message_without_room_comes_again_once_the_others_are_on_disk() -> None:
+    """At its limit a store drops new messages (C-31). It is not deaf to them when there is room again."""
     driver = second_life(0, repository=RepositoryConfig(size_limit=12))
     driver.run(NEXT, NEXT, 0, 1, recovered=False, now=1)
     assert [type(one) for one in driver.run(NEXT, NEXT, 1, 1, recovered=False, now=2)] == [MessagesDropped]
-    driver.sync(3)
     assert driver.sent(LateJoinRequest) == []
-    driver.run(NEXT, NEXT, 1, 1, recovered=True, now=4)
-    assert driver.acks() == []
+    driver.sync(3)
+    assert len(driver.sent(LateJoinRequest)) == 1
+    driver.hear(LateJoinInfo(NEXT, 0, 0, 1), 4)
+    driver.run(NEXT, NEXT, 1, 1, recovered=True, now=5)
+    driver.sync(6)
+    assert driver.acks() == [(1, 1)]
+
+
+def test_a_message_that_can_never_have_room_is_given_up_and_the_cause_is_named() -> None:
+    driver = second_life(0, repository=RepositoryConfig(size_limit=11))
+    told = driver.run(NEXT, NEXT, 0, 1, recovered=False, now=1)
+    assert MessagesDropped(50, 0, 0) in told
+    assert driver.machine.status.repositories[50].lacking.messages == {LackCause.NO_ROOM: 1}
+    assert driver.sent(LateJoinRequest) == []
 
 
 def test_receivers_are_served_before_stores() -> None:

@@ -84,6 +84,24 @@ def test_a_full_memory_drops_newcomers_and_goes_on_behind_them() -> None:
     assert [message for _, message in sends(drain(shop.out))] == [StableAck(2, LIFE, 5, 6, nack=True)]
 
 
+@pytest.mark.rows("P-117", "P-822")
+def test_a_run_that_is_larger_than_the_room_becomes_stable_part_by_part() -> None:
+    """The store takes what fits, and asks for the rest once that is on disk: the documents refuse, and lose nothing."""
+    shop = RepositoryDriver(terms=Terms(size_limit=5 * OVERHEAD_BYTES))
+    shop.data(0, 20)
+    assert shop.machine.newest == 4
+    shop.sync()
+    while (first := shop.machine.acked) < 20:
+        assert any(isinstance(message, LateJoinRequest) for _, message in sends(drain(shop.out)))
+        shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 0, 19), 0, shop.out)
+        shop.data(first, 20 - first, recovered=True)
+        shop.sync()
+        assert shop.machine.acked > first
+    assert list(shop.machine.window.synced) == [(0, 20)]
+    assert not shop.machine.filling.lost
+    check_invariants(shop.machine)
+
+
 @pytest.mark.rows("P-440", "P-441")
 def test_lost_messages_are_not_acknowledged_when_the_source_returns() -> None:
     """The removed messages were stable, but for its hole."""

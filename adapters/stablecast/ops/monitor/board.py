@@ -142,7 +142,7 @@ class SourceRow:
     received: int = 0
     naks: int = 0
     duplicates: int = 0
-    lacking: tuple[int, int, int] = (0, 0, 0)
+    lacking: tuple[int, ...] = (0, 0, 0)
     lacking_ns: int = 0
     refilled: int = 0
     lag: int = 0

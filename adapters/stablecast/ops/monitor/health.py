@@ -26,7 +26,12 @@ NEARLY_FULL = 0.9
 """Share of a limit from which on a finding warns of it."""
 
 
-LACKS = ("the store was away", "the store lost its disk", "the disk cannot read them")
+LACKS = (
+    "the store was away or too slow",
+    "the store lost its disk",
+    "the disk cannot read them",
+    "they found no room (repository-size-limit)",
+)
 """The causes of `SourceView.lacking`."""
 
 

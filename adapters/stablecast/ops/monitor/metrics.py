@@ -157,6 +157,7 @@ SOURCE_METRICS = _metrics(
     ("lacking_away_messages", "Messages below their replication: the store was away.", lambda s: s.lacking[0]),
     ("lacking_empty_messages", "Messages below their replication: the store lost its disk.", lambda s: s.lacking[1]),
     ("lacking_damaged_messages", "Messages below their replication: the disk cannot read.", lambda s: s.lacking[2]),
+    ("lacking_no_room_messages", "Messages below their replication: they found no room.", lambda s: s.lacking[3]),
     ("lacking_oldest_seconds", "Age of the oldest lack of messages.", lambda s: s.lacking_ns / SECOND),
     ("refilled_messages_total", "Messages that came back from other stores.", lambda s: s.refilled),
     ("given_up_messages", "Messages given up that no other store has sent since.", lambda s: s.given_up),

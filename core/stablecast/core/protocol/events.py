@@ -302,7 +302,7 @@ class ClientForgotten:
 
 @attrs.frozen
 class MessagesDropped:
-    """A store's memory is full: it dropped `first`..`last` and will not acknowledge them (P-115, C-31)."""
+    """A store's memory is full: it dropped `first`..`last` (P-115, C-31). It asks again if a sync can make room."""
 
     source_reg_id: int
     first: int
@@ -337,6 +337,8 @@ class LackCause(IntEnum):
     """The store lost its disk, or replaces another one."""
     DAMAGED = 2
     """The disk cannot read them."""
+    NO_ROOM = 3
+    """They found no room below a limit of the repository."""
 
 
 @attrs.frozen

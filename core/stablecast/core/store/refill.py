@@ -1,8 +1,9 @@
 """Refill: a store gets back from its peers what it lacks of one source.
 
 A store lacks messages that the source announced, that no rule released here, and that it does not hold: it was away
-(AWAY), it lost its disk (EMPTY), or a record is damaged (DAMAGED). The source itself retains only the newest messages
-(`gap_filling`), so the store asks the other stores of the source, as a receiver would.
+(AWAY), it lost its disk (EMPTY), a record is damaged (DAMAGED), or there was no room (NO_ROOM). The source itself
+retains only the newest messages (`gap_filling`), so the store asks the other stores of the source, as a receiver
+would.
 
 * The SRI of the source names the peers and the RegID of the source at each. A peer answers only for the life that is
   current there, so an answer is never older than the question.

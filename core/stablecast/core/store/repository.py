@@ -10,6 +10,7 @@ where, `gap_filling` how missing messages are recovered.
 * A duplicate is stored once, and acknowledged again if it is synced, or was and had to go (P-440, T16). A lost message
   that comes unasked is refused for good (P-441); one that answers a request is stored. A message released before a
   restart may have been lost as well, and nobody remembers, so it is refused too.
+* A message without room is dropped (C-31). It is asked for again where a sync makes room, and lost otherwise.
 * A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
 * **Receiver-paced** (`paced`): messages that all receivers consumed are released. If one was not acknowledged it is
   then, written or not, and even if it never came here (T19), once its release is synced. While there is less room than
@@ -43,10 +44,7 @@ from stablecast.core.store.sync_tickets import SyncTickets
 
 @attrs.define
 class Repository:
-    """One source's messages at one store.
-
-    `acked` is the next number to acknowledge, `noticed` the trail last reported.
-    """
+    """One source's messages at one store: `acked` is next to be acknowledged, `noticed` the trail last reported."""
 
     repairs: Repair
     reg_id: int
@@ -93,8 +91,6 @@ class Repository:
         repository.window.trail = repository.window.released = repository.noticed = max(trail, freed)
         repository.begin_acks()
         return repository
-
-    # Facts.
 
     @property
     def terms(self) -> Terms:
@@ -211,16 +207,20 @@ class Repository:
         if not parts:
             out.append(Discard(data.token))
             self._acknowledge_again(first, stop, now, out)
-        elif window.admits(data, parts, out):
-            window.store(data, first, parts, now, tickets, out)
+        elif fitting := window.fitting(data, parts, out):
+            window.store(data, first, fitting, now, tickets, out)
+            kept = fitting[-1][1]
             if filling.lost.ranges:
-                filling.lost.remove(first, stop)
+                filling.lost.remove(first, kept)
             if self.refill is not None and self.refill.lacking:  # Live messages may come late, too.
-                self.refill.got(first, stop, written=window.terms.written)
+                self.refill.got(first, kept, written=window.terms.written)
             if not window.terms.written:
-                self._on_synced(first, stop, now, out)
+                self._on_synced(first, kept, now, out)
+            if fitting is not parts:
+                self._drop([(max(low, kept), high) for low, high in parts if high > kept], now, out)
         else:
-            self._drop(data, parts, now, out)
+            out.append(Discard(data.token))
+            self._drop(parts, now, out)
         if first > end or data.recovered:
             self._learn(first - 1, now, out)
             self.filling.issue(self.acks.source, now, out)
@@ -232,12 +232,12 @@ class Repository:
         self.acks.owed.remove(start, stop)
         if self.refill is not None and self.refill.unsynced.ranges:
             self.refill.on_synced(start, stop)
-            self._ask_again(now, out)
         if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
         else:
             # From the resume point on, an older life's messages were cut, and their numbers are reused (formal 7.3).
             self.window.on_synced(start, stop if self.resume_point is None else min(stop, self.resume_point))
+        self._ask_again(now, out)
         self.settle(tickets, now, out)
 
     def on_lost(self, lost: Lost, now: int, out: list[Effect]) -> None:
@@ -418,27 +418,26 @@ class Repository:
         self.filling.tidy(number)
         self.acked = max(self.acked, number)
 
-    def _drop(self, data: Data, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
-        """Drop a run without room (C-31), and give it up, unless it waits for a release or a refill."""
-        out.append(Discard(data.token))
-        first, stop = parts[0][0], parts[-1][1]
+    def _drop(self, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
+        """Drop messages without room (C-31), and give them up, unless a release, a sync or a refill makes room."""
         self.dropped += sum(high - low for low, high in parts)
-        out.append(Notify(MessagesDropped(self.reg_id, first, stop - 1)))
-        if Repair.PACED in self.repairs if self.paced else self.refill and self.refill.yields(now):
+        out.append(Notify(MessagesDropped(self.reg_id, parts[0][0], parts[-1][1] - 1)))
+        yields = not self.paced and self.refill and self.refill.yields(now)
+        waits = Repair.PACED in self.repairs if self.paced else yields or (self.terms.written and self.window.memory)
+        if waits:
             self.filling.pause()
-            self._learn(stop - 1, now, out)
-            return
-        for low, high in parts:
+        for low, high in () if waits else parts:
             self.filling.give_up(low, high)
-        self._acknowledge(now, out)
+        self._learn(parts[-1][1] - 1, now, out)
+        if not waits:
+            self.lack(parts, LackCause.NO_ROOM, now, out)
+            self._acknowledge(now, out)
 
     def _ask_again(self, now: int, out: list[Effect]) -> None:
-        """Ask for what a refill displaced, once that is on disk or gone."""
+        """Ask for what found no room, once what a refill or others put in its place is on disk or gone."""
         if self.filling.paused and not self.paced and not (self.refill and self.refill.unsynced):
             self.filling.paused = False
             self._learn(self.newest, now, out)
-
-    # Rules.
 
     @property
     def _bottom(self) -> int:

@@ -45,7 +45,7 @@ def test_a_burst_counts_until_other_stores_have_sent_it() -> None:
     burst = attrs.evolve(SOURCE, lost=3, burst_lost=3, bursts=(0, 50, 2))
     critical = [("burst-lost", Urgency.CRITICAL), ("lost", Urgency.CRITICAL)]
     assert codes(health.of_source(attrs.evolve(burst, given_up=3))) == critical
-    assert codes(health.of_source(attrs.evolve(burst, lacking=(3, 0, 0)))) == [("lacking", Urgency.WARNING)]
+    assert codes(health.of_source(attrs.evolve(burst, lacking=(3, 0, 0, 0)))) == [("lacking", Urgency.WARNING)]
     assert codes(health.of_source(burst)) == [("was-lost", Urgency.NOTICE)]
 
 
