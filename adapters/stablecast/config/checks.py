@@ -18,7 +18,7 @@ from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND, milliseconds
 from stablecast.core.protocol import settings
-from stablecast.core.protocol.messages import Wishes
+from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.setting_relations import recovery_relations, relations
 from stablecast.runtime import machine
 
@@ -319,20 +319,27 @@ def _client(client: ClientOptions) -> Found:
         yield ("batch-above-flight", AdviceLevel.WARNING, f"{text}: it is sent when the flight is full")
 
 
-def _wished(kept: settings.RepositoryConfig, wishes: Wishes) -> Found:
-    """Yield what a repository refuses of the wishes of a source, or what does not fit together (P-111, P-592)."""
-    for wish, most, name in (
-        (wishes.size_threshold, kept.size_threshold, "repository-size-threshold"),
-        (wishes.size_limit, kept.size_limit, "repository-size-limit"),
-        (wishes.disk_limit, kept.disk_limit, "repository-disk-file-size-limit"),
+def _wished(kept: settings.RepositoryConfig, source: settings.SourceConfig) -> Found:
+    """Yield what a repository does not grant of the wishes of a source, or what does not fit together (P-111, P-592).
+
+    A store refuses a paced source for it. Without pacing by receivers the wish has no effect.
+    """
+    wishes, most_ms = source.wishes, milliseconds(kept.write_delay_ns)
+    paced = source.pace is Pace.RECEIVERS
+    level = AdviceLevel.ERROR if paced else AdviceLevel.ADVICE
+    effect = "and refuses it" if paced else "so it has no effect without receiver-paced persistence"
+    for wish, beyond, ours, name, most in (
+        (wishes.size_threshold, kept.size_threshold, "size_threshold", "size-threshold", kept.size_threshold),
+        (wishes.size_limit, kept.size_limit, "size_limit", "size-limit", kept.size_limit),
+        (wishes.disk_limit, kept.disk_limit, "disk_file_size_limit", "disk-file-size-limit", kept.disk_limit),
+        (wishes.write_delay_ms, True, "", "disk-write-delay", most_ms),
     ):
-        if most and wish > most:
-            text = f"the source asks for a {name} of {wish}, but the store allows {most} and refuses it"
-            yield ("wish-above-store", AdviceLevel.ERROR, text)
-    most_ms = milliseconds(kept.write_delay_ns)
-    if wishes.write_delay_ms > most_ms:
-        text = f"the source asks for a repository-disk-write-delay of {wishes.write_delay_ms} ms"
-        yield ("wish-above-store", AdviceLevel.ERROR, f"{text}, but the store allows {most_ms} ms and refuses it")
+        if beyond and wish > most:
+            text = f"the source asks for {f'ume_repository_{ours}' if ours else 'ume_write_delay'} {wish}"
+            yield ("wish-above-store", level, f"{text}, but the store allows repository-{name} {most}, {effect}")
+    if wishes.ack_on_reception and not paced:
+        text = "ume_repository_ack_on_reception has no effect without receiver-paced persistence"
+        yield ("needs-receiver-pacing", AdviceLevel.ADVICE, text)
     threshold, limit = wishes.size_threshold or kept.size_threshold, wishes.size_limit or kept.size_limit
     if (wishes.size_threshold or wishes.size_limit) and 0 < limit <= threshold:
         text = f"with the sizes of the source, repository-size-threshold {threshold} is not below the limit {limit}"
@@ -351,7 +358,7 @@ def _between(store: StorePlan, topic: TopicPlan, client: ClientOptions) -> Found
     if source.times.silence_ns <= store.config.keepalive_ns:
         text = "ume_store_activity_timeout must be longer than the store's keepalive-interval"
         yield ("store-timeout-below-keepalive", AdviceLevel.ERROR, text)
-    yield from _wished(kept, source.wishes)
+    yield from _wished(kept, source)
     if source.pace.name == "RECEIVERS" and not kept.allow_rpp:
         text = "the source asks for receiver-paced persistence, which the store refuses"
         yield ("pacing-refused", AdviceLevel.ERROR, text)

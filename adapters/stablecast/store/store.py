@@ -18,11 +18,21 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, LackCause, OlderCopy
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Lacking, Persisted, Reset, Start, StoreInput
-from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
+from stablecast.core.protocol.messages import (
+    Deregister,
+    Message,
+    Refusal,
+    Refused,
+    Register,
+    Registered,
+    Role,
+    StoreMemory,
+)
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import StoreConfig
+from stablecast.core.protocol.settings import StoreConfig, repository_for
 from stablecast.core.protocol.stored_contents import StoredQuestion
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.permission import with_terms
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -459,8 +469,9 @@ class Store:
             return
         match effect:
             case fx.Send():
-                self._pool.send(effect.to, codec.encode(effect.message))
-                self._log_answer(effect)
+                message = self._explained(effect)
+                self._pool.send(effect.to, codec.encode(message))
+                self._log_answer(effect, message)
             case fx.PersistMessages():
                 self._messages.persist(effect)
             case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
@@ -489,15 +500,28 @@ class Store:
             case _:
                 assert_never(effect)
 
-    def _log_answer(self, effect: fx.Send) -> None:
-        message = effect.message
+    def _explained(self, effect: fx.Send) -> Message:
+        """Return a message to send; a refusal of incompatible terms gets those that would have fitted."""
+        message, asked = effect.message, self._asking
+        if not isinstance(message, Refused) or message.reason is not Refusal.INCOMPATIBLE or asked is None:
+            return message
+        repository = self._machine.status.repositories.get(asked.source_reg_id)
+        return with_terms(
+            message,
+            asked,
+            self._machine.clients.holder(asked),
+            None if repository is None else repository.terms,
+            repository_for(self._machine.config, asked.topic),
+        )
+
+    def _log_answer(self, effect: fx.Send, message: Message) -> None:
         if isinstance(message, Registered):
             client = self._machine.status.clients.get(message.reg_id)
             self._log.granted(message, effect.to, "" if client is None else client.client.topic)
         elif isinstance(message, Refused):
             asked, refused = self._asking, (effect.to, message.role, message.incarnation)
             known = asked is not None and (asked.reply_to, asked.role, asked.incarnation) == refused
-            self._log.denied(message, effect.to, asked.topic if asked is not None and known else "")
+            self._log.denied(message, effect.to, asked if known else None)
 
     def _forget(self, effect: fx.Forget) -> None:
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)

@@ -5,6 +5,7 @@ from collections import Counter
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import events
 from stablecast.core.protocol.messages import Refused, Register, Registered, Role
+from stablecast.core.protocol.refusals import difference
 from stablecast.store.journal import JournalError
 from stablecast.store.limits import OverLimit
 from stablecast.store.log_lines import Severity, Write
@@ -69,10 +70,11 @@ class StoreLog:
         who = f"{to} for topic {topic!r}"
         self.write(Severity.INFO, code, f"{who}: RegID {message.reg_id} {what}, life {message.incarnation:#x}")
 
-    def denied(self, message: Refused, to: str, topic: str) -> None:
-        """Log the machine's refusal of a registration; an empty topic is not known."""
-        who = f"{to} for topic {topic!r}" if topic else to
-        text = f"{who}: RegID {message.reg_id} is refused: {message.reason.text}"
+    def denied(self, message: Refused, to: str, asked: Register | None) -> None:
+        """Log the machine's refusal of a registration, with the option that does not fit; None: it is not known."""
+        who = to if asked is None else f"{to} for topic {asked.topic!r}"
+        told = "" if asked is None else difference(asked, message)
+        text = f"{who}: RegID {message.reg_id} is refused: {message.reason.text}{': ' if told else ''}{told}"
         self.write(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
 
     def refused(self, request: Register, why: OverLimit) -> None:

@@ -51,12 +51,34 @@ async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
         {"ume_write_delay": 1001},
     ],
 )
-async def test_a_store_refuses_more_than_it_permits(net: Network, wish: dict[str, Value]) -> None:
+async def test_more_than_a_store_permits_is_refused_only_where_receivers_set_the_pace(
+    net: Network, wish: dict[str, Value], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The refusal names the option and both values; a source that sets the pace is served with the store's values."""
     events = Events()
     context = await net.context()
-    store = await net.store(write_delay_ns=SECOND)
-    source = await context.source("orders", stores=[store], options=wish, wait=False, on_event=events)
+    store = await net.store(write_delay_ns=SECOND, allow_rpp=True)
+    async with asyncio.timeout(30):
+        plain = await context.source("plain", stores=[store], options=wish)
+        await (await plain.send(b"served")).stable()
+    paced = {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1000, **wish}
+    source = await context.source("orders", stores=[store], options=paced, wait=False, on_event=events)
     refusal = await events.first(RegistrationError)
     assert refusal.store == store
+    ((name, value),) = wish.items()
+    assert f"source and store configuration are incompatible: it asks for {name} {value}, and the store has" in (
+        refusal.text
+    )
     with pytest.raises(RegistrationFailed, match="source and store configuration are incompatible"):
         await source.registered(0)
+
+
+@pytest.mark.rows("P-561", "P-573")
+async def test_a_refused_pace_is_named_with_both_values(net: Network) -> None:
+    events = Events()
+    context = await net.context()
+    store = await net.store()
+    paced: dict[str, Value] = {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1000}
+    await context.source("orders", stores=[store], options=paced, wait=False, on_event=events)
+    told = "it asks for ume_receiver_paced_persistence 1, and the store has 0"
+    assert told in (await events.first(RegistrationError)).text

@@ -188,6 +188,18 @@ def test_wishes_within_the_limits_of_a_store_pass(tmp_path: Path) -> None:
     assert {"wish-above-store", "threshold-above-limit"}.isdisjoint(one.code for one in found)
 
 
+@pytest.mark.rows("P-592")
+@pytest.mark.parametrize(("paced", "level"), [(1, AdviceLevel.ERROR), (0, AdviceLevel.ADVICE)])
+def test_a_wish_above_the_store_is_an_error_only_with_pacing_by_receivers(
+    paced: int, level: AdviceLevel, tmp_path: Path
+) -> None:
+    pace: dict[str, Any] = {"ume_receiver_paced_persistence": paced, "ume_flight_size_bytes": 1000}
+    found = advice(tmp_path, client(ume_write_delay=100, **pace))
+    (wish,) = {(one.level, one.text) for one in found if one.code == "wish-above-store"}
+    assert wish[0] is level
+    assert "ume_write_delay 100, but the store allows repository-disk-write-delay 0" in wish[1]
+
+
 def test_every_code_is_in_the_chapter() -> None:
     chapter = (ROOT / "spec" / "store_daemon.md").read_text(encoding="utf-8")
     source = (ROOT / "adapters" / "stablecast" / "config" / "checks.py").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import attrs
 import pytest
 
 from stablecast.core.protocol.events import (
@@ -15,10 +16,12 @@ from stablecast.core.protocol.events import (
     RequestsDropped,
     Wakeup,
 )
-from stablecast.core.protocol.messages import Refusal, Refused, Registered, Role
+from stablecast.core.protocol.messages import Pace, Refusal, Refused, Registered, Role, Wishes
+from stablecast.core.protocol.refusals import difference
 from stablecast.store.journal import JournalError
 from stablecast.store.log_lines import Severity
 from stablecast.store.store_log import EVERY, NAMED_DAMAGES, StoreLog
+from tests.core.samples import register
 from tests.support.tree import ROOT
 
 
@@ -73,14 +76,19 @@ def test_answers_to_registrations_are_told() -> None:
     for old in (False, True):
         bench.teller.granted(Registered(Role.SOURCE, 0, 1, 50, 7, old, 0, 0, 0, 0), "10.0.0.1:14391", "orders")
     refused = Refused(Role.RECEIVER, 0, 1, 51, 7, Refusal.NO_PATTERN)
-    bench.teller.denied(refused, "10.0.0.2:14391", "orders")
-    bench.teller.denied(refused, "10.0.0.2:14391", "")
+    asked = register(topic="orders", pace=Pace.RECEIVERS)
+    bench.teller.denied(refused, "10.0.0.2:14391", asked)
+    bench.teller.denied(refused, "10.0.0.2:14391", None)
+    paced = attrs.evolve(refused, role=Role.SOURCE, reason=Refusal.INCOMPATIBLE, permitted=Wishes())
+    bench.teller.denied(paced, "10.0.0.2:14391", asked)
+    unfit = f"{Refusal.INCOMPATIBLE.text}: {difference(asked, paced)}"
     why = "RegID 51 is refused: no topic pattern of the store matches"
     assert [(code, text) for _, _, code, text in bench.lines] == [
         ("source-registered", "10.0.0.1:14391 for topic 'orders': RegID 50 registered, life 0x7"),
         ("source-registered", "10.0.0.1:14391 for topic 'orders': RegID 50 registered again, life 0x7"),
         ("receiver-refused", f"10.0.0.2:14391 for topic 'orders': {why}"),
         ("receiver-refused", f"10.0.0.2:14391: {why}"),
+        ("source-refused", f"10.0.0.2:14391 for topic 'orders': RegID 51 is refused: {unfit}"),
     ]
 
 

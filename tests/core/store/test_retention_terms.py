@@ -68,11 +68,12 @@ def test_the_capacity_is_the_smaller_limit(terms: Terms, capacity: int | None) -
     [
         (register(), True),
         (register(wishes=Wishes(size_threshold=25_165_824)), True),
-        (register(wishes=Wishes(size_threshold=25_165_825)), False),
-        (register(wishes=Wishes(size_limit=50_331_649)), False),
-        (register(wishes=Wishes(disk_limit=104_857_601)), False),
-        (register(wishes=Wishes(write_delay_ms=1000)), True),
-        (register(wishes=Wishes(write_delay_ms=1001)), False),
+        (register(wishes=Wishes(50_331_649, 50_331_649, 104_857_601, write_delay_ms=1001)), True),
+        (paced(size_threshold=25_165_825), False),
+        (paced(size_limit=50_331_649), False),
+        (paced(disk_limit=104_857_601), False),
+        (paced(write_delay_ms=1000), True),
+        (paced(write_delay_ms=1001), False),
         (register(pace=Pace.NON_BLOCKING), False),
         (paced(), True),
         (paced(flight_bytes=4_194_304), True),
@@ -109,11 +110,25 @@ def test_a_flight_must_fit() -> None:
     assert acceptable(CONFIG, paced(flight_bytes=1000, size_limit=1000), Repair.ALL)
 
 
+@pytest.mark.rows("P-111", "P-592")
+def test_a_wish_beyond_the_store_is_passed_over_where_receivers_do_not_set_the_pace() -> None:
+    """The other wishes count; the documents name these options for pacing by receivers only."""
+    beyond = Wishes(size_threshold=1 << 40, size_limit=1000, disk_limit=1 << 40, write_delay_ms=1 << 20)
+    terms = terms_of(CONFIG, Pace.SOURCE, beyond)
+    assert (terms.size_threshold, terms.size_limit, terms.disk_limit) == (
+        CONFIG.size_threshold,
+        1000,
+        CONFIG.disk_limit,
+    )
+    assert terms.write_delay_ns == CONFIG.write_delay_ns
+
+
 @pytest.mark.rows("P-569")
 def test_a_client_that_returns_must_ask_for_the_same() -> None:
     assert consistent(Pace.RECEIVERS, Wishes(1), paced(size_threshold=1))
     assert not consistent(Pace.RECEIVERS, Wishes(1), paced(size_threshold=2))
     assert not consistent(Pace.SOURCE, Wishes(), paced())
+    assert consistent(Pace.SOURCE, Wishes(), register(wishes=Wishes(1)))
     assert consistent(Pace.RECEIVERS, Wishes(1), register(election=ElectionToken(1, 1)))
 
 

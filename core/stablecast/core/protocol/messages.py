@@ -223,11 +223,13 @@ class Refused(_OfRegistration):
     """PREG_RESP with the error indicator.
 
     `held_ms` is the time for which the holder keeps the RegID if it stays silent. 0: not stated, or waiting does not
-    help.
+    help. `pace` and `permitted` are terms that would have fitted; None: not stated.
     """
 
     reason: Refusal
     held_ms: int = 0
+    pace: Pace = Pace.SOURCE
+    permitted: Wishes | None = None
 
 
 @attrs.frozen

@@ -230,7 +230,7 @@ class Registration:
         if self._current(answer):
             # After a grant, this reason means that another source got the RegID meanwhile (formal 7.6).
             self.replaced = self.granted is not None and answer.reason is msg.Refusal.HELD_BY_SOURCE
-            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer))
+            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer, self.request))
 
     def on_deregistered(self, answer: msg.Deregistered, near: int, now: int, out: list[Effect]) -> bool:
         """Process a store's farewell; return whether it is news. `near`: see `serial.extend`."""

@@ -80,8 +80,12 @@ class Terms:
 
 
 def terms_of(config: RepositoryConfig, pace: Pace, wishes: Wishes) -> Terms:
-    """Return the terms that follow from a store's configuration and acceptable wishes."""
+    """Return the terms that follow from a store's configuration and wishes.
+
+    A wish beyond the store's value counts only with pacing by receivers; elsewhere the store's value holds (P-111).
+    """
     paced, on_disk = pace is not Pace.SOURCE, config.kind in _ON_DISK
+    wishes = wishes if paced else _within(config, wishes)
     delay = config.write_delay_ns if wishes.write_delay_ms == UNSET else wishes.write_delay_ms * MILLISECOND
     return Terms(
         kind=config.kind,
@@ -102,22 +106,33 @@ def terms_of(config: RepositoryConfig, pace: Pace, wishes: Wishes) -> Terms:
 
 def acceptable(config: RepositoryConfig, request: Register, repairs: Repair) -> bool:
     """Return whether a source's first registration keeps within what the store allows."""
-    wishes = request.wishes
-    sizes = (
-        (wishes.size_threshold, config.size_threshold),
-        (wishes.size_limit, config.size_limit),
-        (wishes.disk_limit, config.disk_limit),
+    return request.pace is Pace.SOURCE or (
+        request.wishes == _within(config, request.wishes) and _may_be_paced(config, request, repairs)
     )
-    if any(maximum and wish > maximum for wish, maximum in sizes):
-        return False
-    if wishes.write_delay_ms * MILLISECOND > config.write_delay_ns:
-        return False
-    return request.pace is Pace.SOURCE or _may_be_paced(config, request, repairs)
+
+
+def _within(config: RepositoryConfig, wishes: Wishes) -> Wishes:
+    """Return the wishes without those beyond the store's values: they are documented for pacing by receivers only."""
+    late = wishes.write_delay_ms * MILLISECOND > config.write_delay_ns
+    return attrs.evolve(
+        wishes,
+        size_threshold=_permitted(wishes.size_threshold, config.size_threshold),
+        size_limit=_permitted(wishes.size_limit, config.size_limit),
+        disk_limit=_permitted(wishes.disk_limit, config.disk_limit),
+        write_delay_ms=UNSET if late else wishes.write_delay_ms,
+    )
+
+
+def _permitted(wish: int, maximum: int) -> int:
+    return 0 if maximum and wish > maximum else wish
 
 
 def consistent(pace: Pace, wishes: Wishes, request: Register) -> bool:
     """Return whether a client that registers again asks for the same; a proxy has no wishes of its own (P-569)."""
-    return request.election is not None or (request.pace, request.wishes) == (pace, wishes)
+    if request.election is not None:
+        return True
+    # Without pacing by receivers, a wish that changed is passed over: the first registration has settled the terms.
+    return request.pace is pace and (pace is Pace.SOURCE or request.wishes == wishes)
 
 
 def fits(repository: Terms, request: Register) -> bool:

@@ -15,6 +15,7 @@ from stablecast.transports.codec.extended_options import (
     decode_lives,
     decode_memory,
     decode_pace,
+    decode_permitted,
 )
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
 from stablecast.transports.wire import common_messages, lbmc
@@ -101,7 +102,8 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> core.Message
     if header.code & h.PregResp.ERROR:
         held = find(message, h.ClientLifetime)
         held_ms = 0 if held is None else held.activity_tmo
-        return core.Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code), held_ms)
+        names = (role, index, generation, header.reg_id, incarnation)
+        return core.Refused(*names, _reason(header.code), held_ms, *decode_permitted(message))
     if header.code & h.PregResp.DEREGISTER:
         return core.Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
     lifetime = need(message, h.ClientLifetime)

@@ -14,6 +14,7 @@ from stablecast.transports.codec.extended_options import (
     encode_lives,
     encode_memory,
     encode_pace,
+    encode_permitted,
 )
 from stablecast.transports.codec.identity import INSTANCE, control, split
 from stablecast.transports.wire import common_messages
@@ -137,7 +138,8 @@ def _encode_registered(m: core.Registered) -> tuple[h.Header, ...]:
 
 def _encode_refused(m: core.Refused) -> tuple[h.Header, ...]:
     refused = (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
-    return (*refused, h.ClientLifetime(activity_tmo=m.held_ms, lifetime=0)) if m.held_ms else refused
+    held = (h.ClientLifetime(activity_tmo=m.held_ms, lifetime=0),) if m.held_ms else ()
+    return (*refused, *held, *(() if m.permitted is None else encode_permitted(m.pace, m.permitted)))
 
 
 def _encode_deregistered(m: core.Deregistered) -> tuple[h.Header, ...]:

@@ -55,6 +55,7 @@ FOUNDING = 0x01
 """In place of the term of a history's announcer, which an SRI does not have: no store knew of an older life."""
 NON_BLOCKING = 0x01
 ACK_ON_RECEPTION = 0x02
+PACED = 0x08
 WRITE_DELAY = 0x04
 """The field of the delay is valid."""
 
@@ -156,7 +157,12 @@ def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
     """Return the header with the terms that the public flag cannot express; none if there are no such terms."""
     if pace is not Pace.NON_BLOCKING and wishes == Wishes():
         return ()
-    flags = NON_BLOCKING if pace is Pace.NON_BLOCKING else 0
+    return encode_permitted(pace, wishes)
+
+
+def encode_permitted(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
+    """Return the header with all terms, for a refusal, which has no public flag for them."""
+    flags = NON_BLOCKING if pace is Pace.NON_BLOCKING else PACED if pace is Pace.RECEIVERS else 0
     flags |= ACK_ON_RECEPTION if wishes.ack_on_reception else 0
     delay = 0
     if wishes.write_delay_ms != UNSET:
@@ -172,6 +178,13 @@ def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
         wishes.flight_bytes,
     )
     return encode_option(TERMS, data)
+
+
+def decode_permitted(message: lbmc.Message) -> tuple[Pace, Wishes | None]:
+    """Return the terms that a refusal states; None without them. Raises WireError for malformed data."""
+    data = find_option(message, TERMS)
+    pace, wishes = decode_pace(message, bool(data) and bool(data[0] & PACED))
+    return pace, wishes if data else None
 
 
 def decode_pace(message: lbmc.Message, paced: bool) -> tuple[Pace, Wishes]:
