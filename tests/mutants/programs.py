@@ -39,6 +39,21 @@ PROGRAMS: Final = (
         Test("adapters/client/test_return.py::test_a_slow_application_does_not_keep_a_new_life_out"),
     ),
     Mutant(
+        "the-message-in-hand-is-confirmed",
+        "adapters/client/iteration",
+        "        self._in_hand = 1\n        assert inbox.current is not None\n",
+        "        self._in_hand = 1\n        assert inbox.current is not None\n"
+        "        inbox.current.settle(inbox.handed + 1)\n",
+        WholeWorlds("confirmed", first=0, count=1),
+    ),
+    Mutant(
+        "consumption-is-acknowledged-a-second-later",
+        "receiver/consumption_acks",
+        "self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)",
+        "self.timers.set(AckTimer.ACK, now + 10 * self.config.ack_interval_ns)",
+        WholeWorlds("repeated", first=133, count=10),
+    ),
+    Mutant(
         "a-new-session-learns-no-history",
         "adapters/client/receiver",
         "session.start(self._consumption.history(related), earlier)",

@@ -30,6 +30,8 @@ READY_SECONDS = 60.0
 LIVENESS_SECONDS = 60.0
 """Time limit for settling after all faults are over. An idle machine needs some seconds."""
 END_SECONDS = 20.0
+LATE_NS = 3_000_000_000
+"""Time (ns) by which other work on the machine may delay an acknowledgement."""
 
 UNDONE: Mapping[str, str] = {
     "stop": "continue", "cut": "join", "unplug": "plug", "mute": "unmute", "route": "unroute", "limit": "unlimit",
@@ -200,7 +202,7 @@ class PlayedHistory:
         self._registered()
         self.mark("begun")
         if self._plan.prompt:
-            self.mark("prompt")
+            self.mark("prompt", late=LATE_NS)
         if self._plan.kept:
             self.mark("limited", messages=self._plan.kept)
         began = time.monotonic()

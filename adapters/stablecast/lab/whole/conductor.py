@@ -104,8 +104,8 @@ class Conductor(JobWriter):
         setup = self.schedule.setup
         if PACED in dict(setup.options):
             self.mark("paced")
-        if setup.kept:
-            self.mark("limited", messages=setup.kept)
+        self.mark("limited", messages=setup.kept)
+        self.mark("prompt", returns=setup.ids != "new", spare=setup.spare)  # Receivers with new RegIDs are others.
         for name in (*self.finders, *STORES):
             self.start(name)
         await asyncio.sleep(READY_SECONDS)
@@ -281,7 +281,7 @@ class Conductor(JobWriter):
         """Begin a fault; a program that has not started yet suffers none."""
         if fault.who not in self.processes or not self._permits(fault):
             return
-        self.mark("fault", who=fault.who, text=str(fault))
+        self.mark("fault", who=fault.who, do=fault.do, text=str(fault))
         world, host, process = self.world, self.world.host(fault.who), self.processes[fault.who]
         match fault.do:
             case Do.KILL:

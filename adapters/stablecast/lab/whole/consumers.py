@@ -1,8 +1,8 @@
 """The habits with which receivers of simulated worlds read, each as an application would have it.
 
-A consumer writes a line for each message that it has processed. `member` names the program in a group, whose members
-are one receiver together. `unordered` says that the application did not ask for an order, and `read` that a reader
-returned the message, which registers nowhere.
+A consumer writes a line for each message that it is handed, and another one when it lets go of it. `member` names the
+program in a group, whose members are one receiver together. `unordered` says that the application did not ask for an
+order, and `read` that a reader returned the message, which registers nowhere.
 """
 
 import asyncio
@@ -77,11 +77,11 @@ class Consumer:
         elif isinstance(event, RECORDED_EVENTS):
             self.history.write("event", topic=self.topic, name=type(event).__name__, text=str(event))
 
-    def deliver(self, message: Message) -> None:
-        """Write a message that the application has processed."""
+    def deliver(self, message: Message) -> str:
+        """Write that the application was handed a message; return its name."""
         payload = message.payload
         name, _, rest = payload.partition(b".." if b".." in payload else b"\0")
-        name = name.rstrip(b".")
+        text = name.rstrip(b".").decode("ascii", "backslashreplace")
         marks: dict[str, object] = {"unordered": True} if self.habit in UNORDERED else {}
         if self.habit == "group":
             marks["member"] = self.job["member"]
@@ -94,10 +94,16 @@ class Consumer:
             first=message.numbers[0],
             number=message.sequence_number,
             life=message.incarnation,
-            id=name.decode("ascii", "backslashreplace"),
+            id=text,
             whole=rest == b"." * len(rest),
             **marks,
         )
+        return text
+
+    def consumed(self, *names: str, kept: float = 0.0) -> None:
+        """Write that the application lets go of messages now. It kept the event loop for `kept` seconds before."""
+        if names:
+            self.history.write("consumed", receiver=self.job["owner"], ids=names, kept=kept)
 
     def receiver(self, context: Context) -> Any:
         """Return the receiver of the job."""
@@ -114,7 +120,7 @@ class Consumer:
         if self.habit == "arrival":
             options["ordered_delivery"] = 0
         if self.habit == "callback":
-            more["on_message"] = self.deliver
+            more["on_message"] = lambda message: self.consumed(self.deliver(message))
         if self.habit == "settled":
             more |= {"auto_ack": False, "redelivery": Redelivery(delay=AGAIN_SECONDS)}
         pattern = bool(job.get("pattern"))
@@ -129,35 +135,38 @@ class Consumer:
         """Process each message, perhaps slowly."""
         delay = self.job.get("delay", 0.0)
         async for message in receiver:
-            self.deliver(message)
+            name, kept = self.deliver(message), 0.0
             if delay and not self.finishing:
                 if self.habit == "blocking":
                     time.sleep(delay)  # noqa: ASYNC251  # this consumer blocks the loop on purpose
+                    kept = delay
                 else:
                     await asyncio.sleep(delay)
+            self.consumed(name, kept=kept)
 
     async def batches(self, receiver: Receiver) -> None:
         """Process batches."""
         async for batch in receiver.batches():
-            for index, payload in enumerate(batch.payloads()):
-                self.deliver(Message(payload, batch, index))
+            payloads = enumerate(batch.payloads())
+            self.consumed(*[self.deliver(Message(payload, batch, index)) for index, payload in payloads])
 
     async def explicitly(self, receiver: Receiver) -> None:
         """Acknowledge from another task, so that the newest messages stay without acknowledgement for a while."""
-        handles: list[AckHandle] = []
+        handles: list[tuple[AckHandle, str]] = []
 
         async def acknowledge() -> None:
             while True:
                 await asyncio.sleep(ACKNOWLEDGING_SECONDS)
-                for handle in handles:
+                for handle, name in handles:
+                    self.consumed(name)
                     handle.ack()
                 handles.clear()
 
         acknowledging = asyncio.create_task(acknowledge())
         try:
             async for message in receiver:
-                self.deliver(message)
-                handles.append(message.ack_handle())
+                name = self.deliver(message)
+                handles.append((message.ack_handle(), name))
         finally:
             acknowledging.cancel()
 
@@ -172,7 +181,7 @@ class Consumer:
                 if not self.finishing and self.random.random() < REFUSED_SHARE:
                     message.nack()
                 else:
-                    self.deliver(message)
+                    self.consumed(self.deliver(message))
                     message.ack()
 
         async def later() -> None:
@@ -189,31 +198,36 @@ class Consumer:
 
     async def fickle(self, receiver: Receiver) -> None:
         """Leave the loop with a message in hand, and come back."""
+        in_hand: tuple[str, ...] = ()
         while True:
+            self.consumed(*in_hand)
             async for message in receiver:
-                self.deliver(message)
+                in_hand = (self.deliver(message),)
                 if self.random.random() < LEAVING_SHARE:
                     break
+                self.consumed(*in_hand)
             await asyncio.sleep(0 if self.finishing else self.random.random() * AWAY_SECONDS)
 
     async def impatient(self, receiver: Receiver) -> None:
         """Wait for each message for a short time only."""
+        in_hand: tuple[str, ...] = ()
         while True:
+            self.consumed(*in_hand)
+            in_hand = ()
             try:
                 message = await asyncio.wait_for(anext(receiver), IMPATIENT_SECONDS)
             except TimeoutError:
                 continue
-            self.deliver(message)
+            in_hand = (self.deliver(message),)
 
     async def in_a_group(self, receiver: Receiver) -> None:
-        """Process shares: a message counts when the member asks for the next one, and a member closes in order."""
+        """Process shares slowly, and close in order. A message in hand is let go when the member asks for the next."""
         try:
-            in_hand = await anext(receiver)
             while True:
+                name = self.deliver(await anext(receiver))
                 if self.random.random() < LEAVING_SHARE and not self.finishing:
                     await asyncio.sleep(self.random.random() * SETTLING_SECONDS)
-                self.deliver(in_hand)
-                in_hand = await anext(receiver)
+                self.consumed(name)
         finally:
             await receiver.close()
 

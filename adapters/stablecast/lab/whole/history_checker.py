@@ -13,9 +13,10 @@ monotonic clock, which all processes share). `judge` returns one sentence for ea
 | twice | a run gets no message twice |
 | replaced | a reader returns no message whose number is stable for another one |
 | skipped | a reader leaves out no stable message below one that it returns |
-| confirmed | a message is confirmed only after it was delivered to the confirming receiver |
+| confirmed | a message is confirmed only after the confirming receiver consumed it |
 | hang | after all faults each source becomes silent with everything stable, and all stable messages are delivered |
-| repeated | a message consumed 3 s before a crash is not delivered again, if nothing delayed its acknowledgement |
+| repeated | a message that was consumed 0.11 s before its receiver ended is not delivered to a later run |
+| divided | while no member of a group fails, each message is processed once; in the end each was |
 | blocked | messages become stable while only a minority of the disks fails |
 | ended | no process ends unless the plan ends it or takes a necessary resource from it |
 | traceback | no process writes a traceback or an unhandled exception |
@@ -23,17 +24,24 @@ monotonic clock, which all processes share). `judge` returns one sentence for ea
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 Line = Mapping[str, Any]
 TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|Exception ignored|never retrieved|was never awaited|Fatal Python error"
 )
-ACKNOWLEDGED_NS = 3_000_000_000
-"""Time after which a consumed message is acknowledged if nothing but the consumer itself delays it."""
+ACKNOWLEDGED_NS = 110_000_000
+"""Time after which a consumed message is acknowledged, besides the time for which the application keeps its loop."""
+ENDS = frozenset({"kill", "power", "close"})
+"""The faults that end one program, and change nothing about the others."""
+LOSSES = frozenset({"full", "fail", "rot", "wipe", "restore"})
+"""The faults after which a store may lack an acknowledgement for ever."""
+ALL = "all"
+"""The one who suffers a fault that keeps acknowledgements from all stores."""
+RETURNED_NS = 2_000_000_000
+"""Time after a fault in which the connections and the registrations of a receiver return."""
 QUORUM = 2
 """Stores of three that must know a receiver before messages are kept for it."""
 REGISTERED_NS = 1_000_000_000
@@ -71,7 +79,13 @@ class HistoryFacts:
     nameless: dict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
     stable_ids: set[str] = field(default_factory=set)
     delivered: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # by run
-    first_at: dict[tuple[str, str], int] = field(default_factory=dict)  # first delivery by receiver and message
+    consumed: dict[tuple[str, str], int] = field(default_factory=dict)  # time by run and message
+    consumed_at: dict[str, dict[str, list[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )  # times by receiver and message
+    longest: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # time (ns) of a kept loop, by run
+    runs: dict[str, tuple[str, int]] = field(default_factory=dict)  # role and begin by run
+    groups: set[str] = field(default_factory=set)  # receivers whose members share the messages
     receiver_of: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # by RegID
     confirmed: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
@@ -107,7 +121,12 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             announced.append(line)
         elif what == "delivered":
             facts.delivered[line["run"]].append(line)
-            facts.first_at.setdefault((line["receiver"], line["id"]), line["t"])
+            if "member" in line:
+                facts.groups.add(line["receiver"])
+        elif what == "consumed":
+            _note_consumed(facts, line)
+        elif what == "begin":
+            facts.runs[line["run"]] = (line["role"], line["t"])
         elif what == "reg-id":
             facts.receiver_of[line["reg_id"]].add(line["receiver"])
             facts.registered_at[line["receiver"]].append(line["t"])
@@ -124,6 +143,14 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
     for line in announced:
         _name_stable(facts, line)
     return facts
+
+
+def _note_consumed(facts: HistoryFacts, line: Line) -> None:
+    run, kept = line["run"], int(line.get("kept", 0) * 1e9)
+    facts.longest[run] = max(facts.longest[run], kept)
+    for name in line["ids"]:
+        facts.consumed[run, name] = line["t"]
+        facts.consumed_at[line["receiver"]][name].append(line["t"])
 
 
 def _name_stable(facts: HistoryFacts, line: Line) -> None:
@@ -170,8 +197,12 @@ def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[
             _reader(facts, verdict, run, delivered)
     _confirmed(facts, verdict)
     _blocked(facts, verdict)
-    if any(mark["is"] == "prompt" for mark in facts.marks):
-        _repeated(facts, verdict)
+    for receiver in sorted(facts.groups):
+        _divided(facts, verdict, receiver)
+    for mark in facts.marks:
+        if mark["is"] == "prompt" and mark.get("returns", True):
+            for receiver in sorted(facts.consumed_at):
+                _repeated(facts, verdict, receiver, mark)
     for mark in facts.marks:
         if mark["is"] in {"ended", "hang"}:
             verdict.add(mark["is"], mark["text"])
@@ -211,7 +242,9 @@ def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str,
         owner[0]: {number for number in wanted if number & 0xFFFF_FFFF not in numbers[owner]}
         for owner, wanted in facts.nameless.items()
     }
-    missing = facts.stable_ids - {line["id"] for line in lines}
+    # A member may die with a message in hand. So a group has got what one of its members has processed.
+    got = facts.consumed_at[receiver].keys() if receiver in facts.groups else {line["id"] for line in lines}
+    missing = facts.stable_ids - got
     if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
         known = facts.registered_at[receiver][QUORUM - 1 : QUORUM]
         missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
@@ -228,11 +261,11 @@ def _is_released(facts: HistoryFacts, name: str) -> bool:
     """
     owner = owner_of(facts, name)
     one = owner[0].partition("/")[0]
-    departed = one != facts.departed and _program(one) == _program(facts.departed)
+    departed = one != facts.departed and _sender(one) == _sender(facts.departed)
     return departed or (bool(facts.kept) and name not in facts.newest_of(owner))
 
 
-def _program(owner: str) -> str:
+def _sender(owner: str) -> str:
     """Return the program of an owner, which is another owner after it deregistered: `source after 1`."""
     return owner.partition(" ")[0]
 
@@ -262,6 +295,8 @@ def _one_run(facts: HistoryFacts, verdict: Verdict, run: str, delivered: Sequenc
         if name in seen:
             again.append(name)
         seen.add(name)
+        if "member" in line:  # Shares are independent of each other.
+            continue
         life = (owner, line["life"])
         numbered = name in facts.stable_ids and not name.startswith(HOT)
         if numbered and name not in facts.stable[owner].get(number, ()):
@@ -314,28 +349,110 @@ def _confirmed(facts: HistoryFacts, verdict: Verdict) -> None:
             name = facts.number[line["stream"]].get(number)
             if name is None:
                 continue
-            times = [facts.first_at[receiver, name] for receiver in receivers if (receiver, name) in facts.first_at]
-            if not receivers:
-                times = [at for (_, delivered), at in facts.first_at.items() if delivered == name]
+            times = [
+                at for receiver in receivers or facts.consumed_at for at in facts.consumed_at[receiver].get(name, ())
+            ]
             if not times or min(times) > line["t"]:
                 wrong[_some(receivers) or "any receiver"].append(f"{name} ({'later' if times else 'never'})")
     for receiver, names in wrong.items():
-        text = f"{len(names)} messages were confirmed before they were delivered to {receiver}: {_some(names)}"
+        text = f"{len(names)} messages were confirmed before {receiver} consumed them: {_some(names)}"
         verdict.add("confirmed", text)
 
 
-def _repeated(facts: HistoryFacts, verdict: Verdict) -> None:
-    """Judge the rule `repeated`. A run has consumed a message at the time of its next line."""
-    settled: dict[str, set[str]] = defaultdict(set)
-    for run, delivered in sorted(facts.delivered.items(), key=lambda item: int(item[1][0]["t"])):
-        receiver = delivered[0]["receiver"]
-        again = [line["id"] for line in delivered if line["id"] in settled[receiver]]
-        if again:
-            verdict.add("repeated", f"{run} got {len(again)} messages that were consumed long before: {_some(again)}")
-        end = delivered[-1]["t"] - ACKNOWLEDGED_NS
-        settled[receiver] |= {
-            line["id"] for line, after in pairwise(delivered) if after["t"] < end and line["id"] in facts.stable_ids
-        }
+def _repeated(facts: HistoryFacts, verdict: Verdict, receiver: str, prompt: Line) -> None:
+    """Judge the rule `repeated` for one receiver.
+
+    An acknowledgement covers all messages before. In arrival order it may wait for the recovery of a message that no
+    line tells, so that is not judged. `prompt` says by how many ns other work on the machine may delay one (`late`),
+    and how many stores the others make up for (`spare`).
+    """
+    late = prompt.get("late", 0)
+    runs = {run: lines for run, lines in facts.delivered.items() if lines[0]["receiver"] == receiver}
+    acknowledged: dict[str, dict[str, float]] = defaultdict(dict)  # the consumption by message and run
+    for run, lines in runs.items():
+        end = _end(facts, run) - ACKNOWLEDGED_NS - facts.longest[run] - late
+        through: dict[tuple[str, str], float] = defaultdict(int)
+        for line in lines:
+            owner, name = owner_of(facts, line["id"]), line["id"]
+            through[owner] = max(through[owner], facts.consumed.get((run, name), float("inf")))
+            if name in facts.stable_ids and through[owner] <= end:
+                acknowledged[name][run] = through[owner]
+    troubles = _troubles(facts, {_program(run) for run in runs})
+    again = [
+        line["id"]
+        for run, lines in runs.items()
+        for line in lines
+        if not (line.get("unordered") and "member" not in line)
+        and any(
+            other != run
+            and at + ACKNOWLEDGED_NS + facts.longest[other] + late <= line["t"]
+            and _stays(troubles, at, line["t"], prompt.get("spare", 0))
+            for other, at in acknowledged[line["id"]].items()
+        )
+    ]
+    if again:
+        text = f"{receiver} got {len(again)} messages again that an earlier run had consumed long before its end"
+        verdict.add("repeated", f"{text}: {_some(again)}")
+
+
+def _program(run: str) -> str:
+    return run.rpartition(".")[0]
+
+
+def _end(facts: HistoryFacts, run: str) -> float:
+    """Return when a run ended (ns); its last line has the time unless a fault ended it. A run may not have ended."""
+    program, begun = _program(run), facts.runs.get(run, ("", 0))[1]
+    later = [at for other, (_, at) in facts.runs.items() if _program(other) == program and at > begun]
+    if not later:
+        return float("inf")
+    faults = [mark for mark in facts.marks if mark["is"] == "fault" and mark.get("do") in ENDS]
+    ends = [mark["t"] for mark in faults if mark["who"] == program and begun <= mark["t"] < min(later)]
+    lines = [at for (one, _), at in facts.consumed.items() if one == run]
+    return min(ends) if ends else max([*lines, *(line["t"] for line in facts.delivered[run])], default=begun)
+
+
+Trouble = tuple[str, int, float]
+
+
+def _stays(troubles: Iterable[Trouble], begin: int | float, end: int, spare: int) -> bool:
+    """Return whether enough stores get what is acknowledged at `begin`, and have it at `end` (ns)."""
+    weak = {who for who, struck, healed in troubles if struck < end and begin < healed}
+    return ALL not in weak and len(weak) <= spare
+
+
+def _troubles(facts: HistoryFacts, programs: Container[str]) -> list[Trouble]:
+    """Return who may not get an acknowledgement of these `programs`, or lose it, and when.
+
+    The end of a client's program is no such trouble. Nor is what another receiver suffers. A store that lost records
+    from its disk never counts again.
+    """
+    roles = {_program(run): role for run, (role, _) in facts.runs.items()}
+    healed = {(mark["who"], mark["text"]): mark["t"] for mark in facts.marks if mark["is"] == "heal" and "text" in mark}
+    troubles = []
+    for mark in facts.marks:
+        who, do = mark.get("who", ""), mark.get("do")
+        role = roles.get(who)
+        if mark["is"] != "fault" or (role and do in ENDS) or (role == "receiver" and who not in programs):
+            continue
+        lasts = do in LOSSES or (who, mark.get("text")) not in healed
+        until = float("inf") if lasts else healed[who, mark["text"]] + RETURNED_NS
+        troubles.append((ALL if role or do == "blackout" else who, mark["t"], until))
+    return troubles
+
+
+def _divided(facts: HistoryFacts, verdict: Verdict, group: str) -> None:
+    """Judge the rule `divided`: while no member fails, and the stores answer, each message is processed once."""
+    programs = {_program(run) for run, lines in facts.delivered.items() if lines[0]["receiver"] == group}
+    failures = [begin for _, begin, _ in _troubles(facts, programs)]
+    failures += [
+        mark["t"]
+        for mark in facts.marks
+        if mark["is"] == "fault" and mark["who"] in programs and mark.get("do") != "close"
+    ]
+    failed = min(failures, default=float("inf"))
+    again = [name for name, times in facts.consumed_at[group].items() if any(at < failed for at in sorted(times)[1:])]
+    if again:
+        verdict.add("divided", f"{group} processed {len(again)} messages again, and no member failed: {_some(again)}")
 
 
 def _blocked(facts: HistoryFacts, verdict: Verdict) -> None:

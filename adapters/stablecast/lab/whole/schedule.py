@@ -184,6 +184,11 @@ class Setup:
         return "repository-size-limit" in "".join(self.store_options) and PACED not in dict(self.options)
 
     @property
+    def spare(self) -> int:
+        """Return how many hosts of stores the others make up for: one if there are three, in one group."""
+        return 0 if self.daemon or self.storage or "ume_store_group" in dict(self.options) else 1
+
+    @property
     def receivers(self) -> tuple[str, ...]:
         """The receivers to which every stable message is due."""
         if self.group:

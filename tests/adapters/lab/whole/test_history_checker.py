@@ -31,6 +31,10 @@ def got(at: int, run: str, number: int, name: str, **more: Any) -> dict[str, Any
     return line(at, "delivered", run, id=name, **{**fields, **more})
 
 
+def consumed(at: int, run: str, *names: str, **more: Any) -> dict[str, Any]:
+    return line(at, "consumed", run, **{"receiver": run.partition(".")[0], "ids": list(names), **more})
+
+
 def name(count: int, run: str = "source.1") -> str:
     return f"{run}/orders/0:{count}"
 
@@ -50,6 +54,9 @@ def clean() -> Lines:
         got(8, "receiver.1", 2, name(0, "source.2"), life=2),
         *(got(9 + number, "late.1", number, one) for number, one in enumerate((name(0), name(1)))),
         got(12, "late.1", 2, name(0, "source.2"), life=2),
+        consumed(3, "receiver.1", name(0)),
+        consumed(5, "receiver.1", name(1)),
+        consumed(9, "receiver.1", name(0, "source.2")),
     ]  # fmt: skip
 
 
@@ -83,7 +90,7 @@ def swap(lines: Lines) -> None:
 
 def older_life_late(lines: Lines) -> None:
     """Deliver message 1 of the first life after message 2 of the second."""
-    lines[3]["t"] = 9
+    lines[3]["t"], lines[13]["t"] = 9, 10
 
 
 def number_again(lines: Lines) -> None:
@@ -99,7 +106,13 @@ def twice(lines: Lines) -> None:
 
 
 def confirmed_early(lines: Lines) -> None:
-    lines[5]["t"] = 2
+    """Confirm message 1 when it is in hand: it was delivered, and the application has not let go of it."""
+    lines[5]["t"] = 4
+
+
+def confirmed_by_another(lines: Lines) -> None:
+    """Let another receiver consume what this one has in hand only."""
+    lines[13].update(receiver="late", run="late.1")
 
 
 def unnamed(lines: Lines) -> None:
@@ -116,13 +129,55 @@ def fault(*between: int) -> Callable[[Lines], None]:
     return plant
 
 
-def crashed_late(lines: Lines) -> None:
-    """Deliver message 0 again after a crash, although it was consumed long before the crash."""
-    second = 1_000_000_000
-    lines.append(line(0, "prompt", "history"))
-    lines[3]["t"], lines[8]["t"] = second, 9 * second
-    lines[5]["t"] = 2 * second
-    lines.append(got(10 * second, "receiver.2", 0, name(0)))
+def again(before_ms: int, *more: dict[str, Any], number: int = 0, **fields: Any) -> Callable[[Lines], None]:
+    """Let the receiver be killed so long after it consumed message 0, and get a message again in its next run."""
+
+    def plant(lines: Lines) -> None:
+        ms, first = 1_000_000, 1_000
+        lines[:] = [{**one, "t": one["t"] + first * ms} for one in lines]
+        killed = (first + before_ms) * ms + 3
+        lines.append(line(0, "prompt", "history", late=fields.pop("late", 0), spare=fields.pop("spare", 0)))
+        lines.append(line(ms, "begin", "receiver.1", role="receiver"))
+        lines.append(line(ms, "begin", "source.1", role="source"))
+        lines.append(line(killed, "fault", "history", who="receiver", do="kill", text="kill"))
+        lines.append(line(killed + ms, "heal", "history", who="receiver", text="kill"))
+        lines.append(line(killed + ms, "begin", "receiver.2", role="receiver"))
+        lines.append(got(killed + 9 * ms, "receiver.2", number, name(number), **fields))
+        lines.extend({**one, "t": one["t"] * ms} for one in more)
+
+    return plant
+
+
+def held_before(lines: Lines) -> None:
+    """Let message 1 come again after a crash, while the application had not let go of message 0."""
+    again(500, number=1)(lines)
+    lines[:] = [one for one in lines if one["is"] != "consumed" or name(0) not in one["ids"]]
+
+
+def trouble(at_ms: int, who: str, do: str, healed_ms: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Strike a program, and heal it."""
+    fields = {"who": who, "text": f"{do} {who}"}
+    return line(at_ms, "fault", "history", do=do, **fields), line(healed_ms, "heal", "history", **fields)
+
+
+def group(*more: dict[str, Any]) -> Callable[[Lines], None]:
+    """Let two members share the messages; the second closes in order."""
+
+    def plant(lines: Lines) -> None:
+        lines[:] = [one for one in lines if one["is"] not in {"delivered", "consumed", "confirmed"}]
+        lines += [line(0, "begin", run, role="receiver") for run in ("ada.1", "leo.1")]
+        lines.append(line(0, "begin", "source.1", role="source"))
+        names = (name(0), name(1), name(0, "source.2"))
+        for receiver, one, two in (("receiver", "ada.1", "leo.1"), ("late", "ada.1b", "leo.1b")):
+            for at, run, number in ((10, one, 0), (11, two, 2), (13, two, 1), (20, one, 1)):
+                shared = {"receiver": receiver, "member": run.partition(".")[0]}
+                lines.append(got(at, run, number, names[number], **shared))
+                if at != 13:  # The member that leaves has this message in hand, and the other one gets it.
+                    lines.append(consumed(at + 1, run, names[number], receiver=receiver))
+        lines.append(line(15, "fault", "history", who="leo", do="close", text="close"))
+        lines.extend(more)
+
+    return plant
 
 
 def pieces(*, large: bool) -> Callable[[Lines], None]:
@@ -212,9 +267,34 @@ def after_a_departure(*, missing: int) -> Callable[[Lines], None]:
         (older_life_late, {"order", "confirmed"}),
         (twice, {"twice", "order"}),
         (confirmed_early, {"confirmed"}),
+        (confirmed_by_another, {"confirmed"}),
         (change(5, last=2), set()),  # number 2 was sent by another life: this stream does not name it
         (change(5, reg_id=6), set()),  # no receiver is known by that RegID, and some receiver got the messages
-        (crashed_late, {"repeated"}),
+        (again(109), set()),  # its acknowledgement may not have left yet
+        (again(111), {"repeated"}),
+        (again(111, late=2_000_000), set()),  # other work on the machine may delay it
+        (again(113, late=2_000_000), {"repeated"}),
+        (again(111, consumed(1, "receiver.1", kept=0.01)), set()),  # one call kept the loop
+        (again(121, consumed(1, "receiver.1", kept=0.01)), {"repeated"}),
+        (again(500, number=1), {"repeated"}),
+        (held_before, {"confirmed"}),  # an acknowledgement waits for all messages before
+        (again(500, unordered=True), set()),  # it may wait for the recovery of others
+        (again(500, unordered=True, member="ada"), {"repeated"}),
+        (again(500, *trouble(1_100, "store1", "kill", 1_200)), set()),  # a store may have lost it
+        (again(3_000, *trouble(500, "store1", "kill", 600)), set()),
+        (again(3_000, *trouble(3_500, "receiver", "mute", 3_600)), set()),
+        (again(500, *trouble(1_100, "late", "mute", 1_200), line(0, "begin", "late.1", role="receiver")), {"repeated"}),
+        (again(500, *trouble(1_100, "source", "kill", 1_200)), {"repeated"}),
+        (again(500, *trouble(1, "store1", "wipe", 2)), set()),
+        (again(500, *trouble(1, "store1", "wipe", 2), spare=1), {"repeated"}),  # the other two have it
+        (again(500, *trouble(1, "store1", "blackout", 2_000), spare=1), set()),
+        (again(500, *trouble(1, "store1", "wipe", 2), *trouble(1_100, "store2", "kill", 1_200), spare=1), set()),
+        (group(), set()),
+        (group(consumed(30, "ada.1", name(0), receiver="receiver")), {"divided"}),
+        (group(consumed(16, "leo.1", name(1), receiver="receiver")), {"divided"}),
+        (group(consumed(30, "ada.1", name(0), receiver="receiver"), *trouble(29, "leo", "kill", 31)), set()),
+        (group(consumed(30, "ada.1", name(0), receiver="receiver"), *trouble(29, "source", "kill", 31)), {"divided"}),
+        (group(consumed(30, "ada.1", name(0), receiver="receiver"), *trouble(31, "leo", "kill", 32)), {"divided"}),
         (fault(120), {"blocked"}),
         (fault(120, 180), set()),
         (pieces(large=False), {"lost"}),
@@ -269,3 +349,11 @@ def test_a_confirmation_by_a_receiver_that_never_got_it_is_found() -> None:
 def test_a_traceback_is_found(text: str) -> None:
     assert TRACEBACK.search(text)
     assert rules(clean(), {"store1.2": text}) == {"traceback"}
+
+
+def test_a_message_that_a_member_died_with_is_processed_by_another() -> None:
+    """It was delivered. The rule `lost` asks of a group that one of its members processed it."""
+    lines = clean()
+    group()(lines)
+    lines[:] = [one for one in lines if one["is"] != "consumed" or name(1) not in one["ids"]]
+    assert rules(lines) == {"lost"}
