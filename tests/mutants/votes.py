@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant, Test
 
 _SOURCE = "core/source/test_votes.py"
 _STORE = "core/store/test_memory.py"
+_RECEIVER = "core/receiver/test_votes.py"
 
 VOTES: Final = (
     Mutant(
@@ -95,8 +96,8 @@ VOTES: Final = (
     Mutant(
         "a-lost-disk-is-not-mentioned",
         "store/grants",
-        "memory=client.memory,",
-        "memory=StoreMemory.KEPT,",
+        "    memory = client.memory\n",
+        "    memory = StoreMemory.KEPT\n",
         Test(f"{_STORE}::test_a_grant_names_what_the_store_knows"),
     ),
     Mutant(
@@ -203,5 +204,75 @@ VOTES: Final = (
         "voters |= answered & members",
         "voters |= 0",
         Test("core/source/test_votes.py::test_where_all_stores_are_needed_an_empty_one_counts_without_a_vote"),
+    ),
+    Mutant(
+        "a-receiver-begins-where-any-store-offers",
+        "receiver/store_registrations",
+        "Repair.VOTE not in self.config.repairs or self.impatient or self.known",
+        "True",
+        Test(f"{_RECEIVER}::test_stores_without_a_vote_do_not_decide_where_a_receiver_begins"),
+    ),
+    Mutant(
+        "a-receiver-waits-for-ever-for-a-vote",
+        "receiver/store_registrations",
+        "if self.patience is not None and now >= self.patience:",
+        "if False:",
+        Test(f"{_RECEIVER}::test_a_receiver_waits_no_longer_than_for_a_message"),
+    ),
+    Mutant(
+        "the-offer-of-a-store-without-a-vote-counts",
+        "receiver/store_registrations",
+        "[answer for answer in keeping if voters >> answer.store_index & 1]",
+        "keeping",
+        Test(f"{_RECEIVER}::test_a_quorum_that_lacks_nothing_needs_no_other_store"),
+    ),
+    Mutant(
+        "stores-that-are-not-named-have-answered",
+        "registration/registration_set",
+        "all_named=self.all_named",
+        "all_named=True",
+        Test(f"{_RECEIVER}::test_a_store_that_the_source_has_not_named_may_know_more"),
+    ),
+    Mutant(
+        "what-all-stores-lack-is-passed-over",
+        "receiver/store_registrations",
+        "return min(ends) if judged and ends and len(ends) == len(answers) else None",
+        "return None",
+        Test(f"{_RECEIVER}::test_what_all_stores_lack_is_lost_at_once"),
+    ),
+    Mutant(
+        "what-one-store-has-is-reported-lost",
+        "receiver/store_registrations",
+        "ends and len(ends) == len(answers)",
+        "ends",
+        Test(f"{_RECEIVER}::test_what_one_store_does_not_lack_is_not_lost"),
+    ),
+    Mutant(
+        "a-late-grant-below-the-start-is-ignored",
+        "receiver/arrival",
+        "if self.certain or not grant.old:",
+        "if True:",
+        Test(f"{_RECEIVER}::test_a_late_grant_below_the_start_takes_the_session_back"),
+    ),
+    Mutant(
+        "an-acknowledgement-of-this-session-is-one-of-before",
+        "receiver/arrival",
+        "low > window.acked + 1 or low < window.start",
+        "True",
+        Test(f"{_RECEIVER}::test_a_late_grant_below_what_was_delivered_is_a_loss_that_is_told"),
+    ),
+    Mutant(
+        "a-store-does-not-mention-what-it-lacks",
+        "store/grants",
+        "return source.first_own if told and source.first_own < source.trail else None",
+        "return None",
+        Test(f"{_STORE}::test_a_receiver_hears_what_a_store_lacks_below_its_offer"),
+    ),
+    Mutant(
+        "a-store-without-memory-knows-its-receivers",
+        "store/grants",
+        "return source.memory is StoreMemory.KEPT and source.known < 0",
+        "return True",
+        Test(f"{_STORE}::test_a_store_without_memory_may_have_forgotten_a_receiver"),
     ),
 )

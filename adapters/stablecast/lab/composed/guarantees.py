@@ -183,7 +183,7 @@ def of_prove(world: JudgedWorld, state: State) -> Loss | None:
 ALWAYS: Final[tuple[Rule, ...]] = (synced_first, retained, in_order)
 RECEIVED: Final[tuple[Rule, ...]] = (without_a_gap, nothing_unread, sought, delivered_as_sent)
 QUORUM: Final[tuple[Rule, ...]] = (on_a_quorum, used_once, no_dead_message, of_prove, one_process, *ALWAYS, *RECEIVED)
-WIPED: Final[tuple[Rule, ...]] = (on_a_disk, used_once, no_dead_message, retained, in_order, delivered_as_sent)
+WIPED: Final[tuple[Rule, ...]] = (on_a_disk, used_once, no_dead_message, retained, in_order, *RECEIVED)
 ROUND_ROBIN: Final[tuple[Rule, ...]] = ALWAYS
 
 

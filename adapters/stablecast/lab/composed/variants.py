@@ -11,7 +11,7 @@ from stablecast.lab.composed.world import ComposedWorld
 from stablecast.lab.model.store_process import store_address
 from stablecast.lab.prove.bounds import TAKEOVERS, ProofFault
 from stablecast.lab.prove.instance import Instance, ProofBounds
-from stablecast.lab.prove.state import Action, Deed
+from stablecast.lab.prove.state import NOBODY, Action, Deed
 
 STORES: Final = 3
 DELAY_NS: Final = 1
@@ -52,6 +52,17 @@ BEGUN: Final[tuple[Action, ...]] = (
 )
 """The source runs, and all stores know it."""
 
+UNREAD: Final[tuple[Action, ...]] = (
+    (Deed.BEGIN, (0, 1)),
+    (Deed.INFORM, (0,)),
+    (Deed.INFORM, (1,)),
+    (Deed.ATTEND, ()),
+    (Deed.SEND, (NOBODY,)),
+    (Deed.SYNC, (0,)),
+    (Deed.SYNC, (1,)),
+)
+"""One store was always away. The others have a stable message, and a receiver that never got it."""
+
 VARIANTS: Final = (
     Variant("takeovers", "two processes of one owner, one message", guarantees.QUORUM, 30, faults=TAKEOVERS),
     Variant("messages", "two messages, whose syncs and losses are parts", guarantees.QUORUM, 15, messages=2),
@@ -76,9 +87,17 @@ VARIANTS: Final = (
         "wipes",
         "disks that are lost, with refill between",
         guarantees.WIPED,
-        10,
+        6,
         faults=(ProofFault.WIPE,),
         opening=BEGUN,
+    ),
+    Variant(
+        "unread",
+        "a disk that is lost before a receiver returns, while stores lack messages",
+        guarantees.WIPED,
+        4,
+        faults=(ProofFault.WIPE,),
+        opening=UNREAD,
     ),
     Variant(
         "round robin",

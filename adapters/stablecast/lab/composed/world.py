@@ -78,7 +78,7 @@ class ComposedWorld(ProofWorld):
         """Return a key of a state. Equal stores of a group are interchangeable."""
         common = self.receivers.parts[state.receiver][0]
         if not self.symmetric:
-            return (super().key(state), common, state.receiver, state.late)
+            return (super().key(state), common, state.receiver, state.late, state.emptied)
         return (super().key(state), common)
 
     def place(self, state: State, index: int) -> tuple[object, ...]:
@@ -88,6 +88,7 @@ class ComposedWorld(ProofWorld):
             each[index],
             index if self.receiver(state).life else 0,
             tuple((ack.incarnation, ack.first, ack.last) for ack in state.late[index]),
+            index == state.emptied,
         )
 
     def receiver(self, state: State | Draft) -> ReceiverSummary:
@@ -144,6 +145,16 @@ class ComposedWorld(ProofWorld):
         if store.writes:
             yield Deed.WRITE
 
+    def may_wipe(self, state: State, index: int) -> bool:
+        """Return whether the disk of a store that is away may be lost now, as the README permits it.
+
+        Between two refills a minority of the stores loses its disks, whoever else is away or lacks messages.
+        """
+        store, before = self.store(state, index), state.emptied
+        if store.up or not store.used or state.wipes >= self.bounds.wipes:
+            return False
+        return before in (NOBODY, index) or self.whole(state, before)
+
     def uninformed(self, state: State, index: int) -> bool:
         """Return whether a registered store does not know where this life resumes, or what it sent."""
         store, source = self.store(state, index), self.source(state)
@@ -155,7 +166,9 @@ class ComposedWorld(ProofWorld):
         """Return the draft of the state after an action."""
         deed, indices = action
         if deed not in _LOCAL:
-            return super().do(state, action)
+            draft = super().do(state, action)
+            draft.emptied = indices[0] if deed is Deed.WIPE else draft.emptied
+            return draft
         draft = Draft.of(state)
         match deed:
             case Deed.SYNC_FIRST:

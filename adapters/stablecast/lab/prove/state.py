@@ -93,7 +93,8 @@ class StateParts:
 
     `aside` is the other live process (-1: there is none), and `takeovers` how often one took the stores from the other.
     `doubled` means that both are sources of one context, and neither is partitioned. `receiver` is the receiver, if the
-    world has one, and `late` has the acknowledgements under way from each store.
+    world has one, and `late` has the acknowledgements under way from each store. `emptied` is the store that lost its
+    disk last (-1: none did), where the world asks whether it is whole again.
     """
 
     source: int
@@ -106,6 +107,7 @@ class StateParts:
     doubled: bool = False
     receiver: int = NOBODY
     late: tuple[tuple[StableAck, ...], ...] = ()
+    emptied: int = NOBODY
 
 
 _PARTS = attrgetter(*(field.name for field in attrs.fields(StateParts)))

@@ -12,6 +12,7 @@ from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.receiver.arrival import FirstNumberChoice
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.source.stability import StabilityWindow
+from stablecast.core.store import grants
 from stablecast.core.store.repository import Repository
 from stablecast.lab.composed import command, twins
 from stablecast.lab.composed.bounds import SHORT
@@ -68,7 +69,7 @@ def acknowledge_delivered(self: DeliveryWindow, explicit: bool = False) -> int |
     return self._acknowledged(self.next - 1 if self.next - 1 > self.acked else None)
 
 
-FAULTS: dict[str, tuple[str, str, int, Callable[[pytest.MonkeyPatch], None]]] = {
+FAULTS: dict[str, tuple[str, str, int, Callable[[pytest.MonkeyPatch], object]]] = {
     "messages count before they are synced": (
         *("messages", "P1", 1_000),
         lambda patch: patch.setattr(Repository, "_acknowledge", acknowledge_held),
@@ -84,6 +85,13 @@ FAULTS: dict[str, tuple[str, str, int, Callable[[pytest.MonkeyPatch], None]]] = 
     "what is delivered is acknowledged": (
         *("receiver", "A1", 4_000),
         lambda patch: patch.setattr(DeliveryWindow, "acknowledge", acknowledge_delivered),
+    ),
+    "a store that lacks messages has a vote": (
+        *("unread", "D1", 10_000),
+        lambda patch: (
+            patch.setattr(grants, "first_lacking", lambda _: None),
+            patch.setattr(grants, "remembers", lambda _: True),
+        ),
     ),
     "one store of a group is enough": (
         *("receiver", "S3", 1_000),
@@ -141,6 +149,18 @@ def test_acknowledgements_outlive_their_life() -> None:
     assert world.do(state, (Deed.HEAR, (0,))).done().safe == frozenset()
 
 
+def test_a_minority_of_disks_is_lost_whoever_is_away() -> None:
+    """Another disk may be lost when the first one is whole again. Who was away all the time need not be."""
+    world, state = played("unread", (Deed.STOP, ()), (Deed.WIPE, (0,)))
+    assert (world.may_wipe(state, 0), world.may_wipe(state, 1), world.may_wipe(state, 2)) == (False, False, False)
+    begun = ((Deed.BEGIN, (0, 1, 2)), (Deed.INFORM, (0,)), (Deed.INFORM, (1,)))
+    refilled = ((Deed.REFILL, (0,)), (Deed.SYNC, (0,)), (Deed.LEAVE, (1,)))
+    for action in (*begun, *refilled):
+        assert action in list(world.actions(state))
+        state = world.do(state, action).done()
+    assert (world.may_wipe(state, 1), world.whole(state, 2)) == (True, False)
+
+
 def test_a_store_syncs_a_part() -> None:
     world, state = played("messages", *BEGUN, (Deed.SEND, ()), (Deed.SEND, ()), (Deed.SYNC_FIRST, (0,)))
     assert (world.store(state, 0).disk, world.store(state, 0).content) == ({0: 1}, {0: 1, 1: 1})
@@ -158,7 +178,7 @@ def test_the_command() -> None:
     told = json.loads(said.output)
     assert (said.exit_code, told["name"], told["states"], told["broken"]) == (0, "receiver", 105, "")
     said = CliRunner().invoke(app, ["composed", "wipes", "--states", "700"])
-    assert said.output.endswith("70 states\n")
+    assert said.output.endswith("42 states\n")
     assert CliRunner().invoke(app, ["composed", "nothing"]).exit_code == 2
 
 

@@ -407,6 +407,22 @@ FOUND = {
         ),
         WorldSetup(unique=1, arrival=True),
     ),
+    # A receiver that returned met an empty store and one that had been away. It began above stable messages, and
+    # acknowledged them to the store that knew it and answered late (D1).
+    "return_between_stores_that_lack_messages": Schedule(
+        7,
+        ((100, 3), (200, 3), (500, 4), (600, 4), (2000, 3), (3000, 3)),
+        (
+            Fault(5, Act.CRASH, "store2", "", 1300, False),
+            Fault(400, Act.CRASH, "receiver0", "", 2900, False),
+            Fault(700, Act.CRASH, "source", "", 700, False),
+            Fault(700, Act.WIPE, "store1", "", 1, False),
+            Fault(1250, Act.PART, "store0", "store1", 2700, False),
+            Fault(1250, Act.PART, "store0", "store2", 2700, False),
+            Fault(3250, Act.PART, "store0", "receiver0", 700, True),
+        ),
+        WorldSetup(brief=True),
+    ),
 }
 
 
@@ -418,6 +434,8 @@ def test_what_was_found_stays_mended(name: str) -> None:
 
 NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
 """The fault that a life which was given up for an earlier one is not followed again."""
+NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grants.remembers": lambda _: True}
+"""The fault that no receiver hears what a store lacks, or may have forgotten."""
 
 
 @pytest.mark.no_cover
@@ -438,7 +456,8 @@ NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
                     lambda _: False, lambda *_: None
                 ),
             }
-            | NEVER_AGAIN,
+            | NEVER_AGAIN
+            | NO_MARKS,
             "L1",
         ),
         ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
@@ -458,6 +477,15 @@ def test_what_was_mended_is_found_without_it(
     # Today a refill brings back what some of these worlds lost.
     found = attrs.evolve(FOUND[name], setup=attrs.evolve(FOUND[name].setup, refill=False))
     assert {violation.rule for violation in run(found).violations} == {rule}
+
+
+@pytest.mark.no_cover
+def test_a_receiver_that_passes_over_what_a_store_has_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that lack a message because disks were lost excuse no receiver, and no report of its loss."""
+    for what, fault in NO_MARKS.items():
+        monkeypatch.setattr(f"stablecast.{what}", fault)
+    found = run(FOUND["return_between_stores_that_lack_messages"]).violations
+    assert {violation.rule for violation in found} == {"D1", "S3"}
 
 
 WIPED = {

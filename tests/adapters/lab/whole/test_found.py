@@ -81,6 +81,22 @@ FOUND = {
             HostFault(4_134, Do.CLOSE, "source", 1),
         ),
     ),
+    # A receiver that returned began above stable messages that the store which knew it had: that store answered 0.4 s
+    # late, one of the others had an empty disk, and one had been away. Later it acknowledged them to all.
+    "a_return_between_stores_that_lack_messages": WorldSchedule(
+        1,
+        Setup(),
+        (
+            HostFault(0, Do.KILL, "store2", 3_000),
+            HostFault(1_500, Do.KILL, "receiver0", 3_500),
+            HostFault(2_500, Do.KILL, "source", 700),
+            HostFault(2_500, Do.WIPE, "store1", 50),
+            HostFault(2_900, Do.CUT, "store0", 4_000, "store1"),
+            HostFault(2_900, Do.CUT, "store0", 4_000, "store2"),
+            HostFault(4_900, Do.MUTE, "store0", 400, "receiver0"),
+        ),
+        horizon_ms=10_000,
+    ),
 }
 
 
@@ -110,3 +126,19 @@ def test_a_declaration_on_a_full_disk_writes_no_traceback() -> None:
         HostFault(4_648, Do.SCARCE, "source", 352, "", 1),
     )
     assert run(WorldSchedule(266, setup, faults)).violations == ()
+
+
+def test_a_receiver_that_stores_forgot_goes_on_behind_what_it_acknowledged() -> None:
+    """The source never restarts. The store that knows the receiver is late, and the others begin at 0."""
+    faults = (
+        HostFault(0, Do.KILL, "store2", 3_000),
+        HostFault(1_500, Do.KILL, "receiver0", 3_500),
+        HostFault(2_500, Do.WIPE, "store1", 50),
+        HostFault(2_900, Do.CUT, "store0", 4_000, "store1"),
+        HostFault(2_900, Do.CUT, "store0", 4_000, "store2"),
+        HostFault(4_900, Do.MUTE, "store0", 400, "receiver0"),
+    )
+    result = run(WorldSchedule(1, Setup(), faults, horizon_ms=10_000))
+    assert result.violations == ()
+    numbers = [line["number"] for line in result.lines if line["is"] == "delivered" and line["run"] == "receiver0.2"]
+    assert numbers[0] >= 16
