@@ -299,13 +299,13 @@ def _keeping_few(draft: Draft) -> None:
     options = {
         "transport": transport,
         "ume_confirmed_delivery_notification": 1,
-        "retransmit_retention_size_limit": 50_000,
+        "retransmit_retention_size_limit": 300_000,
     }
     quick: dict[str, str | int] = {"transport": transport}
     if transport != "tcp":
         options[f"transport_{transport}_transmission_window_size"] = 200_000
         quick[f"transport_{transport}_activity_timeout"] = 2000
-    draft.source(burst=20, size=1000, options=options)
+    draft.source(burst=50, size=1000, options=options)
     draft.receiver("receiver1", options=quick)
     draft.receiver("receiver2", mode="plain", options=quick)
     draft.store_options = (f"repository-disk-file-size-limit={LEAST_DISK_BYTES}",)

@@ -157,11 +157,15 @@ def test_a_request_for_what_a_limit_let_go_is_denied_up_to_what_there_is() -> No
     assert denied(kept, 0, refill=True) == []  # Stores of earlier releases would take it for the source's.
 
 
-def test_a_store_that_forwards_denies_nothing() -> None:
+def test_a_store_that_forwards_denies_what_the_source_has_not_either() -> None:
     driver = RepositoryDriver(terms=Terms(forwarding=True))
     driver.data(5, 10)
     driver.machine.filling.give_up(0, 5)
-    assert denied({50: driver.machine}, 0) == []
+    kept = {50: driver.machine}
+    assert denied(kept, 0) == []
+    driver.machine.on_late_join(LateJoinInfo(LIFE, 50, 3, 14), 0, driver.out)
+    assert denied(kept, 0) == [LateJoinInfo(LIFE, 9, 3, 14, store_index=2)]
+    assert denied(kept, 3) == []
 
 
 def test_a_hole_that_the_source_may_fill_is_not_denied() -> None:

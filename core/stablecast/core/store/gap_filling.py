@@ -27,7 +27,7 @@ class GapFilling:
 
     Since the store started (P-917, P-918) `losses` counts lost messages, `burst_losses` those of them in `bursts` lost
     bursts; `newest_burst` is the last number of the newest one. `given_up` counts acts of giving up. While `paused`
-    nothing is requested, because it would find no room.
+    nothing is requested, because it would find no room. The source has nothing below `retained`, as it said last.
     """
 
     reg_id: int
@@ -42,6 +42,7 @@ class GapFilling:
     burst_losses: int = 0
     newest_burst: int | None = None
     given_up: int = 0
+    retained: int = 0
 
     @classmethod
     def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "GapFilling":
@@ -57,7 +58,7 @@ class GapFilling:
         The same life may still retain what was given up during its absence; numbers below the trail stay lost.
         """
         if new:
-            self.high = self.asked_at = None
+            self.high, self.asked_at, self.retained = None, None, 0
             self.lost, self.paused = RangeSet(), False
             self._forget_requests(incarnation)
         elif self.lost:
@@ -82,11 +83,13 @@ class GapFilling:
 
         The source also denies a request with it, because it retains the messages no more.
         """
+        if self.high is None:
+            return
         asked = self.asked_at is not None
-        if self.high is None or not (asked or self.requests):
+        low = self.retained = serial.extend(info.low, self.high)
+        if not asked and not self.requests:
             return
         self.asked_at = None
-        low = serial.extend(info.low, self.high)
         for first, stop in self.missing(held, bottom):
             if first < low:
                 self.lose(first, min(stop, low), out)

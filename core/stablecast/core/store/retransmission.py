@@ -26,7 +26,14 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Effect, Notify, Send, SendStored
 from stablecast.core.protocol.events import Oddity, RequestsDropped
-from stablecast.core.protocol.messages import Address, Incarnation, LateJoinInfo, RetransmitRequest, Role
+from stablecast.core.protocol.messages import (
+    Address,
+    Incarnation,
+    LateJoinInfo,
+    LateJoinRequest,
+    RetransmitRequest,
+    Role,
+)
 from stablecast.core.store.repository import Repository
 
 QUEUE_RATES = 4
@@ -98,8 +105,7 @@ class RetransmissionService:
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
-        # Stores of earlier releases take such an answer for the source's.
-        if not refill and not repository.terms.forwarding:
+        if not refill:  # Stores of earlier releases take such an answer for the source's.
             self._deny(request, first, repository, out)
 
     def serve(self, repositories: dict[int, Repository], now: int, out: list[Effect]) -> None:
@@ -189,8 +195,13 @@ class RetransmissionService:
             self.unserved += stop - first
 
     def _deny(self, request: RetransmitRequest, first: int, repository: Repository, out: list[Effect]) -> None:
-        stop = void_from(repository, first)
-        if stop is not None:
+        stop, filling = void_from(repository, first), repository.filling
+        if stop is not None and repository.terms.forwarding:
+            # The source may have it. What it retains no more is denied when the receiver asks again.
+            question = LateJoinRequest(request.incarnation, repository.reg_id, filling.requests.reply_to)
+            out.append(Send(repository.acks.source, question))
+            stop = min(stop, filling.retained)
+        if stop is not None and first < stop:
             low, high = serial.wire(stop), serial.wire(repository.newest)
             names = request.incarnation, request.request
             out.append(Send(request.reply_to, LateJoinInfo(*names, low, high, repository.acks.store_index)))
