@@ -154,6 +154,26 @@ async def test_a_share_in_work_moves_once_its_messages_are_settled(net: Network,
     assert not set(second.done) & set(numbered(0, SHARES))
 
 
+async def test_a_message_in_hand_keeps_its_share_although_the_source_returned(net: Network) -> None:
+    """The session that delivered it is over: a session with the next life answers for its messages."""
+    stores = [await net.store(name) for name in ("a", "b", "c")]
+    context = await net.context()
+    source = await context.source("orders", stores=stores, session_id=1)
+    mine: GroupReceiver = (await net.context()).receiver("orders", group="billing", shares=1)
+    await send(source, 0, 2)
+    message = await anext(mine)
+    await context.close()
+    again = await (await net.context()).source("orders", stores=stores, session_id=1)
+    await send(again, 2, 3)
+    share = mine._open[0]
+    await until(lambda: share.sessions and all(one.incarnation != message.incarnation for one in share.sessions))
+    assert share.busy
+    share.drain()
+    assert len(mine._delivery.inbox) == 0
+    message.consumed()
+    await until(lambda: not share.busy)
+
+
 async def test_a_dead_member_is_replaced(net: Network, source: Source) -> None:
     """Its sockets end without a last word. Only its own unacknowledged messages may come again."""
     dying = await net.context()
