@@ -288,7 +288,7 @@ class ClientSession:
         self.report_consumed()
         self._driver.feed(inputs.Finish())
         self._driver.close()
-        self._closed = True
+        self._closed = self.ended = True
         self._left.set()
 
     async def deregister(self) -> None:
@@ -334,7 +334,7 @@ class ClientSession:
             self.succession.on_consumed(first, last + 1)
             if not self.waiting:
                 self._receiver.on_inherited()
-        elif self._closed or (self.ended and not self.waiting):
+        elif self.ended and (self._closed or not self.waiting):
             self._receiver.on_consumed(self)
 
     def pass_over(self, first: int, last: int) -> None:
