@@ -96,8 +96,8 @@ class CallbackDelivery:
                 spent = self._spent + now - started
         except Exception as error:  # noqa: BLE001  # the application raised it; it is reported
             self._refused = True
-            self._inbox.clear()
             batch.settle(index)
+            self._inbox.clear()
             report(f"the on_message callback of {self._whose} failed", error)
             return
         self._spent = spent

@@ -21,6 +21,7 @@ from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.succession import Ranges
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.receiver.hot_failover import HotFailover
 from stablecast.core.receiver.lives import MAX_LIVES
 
 MAX_MEMORIES = 65_536
@@ -55,11 +56,13 @@ class ReceiverMemory:
     Attributes:
         consumption: The messages that the application consumed.
         identity: The sources that sent them.
+        hot: The hot numbers that the application was handed.
         begun: The lives that sessions began with; a later life of the same source goes on where the receiver is.
     """
 
     consumption: Consumption = attrs.field(factory=Consumption)
     identity: SourceIdentity = attrs.field(factory=SourceIdentity)
+    hot: HotFailover = attrs.field(factory=HotFailover)
     begun: tuple[int, ...] = ()
 
 

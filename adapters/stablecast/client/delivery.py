@@ -20,6 +20,7 @@ from stablecast.client.redelivery import Redeliverer, Redelivery
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import HotNumbersMissed
+from stablecast.core.receiver.hot_failover import HotFailover
 
 if TYPE_CHECKING:
     from stablecast.client.message_spans import MessageSpans
@@ -57,6 +58,7 @@ class Delivery:
         deduplicate: bool = False,
         explicit: bool = False,
         missed: Callable[[HotNumbersMissed], None] | None = None,
+        numbers: HotFailover | None = None,
         spans: "MessageSpans | None" = None,
     ) -> None:
         """Deliver to `on_message`, or to the task that iterates.
@@ -72,11 +74,12 @@ class Delivery:
             deduplicate: Whether later copies of a message with an id are consumed without the application.
             explicit: Whether the receivers acknowledge as the application asks.
             missed: Called with hot numbers that no source brought; None: there are no hot numbers.
+            numbers: The hot numbers that the application got before in this run; None: none.
             spans: Makes the spans of the messages; None: they have none.
         """
         if missed is not None and deduplicate:
             raise MisuseError(f"{whose} gets each hot number once: leave out deduplicate")
-        self.hot = None if missed is None else HotInbox(self._resume, missed)
+        self.hot = None if missed is None else HotInbox(self._resume, missed, numbers or HotFailover())
         self.inbox: Inbox[Batch] = DistinctInbox(self._resume) if deduplicate else Inbox(self._resume)
         if self.hot is not None:
             self.inbox = self.hot

@@ -21,10 +21,12 @@ class HotInbox(Inbox[Batch]):
         numbers: The hot numbers of the stream.
     """
 
-    def __init__(self, on_room: Callable[[], None], report: Callable[[HotNumbersMissed], None]) -> None:
+    def __init__(
+        self, on_room: Callable[[], None], report: Callable[[HotNumbersMissed], None], numbers: HotFailover
+    ) -> None:
         """Make an empty inbox. It calls `report` when all sources have passed numbers that none of them brought."""
         super().__init__(on_room)
-        self.numbers = HotFailover()
+        self.numbers = numbers
         self._report = report
         self._in_hand: tuple[int, frozenset[int]] = (0, frozenset())
 
@@ -63,6 +65,14 @@ class HotInbox(Inbox[Batch]):
         kept = set(list(self._numbers(batch))[self.handed :])
         self._return((number for number in before if number not in kept), batch.incarnation)
         return dropped
+
+    def clear(self) -> None:
+        """Drop messages as an inbox does. What the application did not consume may come to the next receiver."""
+        if self.current is not None:
+            unconsumed = list(self._numbers(self.current))[self.current.reported :]
+            self._return(iter(unconsumed), self.current.incarnation)
+        super().clear()
+        self.numbers.passed.clear()  # The sources are not gone: what they may still bring is not missed.
 
     def _alike(self, batch: Batch) -> tuple[int, bool]:
         """Return how many messages at the beginning are all fresh, or all later copies, and which of the two."""

@@ -187,6 +187,7 @@ class Receiver(IteratedReceiver):
                 config.ack_interval_ns / SECOND,
                 on_message,
                 missed=missed,
+                numbers=self._memory.hot,
                 auto_ack=auto_ack,
                 redelivery=redelivery,
                 refusal=why_unsettled(config),

@@ -163,6 +163,20 @@ async def test_a_loop_that_is_left_and_begun_again_loses_nothing(net: Network) -
     assert found == list(range(30))
 
 
+async def test_a_receiver_that_is_made_again_gets_no_later_copies(net: Network) -> None:
+    """The slower source brings them after the receiver was closed and made again. One message was in hand."""
+    _, _, first, second = await pair(net)
+    context = await net.context()
+    receiver = context.receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 5)
+    assert await take(receiver, 4) == [0, 1, 2, 3]
+    await receiver.close()
+    again = context.receiver("orders", session_id=7, hot_failover=True)
+    await send(second, 0, 7)
+    assert sorted(await take(again, 4)) == [3, 4, 5, 6]
+
+
 async def test_misuse(net: Network) -> None:
     context = await net.context()
     with pytest.raises(MisuseError, match="acknowledges by itself"):
