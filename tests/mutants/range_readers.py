@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant, Test
 
 _READING = "core/receiver/test_range_progress.py"
+_STABLE = "adapters/client/test_range_stability.py"
 
 RANGE_READERS: Final = (
     Mutant(
@@ -55,5 +56,61 @@ RANGE_READERS: Final = (
         "self.failed.setdefault(request.store, RangeSet()).add(request.start, request.stop)",
         "pass",
         Test(f"{_READING}::test_a_request_without_progress_goes_to_another_store"),
+    ),
+    Mutant(
+        "the-stores-that-answer-are-all-stores-of-a-source",
+        "adapters/client/range_contents",
+        "sizes = (len(stores),) if newest is None else newest.group_sizes",
+        "sizes = (len(self.answers),)",
+        Test(f"{_STABLE}::test_the_size_of_a_group_is_the_configured_one"),
+    ),
+    Mutant(
+        "an-explicit-quorum-is-lowered",
+        "adapters/client/range_contents",
+        "GroupRules((2 * quorum - 1,))",
+        "GroupRules((1,))",
+        Test(f"{_STABLE}::test_a_store_that_never_heard_of_a_source_does_not_have_its_messages"),
+    ),
+    Mutant(
+        "a-task-trusts-the-only-store-that-answers",
+        "adapters/client/range_reader",
+        "return self._options.stable or self._options.bounds.stop is not None",
+        "return self._options.stable",
+        Test(f"{_STABLE}::test_a_range_that_is_known_to_be_stable_is_read_from_the_newest_history"),
+    ),
+    Mutant(
+        "a-store-tells-no-groups",
+        "adapters/store/contents",
+        "group_sizes=client.group_sizes,",
+        "group_sizes=(),",
+        Test(f"{_STABLE}::test_the_stores_that_a_reader_was_not_told_count_as_well"),
+    ),
+    Mutant(
+        "a-store-that-forgot-a-source-counts-with-its-earlier-answer",
+        "adapters/client/range_reader",
+        "            reading.forget(store)\n",
+        "            pass\n",
+        Test(f"{_STABLE}::test_a_store_that_forgot_a_source_no_longer_counts_with_its_earlier_answer"),
+    ),
+    Mutant(
+        "an-old-answer-passes-for-a-new-one",
+        "adapters/client/range_source",
+        "if store in silent and known is not None:",
+        "if False:",
+        Test(f"{_STABLE}::test_an_earlier_answer_of_a_store_that_is_away_does_not_pass_for_a_new_one"),
+    ),
+    Mutant(
+        "a-store-that-refuses-is-asked-once",
+        "adapters/client/range_answers",
+        "            await asyncio.sleep(REPEAT_SECONDS)",
+        "            return",
+        Test(f"{_STABLE}::test_a_reader_waits_for_stores_that_refuse_connections"),
+    ),
+    Mutant(
+        "a-receiver-without-a-source-trusts-the-stores-that-answer",
+        "adapters/client/stored_sources",
+        "    if not rule.met(knowing):\n        return None\n",
+        "",
+        Test(f"{_STABLE}::test_a_receiver_without_a_source_needs_as_many_stores_as_the_source"),
     ),
 )

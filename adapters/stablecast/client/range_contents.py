@@ -251,11 +251,14 @@ def stop_of(answer: StoredAnswer) -> int:
 def sources_of(answers: Mapping[Address, Iterable[StoredAnswer]]) -> list[SourceContents]:
     """Return the sources that the answers of each store are about, by topic and in the order of the answers."""
     found: list[SourceContents] = []
+    near: dict[tuple[str, int], list[SourceContents]] = {}
     for store, some in answers.items():
         for answer in some:
-            source = next((known for known in found if known.is_about(answer)), None)
+            candidates = near.setdefault((answer.topic, answer.session_id), [])
+            source = next((known for known in candidates if known.is_about(answer)), None)
             if source is None:
                 source = SourceContents(answer.topic, answer.session_id)
                 found.append(source)
+                candidates.append(source)
             source.answers[store] = answer
     return sorted(found, key=lambda source: source.topic)

@@ -286,3 +286,37 @@ async def test_a_receiver_without_a_source_needs_as_many_stores_as_the_source(
     [info] = [stored_sources.announcement(one, trio.stores) for one in found.sources]
     assert info is not None
     assert (info.group_sizes, len(info.stores)) == ((3,), 2)
+
+
+async def test_a_store_that_forgot_a_source_no_longer_counts_with_its_earlier_answer(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    _, source = await trio.source()
+    await send(source, 10)
+    await until(lambda: all(trio.newest(name) == 9 for name in "abc"))
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores, follow=True) as reader:
+        [one] = reader._readings
+        assert trio.places["c"] in one.contents.answers
+        net.stores["c"].machine.registry.repositories.clear()
+        await until(lambda: trio.places["c"] not in one.contents.answers)
+        assert trio.places["c"] not in one.machine.holdings
+
+
+async def test_an_earlier_answer_of_a_store_that_is_away_does_not_pass_for_a_new_one(net: Network) -> None:
+    trio = Trio(net)
+    await trio.start("abc")
+    _, source = await trio.source()
+    await send(source, 10)
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores, follow=True) as reader:
+        [one] = reader._readings
+        await until(lambda: len(one.machine.holdings) == 3)
+        away = trio.places["c"]
+        await trio.stop("c")
+        await until(lambda: away in one.machine.away)
+        asked_at = one.machine.holdings[away].asked_at
+        await send(source, 10)
+        await until(lambda: one.machine.stop == 20)
+        assert away in one.machine.away
+        assert one.machine.holdings[away].asked_at == asked_at
