@@ -36,7 +36,13 @@ class Trio:
         return context, await context.source("orders", stores=self.stores, options=SOON | options)
 
     def newest(self, name: str) -> int:
-        return max((kept.newest for kept in self.net.stores[name].machine.status.repositories.values()), default=-1)
+        """Return the newest number that a store has synced; -1: none."""
+        synced = (kept.synced.last for kept in self.net.stores[name].machine.status.repositories.values())
+        return max((last for last in synced if last is not None), default=-1)
+
+    async def synced(self, names: str, number: int) -> None:
+        """Wait until each of these stores has synced a number, for a quorum of them makes it stable."""
+        await until(lambda: all(self.newest(name) >= number for name in names))
 
 
 async def known_to_one_of_two(net: Network) -> Trio:
@@ -60,7 +66,7 @@ async def dead_tail(net: Network) -> Trio:
     await trio.stop("bc")
     for _ in range(10):
         source.try_send(b"never stable")
-    await until(lambda: trio.newest("a") == 19)
+    await trio.synced("a", 19)
     await drop(owner)
     await trio.stop("a")
     await trio.start("bc")

@@ -44,16 +44,9 @@ class StableRule:
         here = self.mask([store])
         return next((group for group, members in enumerate(self.quorums.members) if members & here), None)
 
-    def met(self, stores: Collection[Address]) -> bool:
-        """Return whether something may be stable at `stores`."""
-        known = self.mask(stores)
-        return self.quorums.stable(known, known)
-
-    def open(self, knowing: Collection[Address], silent: Collection[Address]) -> bool:
-        """Return whether nothing is known to be stable at stores `knowing` a source, and something may be."""
-        known = self.mask(knowing)
-        possible = known | self.mask(silent) | self.unnamed
-        return not self.quorums.stable(known, known) and self.quorums.stable(possible, possible)
+    def met(self, mask: int) -> bool:
+        """Return whether something may be stable at the stores in a mask."""
+        return self.quorums.stable(mask, mask)
 
     @property
     def whole(self) -> bool:
@@ -178,6 +171,15 @@ class SourceContents:
             used += missing
         rules = GroupRules(tuple(sizes), wish.intragroup, wish.intergroup)
         return StableRule(Quorums(rules, tuple(members)), tuple(stores), (1 << used) - (1 << len(stores)))
+
+    def is_open(self, rule: StableRule, silent: Collection[Address]) -> bool:
+        """Return whether too few stores know the source to tell what is stable.
+
+        One of them has messages, which others may have lost, or stores that are `silent` may have some.
+        """
+        known = rule.mask(self.answers)
+        possible = known | rule.mask(silent) | rule.unnamed
+        return not rule.met(known) and (bool(self.ranges) or rule.met(possible))
 
     def judge(
         self, rule: StableRule, first: int, silent: Collection[Address], among: Collection[Address] | None = None

@@ -326,7 +326,7 @@ class RangeReader:
         if self._options.quorum is not None:
             return False
         rules = [(source, self._rule(source)) for source in self._sources(answers)]
-        return bool(rules) and all(rule.whole and rule.met(source.answers) for source, rule in rules)
+        return bool(rules) and all(rule.whole and rule.met(rule.mask(source.answers)) for source, rule in rules)
 
     def _decided(self, answers: Answers) -> bool:
         """Return whether the answers also tell what is stable."""
@@ -336,8 +336,8 @@ class RangeReader:
         return [store for store in self._options.stores if store not in answers]
 
     def _is_open(self, source: SourceContents, answers: Collection[str]) -> bool:
-        """Return whether too few stores know a source, and silent ones may hold stable messages of it."""
-        return self._knows and self._rule(source).open(source.answers, self._silent(answers))
+        """Return whether too few stores know a source to tell what is stable."""
+        return self._knows and source.is_open(self._rule(source), self._silent(answers))
 
     def _check_topic(self, found: Collection[SourceContents], answers: Collection[str]) -> None:
         """Raise TopicUnknown if there is nothing to read, unless the topic may be new."""
@@ -459,7 +459,7 @@ class StoredTopics:
         """Return the number after the newest stable one of a source; None: too few stores answered."""
         rule = source.rule(self.asked, self.groups)
         silent = [store for store in self.asked if store not in self.stores]
-        if rule.open(source.answers, silent):
+        if source.is_open(rule, silent):
             return None
         last = source.judge(rule, source.first(), silent)[0].last
         return source.first() if last is None else last + 1
@@ -491,7 +491,7 @@ def _nothing(topic: str, silent: Sequence[str], wanted: Collection[int] | None) 
 
 
 def _too_few_know(source: SourceContents, rule: StableRule, answered: int, silent: Sequence[str]) -> str:
-    remedies = [f"start {', '.join(silent)}"] if silent else []
+    remedies = [f"start {', '.join(silent)}" if silent else "wait until other stores have its messages again"]
     if rule.unnamed:
         remedies.append(f"name all {sum(rule.quorums.rules.sizes)} stores of the source")
     name = f"source {source.session_id}" if source.session_id else f"life {source.incarnation:016x}"

@@ -34,7 +34,7 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
     newest = source.newest
     rule = announced_rule(source, stores)
     knowing = [store for store, answer in source.answers.items() if _knows(answer, newest)]
-    if not rule.met(knowing):
+    if not rule.met(rule.mask(knowing)):
         return None
     entries = tuple(
         StoreEntry(index, group, store, source.answers[store].reg_id, 1)
@@ -105,9 +105,9 @@ class StoredSources:
         for source in sources:
             info = announcement(source, self._stores)
             if info is None:
-                waiting = [store for store, answer in source.answers.items() if not _knows(answer, source.newest)]
-                knowing = source.answers.keys() - set(waiting)
-                left |= announced_rule(source, self._stores).open(knowing, (*silent, *waiting))
+                rule = announced_rule(source, self._stores)
+                possible = rule.mask([*source.answers, *silent]) | rule.unnamed
+                left |= bool(source.ranges) or rule.met(possible)
             elif info.incarnation not in self._announced:
                 self._announced.add(info.incarnation)
                 self._announce(info)

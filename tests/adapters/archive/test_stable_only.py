@@ -13,7 +13,7 @@ from stablecast.client import ReadFailed, TopicUnknown
 from stablecast.spark.message_options import ReadTerms
 from stablecast.spark.message_ranges import TopicPiece, planned, spans
 from stablecast.spark.message_rows import _batches
-from tests.support.network import network, until
+from tests.support.network import network
 from tests.support.trio import Trio, dead_tail, known_to_one_of_two
 
 PATIENCE = 0.3
@@ -44,7 +44,7 @@ async def test_nothing_is_archived_or_planned_while_too_few_stores_know_the_sour
 async def test_an_archive_and_a_query_end_before_a_message_that_too_few_stores_have(tmp_path: Path) -> None:
     async with network(tmp_path) as net:
         trio = await dead_tail(net)
-        await until(lambda: trio.newest("c") == 24)
+        await trio.synced("bc", 24)
         [known] = net.stores["c"].machine.registry.repositories.values()
         known.held.remove(12, 14)
         known.window.synced.remove(12, 14)
