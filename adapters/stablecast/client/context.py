@@ -32,6 +32,7 @@ from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.presence import presence_topic
+from stablecast.client.range_answers import StoredTopics, stored
 from stablecast.client.range_bounds import Bound, ReadBounds
 from stablecast.client.range_inquiry import RangeRoutes, placed
 from stablecast.client.range_reader import (
@@ -39,8 +40,6 @@ from stablecast.client.range_reader import (
     MissingRange,
     RangeReader,
     ReadOptions,
-    StoredTopics,
-    stored,
 )
 from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver

@@ -1,12 +1,13 @@
-"""The answers of all stores of a reader to one question, within its patience."""
+"""The answers of all stores to one question of a reader within its patience, and what they tell of topics."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from stablecast.client.range_contents import stop_of
+from stablecast.client.range_contents import SourceContents, sources_of, stop_of
 from stablecast.client.range_inquiry import MAX_PAGES, REPEAT_SECONDS, RangeRoutes, StoreAway
+from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.stored_contents import StoredAnswer
 
 Answers = dict[str, list[StoredAnswer]]
@@ -83,3 +84,34 @@ async def _completed(routes: RangeRoutes, store: str, answer: StoredAnswer) -> S
             break
         answer = attrs.evolve(answer, ranges=answer.ranges + more.ranges, reach=more.reach, high=more.high)
     return answer
+
+
+@attrs.frozen
+class StoredTopics:
+    """The sources that `stores` hold, of those that were `asked`.
+
+    `groups` has the behaviours of the sources' groups.
+    """
+
+    stores: tuple[str, ...]
+    sources: list[SourceContents]
+    asked: tuple[str, ...]
+    groups: GroupRules
+
+    def stable_stop(self, source: SourceContents) -> int | None:
+        """Return the number after the newest stable one of a source; None: too few stores answered."""
+        rule = source.rule(self.asked, self.groups)
+        silent = [store for store in self.asked if store not in self.stores]
+        if source.is_open(rule, silent):
+            return None
+        last = source.judge(rule, source.first(), silent)[0].last
+        return source.first() if last is None else last + 1
+
+
+async def stored(
+    routes: RangeRoutes, topic: str, stores: Sequence[str], patience: float, groups: GroupRules
+) -> tuple[StoredTopics, list[str]]:
+    """Return what stores hold of a topic, empty: of all, and the stores that do not answer."""
+    answers = await ask_all(routes, stores, patience, topic=topic)
+    silent = [store for store in stores if store not in answers]
+    return StoredTopics(tuple(answers), sources_of(answers), tuple(stores), groups), silent

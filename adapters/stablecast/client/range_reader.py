@@ -443,37 +443,6 @@ class RangeReader:
         reading.learn(*asked, stop if bound is None else min(stop, bound), silent)
 
 
-@attrs.frozen
-class StoredTopics:
-    """The sources that `stores` hold, of those that were `asked`.
-
-    `groups` has the behaviours of the sources' groups.
-    """
-
-    stores: tuple[str, ...]
-    sources: list[SourceContents]
-    asked: tuple[str, ...]
-    groups: GroupRules
-
-    def stable_stop(self, source: SourceContents) -> int | None:
-        """Return the number after the newest stable one of a source; None: too few stores answered."""
-        rule = source.rule(self.asked, self.groups)
-        silent = [store for store in self.asked if store not in self.stores]
-        if source.is_open(rule, silent):
-            return None
-        last = source.judge(rule, source.first(), silent)[0].last
-        return source.first() if last is None else last + 1
-
-
-async def stored(
-    routes: RangeRoutes, topic: str, stores: Sequence[str], patience: float, groups: GroupRules
-) -> tuple[StoredTopics, list[str]]:
-    """Return what stores hold of a topic, empty: of all, and the stores that do not answer."""
-    answers = await ask_all(routes, stores, patience, topic=topic)
-    silent = [store for store in stores if store not in answers]
-    return StoredTopics(tuple(answers), sources_of(answers), tuple(stores), groups), silent
-
-
 def _too_few(topic: str, stores: Sequence[str], answers: Collection[str], quorum: int) -> str:
     silent = ", ".join(store for store in stores if store not in answers)
     return (
