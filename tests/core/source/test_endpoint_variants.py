@@ -4,6 +4,7 @@ import pytest
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import (
+    Event,
     QuorumLost,
     RegistrationComplete,
     RegistrationError,
@@ -11,10 +12,12 @@ from stablecast.core.protocol.events import (
     RegistrationSuccess,
     Stable,
     StableFlag,
+    StoreUnresponsive,
 )
 from stablecast.core.protocol.inputs import Gone, Reset, Sent, Start, Tick
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
+    Keepalive,
     LateJoinInfo,
     LateJoinRequest,
     Pace,
@@ -116,6 +119,54 @@ def test_thirteen_stores_in_three_groups() -> None:
     told = driver.feed(Gone("store10:1"), 10)
     assert Stable(0, 2, -1, StableFlag.INTERGROUP | StableFlag.STABLE) in told
     assert driver.machine.can_send
+
+
+def silent(driver: SourceDriver, stores: tuple[int, ...], until: int) -> list[tuple[int, Event]]:
+    """Every other store answers what it is asked; return what was told, and when. No connection ends."""
+    told: list[tuple[int, Event]] = []
+    while (now := driver.machine.next_timeout()) is not None and now <= until:
+        told += [(now, event) for event in driver.feed(Tick(), now)]
+        for index, known in driver.machine.enrollment.registrations.items():
+            if index not in stores and known.probed_at == now:
+                told += [(now, one) for one in driver.hear(Keepalive(Role.STORE, LIFE, 50 + index, False, index), now)]
+    return told
+
+
+@pytest.mark.rows("P-521", "P-523", "P-524")
+@pytest.mark.parametrize(
+    ("intragroup", "intergroup", "sizes", "soon"),
+    [
+        (Intragroup.QUORUM, Intergroup.ALL_ACTIVE, (1, 2), True),
+        (Intragroup.ALL_ACTIVE, Intergroup.ANY, (3,), True),
+        (Intragroup.QUORUM, Intergroup.ALL, (1, 2), False),
+    ],
+)
+def test_a_silent_store_is_inactive_before_its_activity_timeout_is_over(
+    intragroup: Intragroup, intergroup: Intergroup, sizes: tuple[int, ...], soon: bool
+) -> None:
+    """Stores 1 and 2, or store 0 of one group, are stopped: they accept connections and say nothing."""
+    groups = [index for index, size in enumerate(sizes) for _ in range(size)]
+    specs = tuple(StoreSpec(f"store{index}:1", group=group) for index, group in enumerate(groups))
+    driver = SourceDriver.active(specs=specs, groups=GroupRules(sizes, intragroup, intergroup))
+    away = (1, 2) if len(sizes) > 1 else (0,)
+    driver.feed(Sent(0, 3, 30), 1)
+    for store in {0, 1, 2} - set(away):
+        driver.hear(stable(store, 0, 2), 2)
+    assert driver.machine.window.unsettled_messages == 3
+    told = silent(driver, away, 2900)
+    stable_at = [at for at, one in told if isinstance(one, Stable) and one.flags & StableFlag.STABLE]
+    assert bool(stable_at) is soon
+    assert not [one for _, one in told if isinstance(one, StoreUnresponsive)], "its timeout still runs"
+    if soon:
+        assert stable_at[0] == 1000 + INTERVAL_NS
+        assert driver.machine.can_send
+        driver.hear(Keepalive(Role.STORE, LIFE, 50 + away[0], False, away[0]), 2950)
+        for store in away[1:]:
+            driver.hear(stable(store, 0, 2), 2950)
+        driver.feed(Sent(3, 3, 30), 2960)
+        for store in {0, 1, 2} - set(away):
+            driver.hear(stable(store, 3, 5), 2961)
+        assert driver.machine.window.unsettled_messages == 3, "a store that returned counts at once"
 
 
 @pytest.mark.rows("P-101", "P-321", "P-332")

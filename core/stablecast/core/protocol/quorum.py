@@ -59,6 +59,11 @@ class GroupRules:
     intragroup: Intragroup = Intragroup.QUORUM
     intergroup: Intergroup = Intergroup.ANY
 
+    @property
+    def depends_on_active(self) -> bool:
+        """True if stability depends on which stores are active."""
+        return self.intragroup is Intragroup.ALL_ACTIVE or self.intergroup is Intergroup.ALL_ACTIVE
+
 
 @attrs.frozen
 class Quorums:

@@ -16,6 +16,8 @@
   client goes on.
 * A probe (a keepalive that requests an answer) is sent when its interval ends and none is outstanding. Its answer
   renews the lease from the time of sending.
+* Where a rule depends on active stores (`watched`), a store is *quiet* when it left a probe unanswered for a
+  registration interval and sent nothing else. It counts as registered until its silence is too long (P-521, P-524).
 * A store that is found by name may move: the client registers again at the new address (P-203, P-207).
 * A client that asked for RPP and got something else has a "granted - error", because an old store does not know RPP. It
   counts as a refusal (P-573, P-574).
@@ -73,12 +75,17 @@ class RegistrationEvent(IntEnum):
 
 
 class RegistrationTimer(IntEnum):
-    """RETRY: repeat the request. PROBE: ask for a sign of life. SILENCE: none came. LEASE: the RegID may be gone."""
+    """The timers of a registration.
+
+    RETRY: repeat the request. PROBE: ask for a sign of life. QUIET: none came soon. SILENCE: none came for too long.
+    LEASE: the RegID may be gone.
+    """
 
     RETRY = 0
     PROBE = 1
     SILENCE = 2
     LEASE = 3
+    QUIET = 4
 
 
 class RegistrationChart(Chart):
@@ -134,6 +141,8 @@ class Registration:
         passed_over: An interval ended without a grant.
         replaced: Another source holds the RegID that this client was granted.
         reported: The generation that the store was last asked again with.
+        watched: A rule of the client depends on active stores.
+        quiet: The store left a probe unanswered for an interval, and sent nothing since.
     """
 
     request: msg.Register
@@ -152,6 +161,8 @@ class Registration:
     passed_over: bool = False
     replaced: bool = False
     reported: int = NONE
+    watched: bool = False
+    quiet: bool = False
 
     @property
     def counts(self) -> bool:
@@ -173,6 +184,11 @@ class Registration:
     def present(self) -> bool:
         """True if the store granted, and nothing indicates that it is away."""
         return self.state is RegistrationState.REGISTERED
+
+    @property
+    def active(self) -> bool:
+        """True if the store is present and not quiet."""
+        return self.present and not self.quiet
 
     @property
     def failing(self) -> bool:
@@ -291,6 +307,8 @@ class Registration:
                 fire(REGISTRATION, self, RegistrationEvent.RETRY, now, out)
             elif kind == RegistrationTimer.PROBE:
                 self._probe(now, out)
+            elif kind == RegistrationTimer.QUIET:
+                self._judge_quiet()
             elif kind == RegistrationTimer.SILENCE:
                 fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
             else:
@@ -363,7 +381,7 @@ class Registration:
 
     def rest(self, now: int, out: list[Effect]) -> None:
         """Stop all timers."""
-        self.probed_at, self.timers = None, TimerTable()
+        self.probed_at, self.quiet, self.timers = None, False, TimerTable()
         self.silence_reported = self.no_response_reported = False
         self.refused = self.passed_over = self.replaced = False
 
@@ -379,11 +397,13 @@ class Registration:
         out.append(Notify(StoreUnresponsive(index, self.address, text)))
 
     def _stop_watching(self) -> None:
-        self.probed_at = None
+        self.probed_at, self.quiet = None, False
+        self.timers.stop(RegistrationTimer.QUIET)
         self.timers.stop(RegistrationTimer.PROBE)
         self.timers.stop(RegistrationTimer.SILENCE)
 
     def _heard(self, now: int) -> None:
+        self.quiet = False
         self.timers.set(RegistrationTimer.SILENCE, now + self.times.silence_ns)
 
     def _lease_from(self, sent_at: int) -> None:
@@ -395,6 +415,13 @@ class Registration:
         if self.counts and self.probed_at is None:
             self.probed_at = now
             out.append(Send(self.address, self.keepalive(respond=True)))
+            if self.watched:
+                self.timers.set(RegistrationTimer.QUIET, now + self.times.interval_ns)
+
+    def _judge_quiet(self) -> None:
+        silence = self.timers.deadline(RegistrationTimer.SILENCE)
+        if self.probed_at is not None and silence is not None:
+            self.quiet = silence - self.times.silence_ns <= self.probed_at
 
 
 def _lease_end(grant: msg.Registered, sent_at: int) -> int:

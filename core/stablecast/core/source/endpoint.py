@@ -258,6 +258,8 @@ class SourceEndpoint:
                 self._on_answer(message, now)
             case msg.Keepalive():
                 self.enrollment.on_keepalive(message, now, self.outbox)
+                if self.config.groups.depends_on_active:
+                    self._review(now)
             case msg.ConsumptionAck():
                 self.sending.on_confirmed(message, now, self.outbox)
             case msg.ReceiverAlive():
@@ -284,7 +286,10 @@ class SourceEndpoint:
         elif registration is None or not self.sending.on_stable(ack, self.resume_point, self.outbox):
             self._odd("wild-ack", f"store {ack.store_index} acknowledged {ack.first}..{ack.last}, never sent")
         else:
+            returned = registration.quiet
             registration.on_traffic(now)
+            if returned:
+                self._review(now)
 
     def _on_answer(self, answer: Registered | msg.Refused | msg.Deregistered, now: int) -> None:
         before = self.enrollment.granted(answer.store_index)

@@ -39,7 +39,13 @@ def _registration(index: int, config: SourceConfig) -> Registration:
     reg_id = 0 if config.session_id else store.reg_id
     request = register_request(Role.SOURCE, index, config, reg_id=reg_id, source_reg_id=0, transport=config.transport)
     request = attrs.evolve(request, wishes=wishes_of(config), wants_proxy=config.wants_proxy, election=config.election)
-    return Registration(request, store.address, config.times, leased=Repair.LEASE in config.repairs)
+    return Registration(
+        request,
+        store.address,
+        config.times,
+        leased=Repair.LEASE in config.repairs,
+        watched=config.groups.depends_on_active,
+    )
 
 
 def wishes_of(config: SourceConfig) -> Wishes:
@@ -124,10 +130,10 @@ def lifetime_of(config: SourceConfig) -> int:
 
 
 def acknowledging(enrollment: RegistrationSet) -> tuple[int, bool]:
-    """Return the mask of stores present that acknowledge, and whether none of the counting ones ever does (P-321)."""
+    """Return the mask of active stores that acknowledge, and whether none of the counting ones ever does (P-321)."""
     mask = 0
     for index, registration in enrollment.registrations.items():
-        if registration.present and registration.granted is not None and not registration.granted.no_cache:
+        if registration.active and registration.granted is not None and not registration.granted.no_cache:
             mask |= 1 << index
     # A store without a cache counts as registered, but will never acknowledge.
     silent = [

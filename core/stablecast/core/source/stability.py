@@ -74,7 +74,7 @@ class StabilityWindow:
     Attributes:
         now: Time of the current input (ns), set by the owner.
         kept: Runs that are settled and still retained; `runs` follow them.
-        registered: Mask of the stores that are present and acknowledge.
+        registered: Mask of the stores that are active and acknowledge.
         unruled: No store acknowledges.
         acked: By store, the numbers it acknowledged; `lost`: those it lost.
         grouped: By group, the numbers that are stable in it.
