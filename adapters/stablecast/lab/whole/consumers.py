@@ -145,7 +145,7 @@ class Consumer:
             self.consumed(name, kept=kept)
 
     async def batches(self, receiver: Receiver) -> None:
-        """Process batches."""
+        """Process the messages of whole batches."""
         async for batch in receiver.batches():
             payloads = enumerate(batch.payloads())
             self.consumed(*[self.deliver(Message(payload, batch, index)) for index, payload in payloads])

@@ -35,7 +35,7 @@ def _possible(setup: Setup) -> list[str]:
     options = dict(setup.options)
     possible = ["modes", "start", "pattern"]
     if setup.storage == TURNS or "ume_store_group" in options:
-        return possible  # What is stable is not what a majority of the stores has, and only the source knows the rule.
+        return possible  # A majority of the stores does not decide there what is stable.
     possible.append("stored")
     if PACED in options or setup.kept or setup.tight:
         return possible  # The stores let messages go.

@@ -13,8 +13,8 @@ from stablecast.lab.whole.schedule import DAEMON, DISK_FAULTS, HORIZON_MS, STORE
 LONG_SHARE: Final = 0.06
 """Share of the seeds with long faults."""
 
-FACTORS: Final = (3, 8)
-"""Factors to choose from. Faults of 4 s then outlast the wait of a receiver for a store (10 s), or a lease (30 s)."""
+FACTORS: Final = (3, 9)
+"""Factors to choose from. Faults of 4 s then last longer than receivers wait for a store (10 s), or a lease (30 s)."""
 
 WEAK_SHARE: Final = 0.03
 """Share of the seeds in which two stores lose their disks, one after the other."""

@@ -55,7 +55,7 @@ class JobWriter:
             "members": members,
         }
         if name in setup.sources:
-            return job | self._source_job()
+            return job | self._source_job(name)
         if setup.group:
             job |= {"owner": RECEIVERS[0], "member": name, "session": 0, "group": True}
         mode = setup.modes[RECEIVERS.index(name)] if name in RECEIVERS else "plain"
@@ -66,7 +66,7 @@ class JobWriter:
         job["addresses"] = [address for store in self._stores.values() for address in store.addresses]
         return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
 
-    def _source_job(self) -> dict[str, Any]:
+    def _source_job(self, name: str) -> dict[str, Any]:
         setup = self.schedule.setup
         stores, options = self._stores_of_the_source(), dict(setup.options)
         if setup.named:
@@ -84,7 +84,7 @@ class JobWriter:
             "tick": partial(self._tick, setup.pause_ms * MILLISECOND) if setup.hot else None,
         }
         if setup.handles > 1:
-            job |= {"handles": setup.handles, "sessions": [SESSIONS[SOURCE] + 100 * at for at in range(setup.handles)]}
+            job |= {"handles": setup.handles, "sessions": [SESSIONS[name] + 100 * at for at in range(setup.handles)]}
         return job
 
     def _tick(self, pause: int) -> int:

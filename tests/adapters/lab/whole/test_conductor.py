@@ -216,3 +216,19 @@ def test_each_setup_serves_everybody(setup: dict[str, Any]) -> None:
     verdict = judge(played.conductor.lines, {}, played.schedule.setup.receivers)
     assert verdict.stable > 10
     assert verdict.delivered >= due * verdict.stable
+
+
+def test_a_second_disk_is_lost_only_when_the_first_store_has_its_messages_back() -> None:
+    """The condition of the guarantees: a minority loses its disks between two refills."""
+
+    def struck(at_ms: int) -> list[str]:
+        faults = [HostFault(1_000, Do.WIPE, "store1", 500), HostFault(at_ms, Do.WIPE, "store2", 500)]
+        schedule = WorldSchedule(5, Setup(pause_ms=240), tuple(faults), horizon_ms=at_ms + 1_000)
+        world = World(5)
+        conductor = Conductor(world, schedule, traced=False)
+        world.run(conductor.run)
+        assert judge(conductor.lines, conductor.printed(), RECEIVERS).violations == []
+        return [line["who"] for line in conductor.lines if line["is"] == "fault"]
+
+    assert struck(1_200) == ["store1"], "it is away"
+    assert struck(12_000) == ["store1", "store2"]

@@ -1,8 +1,11 @@
 """Drawn schedules of whole worlds: every kind of fault and setup has its share, and none breaks a condition."""
 
+from functools import partial
+
 import pytest
 
 from stablecast.lab.whole.drawn_schedule import ENDS_STORES, FAULTS, PAUSES_MS, STRIKES_PATHS, draw
+from stablecast.lab.whole.drawn_spans import FACTORS, REFILL_MS
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
@@ -17,7 +20,13 @@ from stablecast.lab.whole.schedule import (
 )
 
 DRAWN = [draw(seed) for seed in range(600)]
+TWICE = [schedule for schedule in DRAWN if schedule.horizon_ms == 2 * HORIZON_MS + REFILL_MS]
+"""Worlds in which two stores lose their disks, one after the other."""
 PLAIN = Setup(pause_ms=PAUSES_MS[0])
+
+
+def _reads(habit: str, setup: Setup) -> bool:
+    return habit in setup.modes
 
 
 def test_a_seed_draws_the_same_schedule() -> None:
@@ -28,8 +37,29 @@ def test_a_seed_draws_the_same_schedule() -> None:
 def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     faults = [fault for schedule in DRAWN for fault in schedule.faults]
     assert {fault.do for fault in faults} == set(Do)
-    assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
-    assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 2)), "one more: a departure"
+    for schedule in DRAWN:
+        assert all(one.at_ms >= 0 and one.at_ms + one.span_ms <= schedule.horizon_ms for one in schedule.faults)
+    once = [schedule for schedule in DRAWN if schedule not in TWICE]
+    assert {len(schedule.faults) for schedule in once} == set(range(FAULTS[0], FAULTS[1] + 2)), "one more: a departure"
+
+
+def test_faults_last_longer_than_each_time_out() -> None:
+    lengths = {schedule.horizon_ms for schedule in DRAWN}
+    assert lengths == {HORIZON_MS, *(HORIZON_MS * factor for factor in FACTORS), 2 * HORIZON_MS + REFILL_MS}
+    assert max(fault.span_ms for schedule in DRAWN for fault in schedule.faults) > 30_000
+    assert sum(schedule.horizon_ms == HORIZON_MS for schedule in DRAWN) > 0.85 * len(DRAWN)
+
+
+def test_a_second_store_loses_its_disk_after_a_pause() -> None:
+    assert len(TWICE) > 3
+    for schedule in TWICE:
+        before, after = (
+            {one.who for one in schedule.faults if one.do in DISK_FAULTS and (one.at_ms > HORIZON_MS) is later}
+            for later in (False, True)
+        )
+        assert len(before) == len(after) == 1
+        assert before != after
+        assert not any(HORIZON_MS < one.at_ms < HORIZON_MS + REFILL_MS for one in schedule.faults)
 
 
 def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
@@ -38,7 +68,7 @@ def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
     for schedule in DRAWN:
         weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         struck += bool(weak)
-        assert len(weak) <= 1
+        assert len(weak) <= 1 + (schedule in TWICE)
         assert weak <= set(STORES)
         assert not (schedule.setup.daemon and DAEMON in weak)
         assert not (weak and "ume_store_group" in dict(schedule.setup.options))
@@ -89,9 +119,33 @@ def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store()
         lambda setup: setup.kept > 0,
         lambda setup: any(option.startswith("repository-size-limit=") for option in setup.store_options),
         lambda setup: setup == PLAIN,
+        lambda setup: setup.stored,
+        lambda setup: setup.pattern,
+        lambda setup: setup.start,
+        lambda setup: setup.group,
+        lambda setup: setup.apart,
+        lambda setup: setup.hot,
+        *(partial(_reads, habit) for habit in ("arrival", "settled", "fickle", "impatient", "reader")),
     ],
 )
 def test_each_kind_of_setup_has_its_share(has: object) -> None:
     assert callable(has)
-    share = sum(has(schedule.setup) for schedule in DRAWN) / len(DRAWN)
-    assert 0.02 < share < 0.5
+    share = sum(bool(has(schedule.setup)) for schedule in DRAWN) / len(DRAWN)
+    assert 0.015 < share < 0.5
+
+
+def test_habits_are_drawn_only_where_their_rules_hold() -> None:
+    for setup in (schedule.setup for schedule in DRAWN):
+        paced = "ume_receiver_paced_persistence" in dict(setup.options)
+        if paced or setup.kept or setup.tight or setup.storage:
+            assert not setup.group
+            assert not setup.apart
+        if paced or setup.kept or setup.tight or setup.storage == TURNS:
+            assert "reader" not in setup.modes
+        assert not (setup.storage == TURNS and setup.stored)
+    assert not any(
+        fault.do is Do.LEAVE and fault.who in RECEIVERS
+        for schedule in DRAWN
+        for fault in schedule.faults
+        if schedule.setup.group
+    )

@@ -97,6 +97,14 @@ FOUND = {
         ),
         horizon_ms=10_000,
     ),
+    # A store named the life that waits for its registration, with the numbers of the life before. A receiver that asked
+    # it dropped stable messages as a dead tail, and reported them lost.
+    "a_life_that_the_stores_let_wait": WorldSchedule(
+        2,
+        Setup(pause_ms=120, stored=True),
+        (HostFault(1_000, Do.KILL, "receiver1", 2_600), HostFault(2_000, Do.POWER, "source", 1_300)),
+        horizon_ms=9_000,
+    ),
 }
 
 

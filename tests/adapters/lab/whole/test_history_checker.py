@@ -255,10 +255,77 @@ def after_a_departure(*, missing: int) -> Callable[[Lines], None]:
     return plant
 
 
+def other_program_departs(lines: Lines) -> None:
+    """Let another program deregister, and the late receiver miss a message of the one that stays."""
+    within(0, missing=0)(lines)
+    lines.append(line(5, "departed", "history", owner="source1 after 1"))
+
+
+def unordered(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
+    """Plant what a receiver in arrival order gets."""
+
+    def planted(lines: Lines) -> None:
+        plant(lines)
+        for one in lines:
+            if one["is"] == "delivered":
+                one["unordered"] = True
+
+    return planted
+
+
+def read(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
+    """Let a reader return the messages of the late receiver."""
+
+    def planted(lines: Lines) -> None:
+        plant(lines)
+        for one in lines:
+            if one["run"] == "late.1":
+                one["read"] = True
+
+    return planted
+
+
+def read_from_the_second_on(lines: Lines) -> None:
+    """Let the reader leave message 0 out, and another one of the same receiver return it."""
+    lines[9]["run"] = "late.2"
+
+
+def read_unstable(lines: Lines) -> None:
+    """Let the reader return a message of the first life whose number the second life used again."""
+    lines[11].update(id=name(2), life=1)
+    lines.append(got(13, "late.2", 2, name(0, "source.2"), life=2))
+
+
+def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
+    """Let two programs send one message with a hot number, under different numbers of their own."""
+
+    def planted(lines: Lines) -> None:
+        for at, run, number in ((20, "source.2", 3), (21, "other.1", 0)):
+            lines += [sent(at, run, (number, "hot/orders:9")), stable(at + 2, run, number, number)]
+            lines[-2]["owner"] = lines[-1]["owner"] = run.partition(".")[0]
+        lines += [got(25, "receiver.1", 0, "hot/orders:9", life=7), got(26, "late.1", 3, "hot/orders:9", life=2)]
+        plant(lines)
+
+    return planted
+
+
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [
         (without(11), {"lost"}),
+        (other_program_departs, {"lost"}),
+        (unordered(swap), set()),
+        (unordered(older_life_late), {"confirmed"}),
+        (unordered(twice), {"twice"}),
+        (unordered(change(8, number=3)), {"changed"}),
+        (unordered(without(11)), {"lost"}),
+        (read(lambda _: None), set()),
+        (read(read_from_the_second_on), {"skipped"}),
+        (read_from_the_second_on, set()),
+        (read(read_unstable), {"replaced"}),
+        (hot(lambda _: None), set()),
+        (hot(without(-1)), {"lost"}),
+        (hot(lambda lines: lines.append(got(30, "late.1", 0, "hot/orders:9", life=7))), {"twice"}),
         (unnamed, {"lost"}),
         (number_again, {"reused", "order"}),
         (change(3, whole=False), {"changed"}),

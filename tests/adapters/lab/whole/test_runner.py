@@ -53,9 +53,26 @@ def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None
     assert roles >= {"source", "receiver", "store"}
 
 
-def test_a_world_without_faults_delivers_each_message_once() -> None:
-    counts = run(WorldSchedule(5)).counts
-    assert counts["delivered"] == 2 * counts["sent"] == 2 * counts["stable"]
+@pytest.mark.parametrize(
+    ("setup", "share"),
+    [
+        (Setup(), 2),
+        (Setup(stored=True, start="time"), 2),
+        (Setup(pattern=True, start="number"), 2),
+        (Setup(modes=("arrival", "settled")), 2),
+        (Setup(modes=("fickle", "impatient")), 2),
+        (Setup(apart=True), 2),
+        (Setup(apart=True, hot=True), 1),
+        (Setup(group=True), 1),
+    ],
+    ids=["plain", "stored", "pattern", "settled", "fickle", "apart", "hot", "group"],
+)
+def test_a_world_without_faults_delivers_each_message_once(setup: Setup, share: int) -> None:
+    report = run(WorldSchedule(5, attrs.evolve(setup, pause_ms=240)))
+    assert report.violations == ()
+    counts = report.counts
+    assert counts["delivered"] == share * counts["sent"]
+    assert counts["stable"] == counts["sent"] // (2 if setup.hot else 1)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,15 @@ def test_schedules_survive_json() -> None:
         assert WorldSchedule.from_json(json.loads(schedule.text())) == schedule
 
 
+def test_schedules_of_earlier_releases_are_read() -> None:
+    """Fields that they do not name have their defaults."""
+    setup = {field.name: getattr(Setup(), field.name) for field in attrs.fields(Setup)}
+    for name in ("stored", "pattern", "start", "group", "apart", "hot"):
+        del setup[name]
+    value = WorldSchedule(7, faults=(HostFault(1, Do.KILL, "source"),)).as_json()
+    assert WorldSchedule.from_json({**value, "setup": setup}) == WorldSchedule.from_json(value)
+
+
 @pytest.mark.parametrize(
     "value",
     [
