@@ -16,6 +16,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import RegistrationComplete
 from stablecast.core.protocol.messages import SourceInfo, StoreEntry
+from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.runtime import machine
 from tests.support.network import Events, Network
@@ -82,6 +83,21 @@ async def test_two_answers_to_one_question_are_refused(net: Network) -> None:
         context.receiver("orders", start=5, start_at=lambda question: question.low)
     with pytest.raises(MisuseError, match="cannot begin at 'now'"):
         context.receiver("orders", start="now")
+
+
+@pytest.mark.parametrize("kind", [RepositoryType.MEMORY, RepositoryType.DISK])
+async def test_a_time_before_all_messages_is_the_earliest_one(net: Network, kind: RepositoryType) -> None:
+    """Repositories in memory know no times, and must not leave out what they have (whole seed 20074)."""
+    long_ago, to_come = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+    for name in ("a", "b", "c"):
+        await net.store(name, kind=kind)
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 20)
+    context = await net.context(session_id=1)
+    assert await take(context.receiver("orders", start=long_ago), 20) == list(range(20))
+    stores = [store.address for store in net.stores.values()]
+    async with context.reader("orders", stores=stores, since=long_ago, until=to_come) as reader:
+        assert [message.number async for message in reader] == list(range(20))
 
 
 ANSWER = StoredAnswer(

@@ -4,7 +4,7 @@ The habits are drawn apart from all else, so that a seed keeps its faults and pr
 """
 
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -52,22 +52,23 @@ def _with(rng: Random, setup: Setup, habit: str) -> Setup:
     match habit:
         case "modes":
             return attrs.evolve(setup, modes=modes)
-        case "reader":
+        case "reader" if not setup.hot:  # A reader returns the messages of each source, also the later copies.
             place = rng.randrange(len(RECEIVERS))
             return attrs.evolve(setup, modes=(*setup.modes[:place], "reader", *setup.modes[place + 1 :]))
         case "start":
             return attrs.evolve(setup, start=rng.choice(tuple(BEGINNINGS)))
-        case "hot" if not (setup.group or setup.pattern):
+        case "hot" if not (setup.group or setup.pattern or "reader" in setup.modes):
             return attrs.evolve(setup, apart=True, hot=True, modes=("plain", "slow"))
-        case "pattern" if setup.hot or setup.group:
-            return setup
-        case "group" if setup.hot or setup.pattern:
-            return setup
-        case "hot":
-            return setup
+        case "pattern" if not (setup.hot or setup.group):
+            return attrs.evolve(setup, pattern=True)
+        case "group" if not (setup.hot or setup.pattern):
+            return attrs.evolve(setup, group=True)
+        case "stored":
+            return attrs.evolve(setup, stored=True)
+        case "apart":
+            return attrs.evolve(setup, apart=True)
         case _:
-            changed: dict[str, Any] = {habit: True}
-            return attrs.evolve(setup, **changed)
+            return setup  # It does not go with the first habit.
 
 
 def suited(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
