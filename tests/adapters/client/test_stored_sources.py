@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.client import Context, Message, WildcardReceiver, last, stored_consumer, stored_sources
+from stablecast.client import Context, Message, Receiver, WildcardReceiver, last, stored_consumer, stored_sources
 from stablecast.client.range_contents import SourceContents, sources_of
 from stablecast.client.range_reader import ask_all
 from stablecast.client.stored_consumer import StoredConsumer
@@ -99,7 +99,7 @@ async def test_a_pattern_gets_all_matching_topics_of_the_stores(net: Network) ->
         await pattern.close()
 
 
-async def first_of(messages: WildcardReceiver, count: int) -> AsyncIterator[Message]:
+async def first_of(messages: Receiver | WildcardReceiver, count: int) -> AsyncIterator[Message]:
     async for message in messages:
         yield message
         count -= 1
@@ -159,9 +159,9 @@ async def contents(context: Context, stores: Sequence[str]) -> SourceContents:
     return source
 
 
-@pytest.mark.parametrize("given", [{}, {"pattern": "orders"}])
+@pytest.mark.parametrize("pattern", [False, True])
 async def test_a_life_that_waits_for_its_stores_is_not_begun(
-    net: Network, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    net: Network, pattern: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session takes the numbers of a life from the first announcement: those of the life before would be wrong."""
     asked = asyncio.Event()
@@ -176,9 +176,12 @@ async def test_a_life_that_waits_for_its_stores_is_not_begun(
     events = Events()
     async with between_lives(net, 50) as (go_on, _):
         context = await net.context(session_id=1)
-        topic = () if given else ("orders",)
-        on_event = (lambda _, event: events(event)) if given else events
-        receiver = context.receiver(*topic, stores=addresses(net), on_event=on_event, **given)
+        stores = addresses(net)
+        receiver: Receiver | WildcardReceiver
+        if pattern:
+            receiver = context.receiver(pattern="orders", stores=stores, on_event=lambda _, event: events(event))
+        else:
+            receiver = context.receiver("orders", stores=stores, on_event=events)
         await asked.wait()
         go_on.set()
         assert [message.number async for message in first_of(receiver, 60)] == list(range(60))
