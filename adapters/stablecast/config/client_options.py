@@ -49,7 +49,7 @@ _STORES = (
     Option("ume_store_name", "", k.ListKind(add_named_store, "name[:regid[:group]]"),
            "stores by name; 0:0 clears the list", "the name is the context-name of the store"),
     Option("ume_store_group", "", k.ListKind(add_group, "index:size"),
-           "sizes of the groups of stores; 0:0 clears the list", "without it all stores are one group"),
+           "sizes of the groups of stores; 0:0 clears the list", "without it all stores are one group; the numbers of groups need not begin with 0"),
     Option("ume_store_behavior", "behavior", _BEHAVIOR,
            "use all stores by quorum and consensus, or one store after the other (deprecated)",
            "rr supports neither groups nor receiver-paced persistence"),

@@ -14,7 +14,7 @@ from stablecast.config.documented_options import Documented, documented_option, 
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
-from stablecast.config.stores import has_domain
+from stablecast.config.stores import has_domain, numbered
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 
@@ -94,7 +94,7 @@ def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
         option = _find(scope, name, options[name])
         if isinstance(option, Option):
             config = option.set(config, options[name])
-    return config
+    return config if scope != "source" else numbered(config)
 
 
 def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:

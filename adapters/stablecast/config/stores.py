@@ -4,10 +4,11 @@
     name[:regid[:group]]                 by name (`ume_store_name`)
     index:size                           the size of a group (`ume_store_group`)
 
-Group indices start at 0 and are set in their order. Without a size, all stores are one group.
+Groups may have any numbers; the machines number them from 0 in that order. Without a size, all stores are one group.
 """
 
 import re
+from typing import Any
 
 import attrs
 
@@ -91,9 +92,24 @@ def add_group(config: SourceConfig, text: str) -> SourceConfig:
     sizes = config.groups.sizes
     if size == 0:
         raise StoreListError(f"group {index} needs a size of 1 or more")
-    if index > len(sizes):
-        raise StoreListError(f"group {index} has no group {len(sizes)} before it: write the groups in their order")
+    if sizes == (len(config.stores),) and index and all(store.group for store in config.stores):
+        sizes = ()  # The size of the only group, if none is set: these stores have another number.
+    sizes = (*sizes, *(0 for _ in range(index - len(sizes))))
     return _with_sizes(config, (*sizes[:index], size, *sizes[index + 1 :]))
+
+
+def numbered(config: Any) -> Any:
+    """Return the configuration of a source with its groups numbered from 0; a number of no group, between others, is left out.
+
+    A store in a group that has no size keeps its number, which a finding reports.
+    """
+    sizes, used = config.groups.sizes, {store.group for store in config.stores}
+    alone = len(sizes) == 1 and len(used) == 1
+    numbers = sorted(used) if alone else [index for index, size in enumerate(sizes) if size]
+    if not used <= set(numbers) or numbers == list(range(len(sizes))):
+        return config
+    stores = tuple(attrs.evolve(store, group=numbers.index(store.group)) for store in config.stores)
+    return _with_sizes(attrs.evolve(config, stores=stores), tuple(size for size in sizes if size))
 
 
 def _has_name(store: StoreSpec) -> bool:

@@ -153,7 +153,6 @@ def test_the_entry_of_zeros_clears_its_list() -> None:
         ("x:3", "'x' is not a group index: write a number from 0 to 255"),
         ("0:65536", "'65536' is not a group size: write a number from 0 to 65535"),
         ("1:0", "group 1 needs a size of 1 or more"),
-        ("1:3", "group 1 has no group 0 before it: write the groups in their order"),
     ],
 )
 def test_sentences_about_groups(text: str, sentence: str) -> None:
@@ -177,3 +176,21 @@ def test_a_group_keeps_its_size_whatever_order_stores_and_group_are_written_in()
     for options in ({"ume_store_group": "0:3", "ume_store": stores}, {"ume_store": stores, "ume_store_group": "0:3"}):
         config = apply("source", SourceConfig("topic", 1, "me", "stream"), options)
         assert (len(config.stores), config.groups.sizes) == (5, (3,))
+
+
+@pytest.mark.rows("P-512")
+@pytest.mark.parametrize(
+    ("stores", "groups", "members", "sizes"),
+    [
+        ("a:1:0:1 b:1:0:1 c:1:0:1", "1:3", [0, 0, 0], (3,)),
+        ("a:1:0:1 b:1:0:1", "", [0, 0], (2,)),
+        ("a:1:0:1 b:1:0:2 c:1:0:2", "1:1 2:2", [0, 1, 1], (1, 2)),
+        ("a:1 b:1:0:7 c:1:0:7", "7:2 0:1", [0, 1, 1], (1, 2)),
+        ("a:1 b:1:0:1", "0:1 1:1", [0, 1], (1, 1)),
+        ("a:1 b:1:0:3", "0:1", [0, 3], (1,)),
+    ],
+)
+def test_groups_may_have_any_numbers(stores: str, groups: str, members: list[int], sizes: tuple[int, ...]) -> None:
+    """The machines number them from 0. A store of a group without a size keeps its number, which `check` reports."""
+    found = apply("source", SOURCE, {"ume_store_group": groups, "ume_store": stores})
+    assert ([store.group for store in found.stores], found.groups.sizes) == (members, sizes)

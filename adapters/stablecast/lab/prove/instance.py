@@ -12,7 +12,8 @@ from pathlib import Path
 import attrs
 
 from stablecast.config import client_files
-from stablecast.config.client_configuration import ConfigLayer
+from stablecast.config.client_configuration import ConfigLayer, merged
+from stablecast.config.option_files import Setting
 from stablecast.config.options import ALIASES, SCOPES, apply
 from stablecast.config.profiles import profile
 from stablecast.core.errors import StablecastError
@@ -28,7 +29,6 @@ class ProveError(StablecastError):
 
 MAX_STORES = 32
 """Most stores; no search covers more."""
-OURS = "ume_"
 BEHAVIOR, GROUP = "ume_store_behavior", "ume_store_group"
 
 
@@ -90,11 +90,10 @@ class Instance:
 
 @attrs.frozen
 class SettingLine:
-    """Hold one setting and its place."""
+    """Hold one setting."""
 
     name: str
     value: str
-    where: str
 
 
 def instance(
@@ -131,12 +130,10 @@ def instance(
     if GROUP in named and BEHAVIOR not in named and config.behavior is StoreBehavior.RR:
         notes.append(f"{BEHAVIOR} is not set, and round robin has no groups: quorum-consensus is assumed")
         config = attrs.evolve(config, behavior=StoreBehavior.QC)
-    # A size before the stores could be mistaken for the length of their list, and grow with it.
-    for line in sorted(lines, key=lambda line: line.name == GROUP):
-        try:
-            config = apply("source", config, {line.name: line.value})
-        except StablecastError as error:
-            raise ProveError(f"{line.where}: {error}") from error
+    try:
+        config = apply("source", config, merged(Setting("source", line.name, line.value, 0) for line in lines))
+    except StablecastError as error:
+        raise ProveError(str(error)) from error
     if not config.stores:
         raise ProveError("no stores are configured: no message of this source is persistent")
     if len(config.stores) > MAX_STORES:
@@ -155,8 +152,8 @@ def _lines(layer: ConfigLayer, topic: str | None, notes: list[str]) -> list[Sett
     settings = [*(one for one in layer.settings if one.scope != "source"), *layer.of("source", topic)]
     for setting in sorted(settings, key=lambda setting: setting.line):
         where = f"{layer.path}:{setting.line}"
-        if setting.scope == "source" and (setting.name.startswith(OURS) or setting.name in _known()):
-            lines.append(SettingLine(setting.name, setting.value, where))
+        if setting.scope == "source" and setting.name in _known():
+            lines.append(SettingLine(setting.name, setting.value))
         else:
             notes.append(f"{where}: {setting.scope} {setting.name} does not concern stores: skipped")
     return lines
@@ -170,4 +167,4 @@ def _option(text: str) -> SettingLine:
     name, equals, value = text.partition("=")
     if not equals:
         raise ProveError(f"'{text}' is not an option: write name=value")
-    return SettingLine(name, value, f"option {name}")
+    return SettingLine(name, value)
