@@ -1,9 +1,11 @@
 """Checks of arguments whose misuse would otherwise show late, or as an error from deep inside."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.protocol.effects import AskLow
 from stablecast.core.sharing.division import MAX_SHARES
 from stablecast.transports.resolution.records import check_topic
 
@@ -60,3 +62,17 @@ def check_properties(properties: object) -> None:
     """Raise TypeError unless these are properties by name."""
     if not isinstance(properties, Mapping):
         raise TypeError(f"the properties of a message must be a mapping, not {type(properties).__name__}")
+
+
+def checked_start(start_at: Callable[[AskLow], int] | None) -> Callable[[AskLow], int] | None:
+    """Return the callback with a check of its result: no message has a negative number (P-676)."""
+    if start_at is None:
+        return None
+
+    def checked(question: AskLow) -> int:
+        number = operator.index(start_at(question))
+        if number < 0:
+            raise MisuseError(f"start_at returned {number}: return a number from 0, or question.low")
+        return number
+
+    return checked

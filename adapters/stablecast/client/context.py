@@ -20,6 +20,7 @@ from stablecast.client.argument_checks import (
     check_list,
     check_session_id,
     check_topic_name,
+    checked_start,
 )
 from stablecast.client.claims import check_claims
 from stablecast.client.consumption import Memories
@@ -603,7 +604,7 @@ class Context:
             plan.config,
             on_event,
             reg_id,
-            start_at,
+            checked_start(start_at),
             on_message,
             hot_failover=hot_failover,
             auto_ack=auto_ack,

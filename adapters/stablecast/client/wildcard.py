@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import attrs
 
 from stablecast.client.advice import advised, log
+from stablecast.client.argument_checks import checked_start
 from stablecast.client.consumption import Memories, returns
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
@@ -274,7 +275,7 @@ class WildcardReceiver(IteratedReceiver):
             config,
             calls.on_event and partial(calls.on_event, topic),
             calls.reg_id and partial(calls.reg_id, topic),
-            calls.start_at and partial(calls.start_at, topic),
+            checked_start(calls.start_at and partial(calls.start_at, topic)),
             delivery=self._delivery,
             memory=self._memories.of(config) if calls.start_at or not returns(config) else None,
         )

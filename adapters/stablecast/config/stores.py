@@ -99,7 +99,7 @@ def add_group(config: SourceConfig, text: str) -> SourceConfig:
 
 
 def numbered(config: Any) -> Any:
-    """Return the configuration of a source with its groups numbered from 0; a number of no group, between others, is left out.
+    """Return the configuration of a source with its groups numbered from 0, without the numbers of no group.
 
     A store in a group that has no size keeps its number, which a finding reports.
     """

@@ -119,6 +119,15 @@ async def test_the_application_chooses_where_to_start(net: Network) -> None:
     assert asked == [AskLow(9, 0, 0)]
 
 
+@pytest.mark.rows("P-676")
+async def test_a_negative_start_is_refused(net: Network) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda _, __: None)
+    await source_of(net, "a")
+    receiver = (await net.context()).receiver("orders", start_at=lambda _: -5)
+    with pytest.raises(RegistrationFailed, match=r"start_at returned -5: return a number from 0, or question\.low"):
+        await anext(receiver)
+
+
 async def test_a_start_at_callback_that_fails_is_told(net: Network) -> None:
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))

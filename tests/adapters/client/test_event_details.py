@@ -9,6 +9,7 @@ from stablecast.client.event_details import MAX_LATE_TAGS, MessageTags
 from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import (
     Confirmed,
+    ConfirmFlag,
     Event,
     ReceiverGone,
     Reclaimed,
@@ -128,7 +129,7 @@ async def test_the_callback_for_forced_reclaims(net: Network) -> None:
     assert forced == [event for event in events.of(Reclaimed) if event.forced] == [Reclaimed(1, 1, forced=True)]
 
 
-@pytest.mark.rows("P-338")
+@pytest.mark.rows("P-330", "P-338")
 async def test_the_context_learns_of_receivers_that_are_gone(net: Network) -> None:
     """The event of the source is an event of its context, too."""
     gone: list[ReceiverGone] = []
@@ -140,14 +141,16 @@ async def test_the_context_learns_of_receivers_that_are_gone(net: Network) -> No
     receiver = receiving.receiver(
         "orders",
         source=source.place,
-        options={"ume_receiver_liveness_interval": 100, "ume_user_receiver_registration_id": 1},
+        options={"ume_receiver_liveness_interval": 100, "ume_user_receiver_registration_id": 77},
     )
     await source.send(b"1")
     (await anext(receiver)).consumed()
-    await events.first(Confirmed)
+    confirmed = await events.first(Confirmed)
+    assert (confirmed.receiver_reg_id, confirmed.session_id) == (77, 6), "the publisher knows it by its own number"
+    assert confirmed.flags & ConfirmFlag.USER_REG_ID
     await receiving.close()
     assert [await events.first(ReceiverGone)] == gone
-    assert gone[0].session_id == 6
+    assert (gone[0].receiver_reg_id, gone[0].session_id) == (77, 6)
 
 
 @pytest.mark.rows("P-333")

@@ -17,7 +17,7 @@ def test_a_silent_receiver_is_gone() -> None:
     machine, out = Liveness(TIMEOUT), list[fx.Effect]()
     machine.on_alive(70, 9, 5, 0)
     machine.on_alive(71, 8, 5, 10)
-    machine.on_confirmed(70, 50)
+    machine.on_confirmed(70, 9, 50)
     assert machine.next() == 10 + TIMEOUT
     machine.handle_timeout(10 + TIMEOUT - 1, out)
     assert out == []
@@ -43,9 +43,9 @@ def test_receivers_whose_connection_ended_are_gone() -> None:
 
 def test_a_confirmation_is_a_sign_of_life() -> None:
     machine, out = Liveness(TIMEOUT), list[fx.Effect]()
-    machine.on_confirmed(70, 0)
+    machine.on_confirmed(70, 6, 0)
     machine.handle_timeout(TIMEOUT, out)
-    assert events(out) == [ReceiverGone(70, 0, LivenessFlag.TIMEOUT)]
+    assert events(out) == [ReceiverGone(70, 6, LivenessFlag.TIMEOUT)]
 
 
 @pytest.mark.rows("P-341")
@@ -73,5 +73,13 @@ def test_receivers_beyond_the_bound_are_not_watched(monkeypatch: pytest.MonkeyPa
     machine.on_alive(70, 9, 5, 0)
     machine.on_alive(71, 9, 5, 0)
     machine.on_alive(70, 9, 5, 7)
-    assert list(machine.watched) == [70]
+    assert list(machine.watched) == [(70, 9)]
     assert machine.next() == 7 + TIMEOUT
+
+
+def test_receivers_with_one_number_of_their_users_are_told_apart_by_their_sessions() -> None:
+    machine, out = Liveness(TIMEOUT), list[fx.Effect]()
+    machine.on_alive(77, 9, 5, 0)
+    machine.on_confirmed(77, 8, 10)
+    machine.handle_timeout(TIMEOUT, out)
+    assert events(drain(out)) == [ReceiverGone(77, 9, LivenessFlag.TIMEOUT)]

@@ -166,7 +166,10 @@ class StoreMoved:
 
 @attrs.frozen
 class ReceiverGone:
-    """A receiver that kept in touch is gone (P-338): an event of the source's context."""
+    """A receiver that kept in touch is gone (P-338): an event of the source's context.
+
+    `receiver_reg_id` is the number that its user gave it, else its RegID.
+    """
 
     receiver_reg_id: int
     session_id: int
@@ -192,6 +195,7 @@ class DeregistrationComplete:
 class Confirmed:
     """A receiver consumed everything up to `last`; `first` is the first it had not confirmed before (P-657).
 
+    `receiver_reg_id` is the number that the receiver's user gave it (then `USER_REG_ID` is set), else its RegID.
     `session_id` is that of the receiver, 0 if it has none.
     """
 

@@ -43,7 +43,10 @@ class AckTimer(IntEnum):
 
 @attrs.define
 class Acknowledger:
-    """Sends consumption acknowledgements; `confirms_as` is the RegID in confirmations, 0 before the first."""
+    """Sends consumption acknowledgements; `confirms_as` is the RegID in confirmations, 0 before.
+
+    A number of the user takes its place there (`user_reg_id`).
+    """
 
     config: ReceiverConfig
     confirms_as: int = 0
@@ -166,4 +169,5 @@ class Acknowledger:
     def _known_as(self, counting: list[Registration]) -> int:
         # The source counts receivers by this RegID, and stores come and go: so it never changes (P-329).
         self.confirms_as = self.confirms_as or counting[0].request.reg_id
-        return self.confirms_as
+        # The user's own number replaces it, as documented (P-330): the publisher knows its receivers by it.
+        return self.config.user_reg_id or self.confirms_as

@@ -16,38 +16,39 @@ MAX_RECEIVERS = 10_000
 
 @attrs.frozen
 class WatchedReceiver:
-    """A receiver's session id and context as far as known, and its newest sign of life (ns)."""
+    """A receiver's context as far as known, and its newest sign of life (ns)."""
 
-    session_id: int
     context: int
     heard_at: int
 
 
 @attrs.define
 class Liveness:
-    """Watched receivers by RegID, the one silent for longest first. A `timeout_ns` of 0 watches nobody."""
+    """Watched receivers by RegID and session id, the one silent for longest first. A `timeout_ns` of 0 watches nobody.
+
+    Users may give several receivers one number (`ume_user_receiver_registration_id`); their sessions tell them apart.
+    """
 
     timeout_ns: int
-    watched: dict[int, WatchedReceiver] = attrs.field(factory=dict)
+    watched: dict[tuple[int, int], WatchedReceiver] = attrs.field(factory=dict)
 
     def on_alive(self, receiver: int, session_id: int, context: int, now: int) -> None:
         """Record a receiver's sign of life."""
-        if not self.timeout_ns or (receiver not in self.watched and len(self.watched) >= MAX_RECEIVERS):
+        who = receiver, session_id
+        if not self.timeout_ns or (who not in self.watched and len(self.watched) >= MAX_RECEIVERS):
             return
-        if receiver in self.watched:
-            del self.watched[receiver]  # The order of the dict is that of the signs of life.
-        self.watched[receiver] = WatchedReceiver(session_id, context, now)
+        self.watched.pop(who, None)  # The order of the dict is that of the signs of life.
+        self.watched[who] = WatchedReceiver(context, now)
 
-    def on_confirmed(self, receiver: int, now: int) -> None:
+    def on_confirmed(self, receiver: int, session_id: int, now: int) -> None:
         """Record a confirmation as a sign of life."""
-        known = self.watched.get(receiver)
-        session_id, context = (known.session_id, known.context) if known else (0, 0)
-        self.on_alive(receiver, session_id, context, now)
+        known = self.watched.get((receiver, session_id))
+        self.on_alive(receiver, session_id, known.context if known else 0, now)
 
     def on_departed(self, context: int, out: list[Effect]) -> None:
         """Report the receivers of a context whose connection ended."""
-        for receiver in [receiver for receiver, known in self.watched.items() if known.context == context]:
-            self._gone(receiver, LivenessFlag.END, out)
+        for who in [who for who, known in self.watched.items() if known.context == context]:
+            self._gone(who, LivenessFlag.END, out)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
         """Report the receivers that were silent for too long."""
@@ -59,5 +60,6 @@ class Liveness:
         oldest = next(iter(self.watched.values()), None)
         return oldest.heard_at + self.timeout_ns if oldest else None
 
-    def _gone(self, receiver: int, flag: LivenessFlag, out: list[Effect]) -> None:
-        out.append(Notify(ReceiverGone(receiver, self.watched.pop(receiver).session_id, flag)))
+    def _gone(self, who: tuple[int, int], flag: LivenessFlag, out: list[Effect]) -> None:
+        del self.watched[who]
+        out.append(Notify(ReceiverGone(*who, flag)))

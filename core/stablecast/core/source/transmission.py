@@ -163,7 +163,7 @@ class Transmission:
         number, first = serial.extend(ack.number, self.window.next), None
         if ack.first != FROM_THE_START:
             first = number - (ack.number - ack.first) % serial.MODULUS
-        self.liveness.on_confirmed(ack.receiver_reg_id, now)
+        self.liveness.on_confirmed(ack.receiver_reg_id, ack.session_id, now)
         self.window.on_confirmed(
             ack.receiver_reg_id, number, out, parts.confirm_flags(ack.flags), ack.session_id, first
         )

@@ -243,7 +243,8 @@ class Persistence:
         self.consumed[key] = max(number, before)
         self.findings.timeline.add(who, "consumed", life.incarnation, at.time_ns, number)
         self._claim("A4", whose, at, life, number)
-        self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
+        if not ack.flags & msg.AckFlag.USER_REG_ID:  # Several receivers may have one number of their users.
+            self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
 
     def _on_retained(self, at: statements.At, info: msg.LateJoinInfo) -> None:
         """Judge C1; acknowledgements of messages before the capture are unknown."""
