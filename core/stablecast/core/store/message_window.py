@@ -69,6 +69,13 @@ class MessageWindow:
         """The oldest number in memory; one above the lead when there is none."""
         return self.memory.oldest.first if self.memory else self.lead + 1
 
+    def begin(self, number: int) -> None:
+        """Begin without a message at the number with which a life resumes."""
+        # A paced store did not release what it never had: other stores may have it. Half of the span is left for what
+        # comes, because a number too far above the trail would be ambiguous (P-127).
+        lowest = number - MAX_NUMBERS // 2 if self.terms.paced else number
+        self.trail = max(min(self.trail, number), lowest)
+
     def sync(self, lost: RangeSet) -> tuple[int, int, int]:
         """Return the newest number synced, the newest given to the disk, and the last without a gap (P-914)."""
         complete = self.synced.ranges[-1][1] - 1 if self.synced else self.trail - 1

@@ -139,14 +139,14 @@ class Repository:
         """Process an SRI; if it set the resume point, return the number from which older lives' messages are cut."""
         cut = None
         if self.resume_point is None:
-            number, high = span(info.low, info.high, self.newest)
+            number, high = span(info.low, info.high, self.life.near(info, self.newest))
             cut, forgotten = self.life.resume(number, info, self.newest)
             if self.newest >= cut:
                 if forgotten:
                     out.append(Notify(HistoryForgotten(self.reg_id, cut, self.newest)))
                 self.window.cut(cut, tickets, out)
-            if not self.held and (self.paced is None or number < self.trail):
-                self.window.trail = number  # A paced store did not release what it never had: other stores may have it.
+            if not self.held:
+                self.window.begin(number)
             self.begin_acks()
             self._acknowledge(now, out)
         else:

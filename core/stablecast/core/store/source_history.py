@@ -10,6 +10,7 @@
 
 import attrs
 
+from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.history import FORGOTTEN, HISTORY_LIVES, continued, divergence, owner, remembered, unfold
 from stablecast.core.protocol.messages import Incarnation, Life, SourceInfo
@@ -51,6 +52,17 @@ class SourceHistory:
         """Raise the term of a current life that goes on: what it announced here is that new (formal design, 7.6)."""
         if self.lives and self.lives[-1][0] == self.incarnation:
             self.term = max(self.term, term)
+
+    def near(self, info: SourceInfo, newest: int) -> int:
+        """Return a number near those of an SRI: the newest here, if anything is known of the source.
+
+        Else no number of its history may become negative. Below 0 nothing was ever acknowledged or kept, so a store
+        that restarts would take negative numbers for released ones.
+        """
+        if self.lives or newest >= 0:
+            return newest
+        oldest = min((first for _, first in unfold(info.lives, info.low)), default=info.low)
+        return info.low if oldest >= 0 else info.low + serial.MODULUS
 
     def is_current(self, incarnation: Incarnation) -> bool:
         """Return whether a message of this life counts as one of the current life."""
