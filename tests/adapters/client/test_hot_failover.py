@@ -53,6 +53,23 @@ async def test_each_number_comes_once(net: Network) -> None:
     assert await take(receiver, 1) == [60]
 
 
+async def test_the_first_number_may_lie_behind_the_wrap_of_other_sources(net: Network) -> None:
+    """Numbers have 32 bits. Two more sources are behind, and both bring those from before the wrap."""
+    _, _, first, second = await pair(net)
+    third = await (await net.context(session_id=3)).source("orders", stores=[await net.store("third")])
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 3)
+    found: list[int] = []
+    for source, numbers in (first, range(3)), (second, range(-2, 3)), (third, range(-3, 4)), (first, range(3, 5)):
+        for number in numbers:
+            await source.send(b"%d" % (number % 2**32), hot_number=number % 2**32)
+        await source.wait_stable_through(source.next_number - 1)
+        if not found:
+            found += await take(receiver, 3)
+    found += await take(receiver, 5)
+    assert sorted(found) == [0, 1, 2, 3, 4, *range(2**32 - 3, 2**32)]
+
+
 @pytest.mark.parametrize("size", [1, 200_000])
 async def test_a_source_that_dies_is_replaced_without_a_gap(net: Network, size: int) -> None:
     """The other source goes on where the first stopped, also with messages that are cut into pieces."""

@@ -98,13 +98,82 @@ def test_numbers_wrap() -> None:
     assert numbers.state.name == "COMPLETE"
 
 
-def test_gaps_are_bounded() -> None:
-    numbers = stream(A)
-    for number in range(0, 4 * MAX_GAPS, 2):
+NEAR_A_WRAP = st.one_of(
+    st.integers(0, 40),
+    st.integers(serial.HALF - 20, serial.HALF + 20),
+    st.integers(serial.MODULUS - 40, serial.MODULUS - 1),
+)
+"""Hot numbers on the wire at which the arithmetic could go wrong."""
+
+
+@given(NEAR_A_WRAP, st.integers(0, 50), st.integers(1, 50))
+def test_a_source_that_is_behind_brings_each_number_once_wherever_the_wrap_is(
+    begin: int, behind: int, count: int
+) -> None:
+    """Its numbers may lie before the first one of all, and before the wrap. No number is negative: that means none."""
+    numbers, sent = stream(A, B), [(begin + offset) % serial.MODULUS for offset in range(-behind, count)]
+    for source, wires in (A, sent[behind:]), (B, sent):
+        for wire in wires:
+            number = numbers.extended(wire)
+            assert number >= 0
+            assert numbers.take(source, number) is (source == A or wire in sent[:behind])
+    assert numbers.take_missed() == []
+    assert numbers.taken.total() == behind + count
+
+
+@pytest.mark.parametrize(("gaps", "known"), [(MAX_GAPS - 1, True), (MAX_GAPS, False)])
+def test_gaps_are_bounded(gaps: int, known: bool) -> None:
+    """The first number is forgotten with the gap that is one too many; what was reported missed is not again."""
+    numbers = stream(A, B)
+    for number in range(0, 2 * gaps + 1, 2):
         numbers.take(A, number)
-        numbers.take_missed()
-    assert len(numbers.taken) <= MAX_GAPS
-    assert not numbers.fresh(4 * MAX_GAPS - 2)
+    assert numbers.fresh(0) is not known
+    assert not numbers.fresh(2)
+    assert not numbers.fresh(2 * gaps)
+    assert len(numbers.taken) == min(gaps + 1, MAX_GAPS)
+    numbers.leave(B)
+    first = 1 if known else 3
+    assert numbers.take_missed() == [(number, number + 1) for number in range(first, 2 * gaps, 2)]
+
+
+def test_what_was_reported_missed_is_not_again_when_gaps_are_forgotten() -> None:
+    numbers, reported = stream(A), list[tuple[int, int]]()
+    for number in range(0, 2 * MAX_GAPS + 10, 2):
+        numbers.take(A, number)
+        reported += numbers.take_missed()
+    assert reported == [(number, number + 1) for number in range(1, 2 * MAX_GAPS + 8, 2)]
+
+
+def test_a_late_number_lowers_neither_the_newest_nor_what_its_source_has_passed() -> None:
+    """The room for numbers on the wire is around the newest one, and a number is missed once all have passed it."""
+    numbers = stream(A, B)
+    numbers.take(A, 0)
+    numbers.take(A, serial.HALF - 1)
+    numbers.take(A, 5)
+    assert numbers.extended(serial.MODULUS - 2) == serial.MODULUS - 2
+    numbers.take(B, serial.HALF - 2)
+    assert numbers.take_missed() == [(1, 5), (6, serial.HALF - 2)]
+
+
+def test_each_source_passes_the_number_that_it_brings() -> None:
+    """So a number directly below is missed at once, and one above is waited for."""
+    numbers = stream(A, B)
+    for source, number in (A, 0), (A, 2), (B, 2):
+        numbers.take(source, number)
+    assert numbers.take_missed() == [(1, 2)]
+    numbers.take(A, 4)
+    numbers.take(B, 3)
+    assert (numbers.take_missed(), numbers.state) == ([], HotState.COMPLETE)
+
+
+def test_a_number_that_was_put_back_leaves_a_gap_until_it_comes_again() -> None:
+    numbers = stream(A, B)
+    for number in (1, 2, 3):
+        numbers.take(A, number)
+    numbers.put_back(2)
+    assert numbers.state.name == "GAPPED"
+    assert numbers.take(B, 2)
+    assert numbers.state.name == "COMPLETE"
 
 
 SENT = st.lists(st.tuples(st.sampled_from([A, B, 3]), st.integers(0, 30)), max_size=60)
