@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.mutants.archives import ARCHIVES
+from tests.mutants.boundaries import BOUNDARIES
 from tests.mutants.journal import JOURNAL
 from tests.mutants.known_stores import KNOWN_STORES
 from tests.mutants.mutant import Mutant
@@ -34,6 +35,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *RESOLUTION,
     *SHARING,
     *JOURNAL,
+    *BOUNDARIES,
     *KNOWN_STORES,
     *PROGRAMS,
     *ROWS,
