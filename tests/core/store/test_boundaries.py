@@ -123,7 +123,7 @@ def test_the_earlier_of_a_write_and_an_age_is_due(delay: int, age: int, due: int
 
 
 @pytest.mark.parametrize(
-    ("trail", "cut", "left"), [(0, 2, [(0, 1)]), (0, 3, [(0, 2)]), (2, 4, [(2, 3)]), (1, 4, [(1, 3)])]
+    ("trail", "cut", "left"), [(2, 2, []), (0, 2, [(0, 1)]), (0, 3, [(0, 2)]), (2, 4, [(2, 3)]), (1, 4, [(1, 3)])]
 )
 def test_a_delayed_write_that_nothing_is_left_of_is_cancelled(
     trail: int, cut: int, left: list[tuple[int, int]]
