@@ -168,12 +168,6 @@ _REPOSITORIES: Final = (
         "test_an_old_life_is_synced_as_far_as_its_ticket_says_and_not_up_to_the_new_one",
     ),
     _repository(
-        "damage-is-due-again-from-its-last-part-on",
-        "self.acked = min(self.acked, unsent)",
-        "self.acked = unsent",
-        "test_damage_on_both_sides_of_a_loss_is_due_again_from_its_first_number_on",
-    ),
-    _repository(
         "a-run-that-comes-twice-is-acknowledged-in-spite-of-the-pace",
         "start, stop = max(start, resumed), min(stop, acked)",
         "start = max(start, resumed)",
