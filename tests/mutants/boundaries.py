@@ -157,8 +157,8 @@ _REPOSITORIES: Final = (
     ),
     _repository(
         "an-old-life-is-synced-up-to-the-new-one",
-        "min(stop, self.resume_point))\n        self.settle",
-        "self.resume_point)\n        self.settle",
+        "min(stop, self.resume_point))\n        self._ask_again",
+        "self.resume_point)\n        self._ask_again",
         "test_an_old_life_is_synced_as_far_as_its_ticket_says_and_not_up_to_the_new_one",
     ),
     _repository(

@@ -163,8 +163,8 @@ ROWS: Final = (
     Mutant(
         "a-receiver-that-is-gone-is-not-reported",
         "source/liveness",
-        "out.append(Notify(ReceiverGone(receiver, self.watched.pop(receiver).session_id, flag)))",
-        "self.watched.pop(receiver)",
+        "        del self.watched[who]\n        out.append(Notify(ReceiverGone(*who, flag)))",
+        "        del self.watched[who]",
         Test("core/source/test_liveness.py::test_the_two_false_cases"),
     ),
     Mutant(

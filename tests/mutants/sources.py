@@ -259,8 +259,8 @@ SOURCES: Final = (
     Mutant(
         "a-keepalive-does-not-move-a-receiver-back",
         "source/liveness",
-        "            del self.watched[receiver]  #",
-        "            pass  #",
+        "        self.watched.pop(who, None)  #",
+        "        pass  #",
         Test("core/source/test_liveness.py::test_a_silent_receiver_is_gone"),
     ),
     Mutant(
@@ -357,7 +357,7 @@ SOURCES: Final = (
     Mutant(
         "an-absent-store-blocks-all-active",
         "source/parts",
-        "if registration.present and registration.granted",
+        "if registration.active and registration.granted",
         "if registration.counts and registration.granted",
         Test("core/source/test_parts.py::test_a_store_that_is_being_asked_again_does_not_hold_up_stability"),
     ),

@@ -45,8 +45,8 @@ STORES: Final = (
     Mutant(
         "acknowledged-before-it-is-synced",
         "store/repository",
-        "            if not window.terms.written:\n                self._on_synced(first, stop, now, out)\n",
-        "            self._on_synced(first, stop, now, out)\n",
+        "            if not window.terms.written:\n                self._on_synced(first, kept, now, out)\n",
+        "            self._on_synced(first, kept, now, out)\n",
         Worlds("P1"),
     ),
     Mutant(
@@ -367,15 +367,15 @@ STORES: Final = (
     Mutant(
         "a-returning-client-may-change-its-wishes",
         "store/retention_terms",
-        "(request.pace, request.wishes) == (pace, wishes)",
-        "request.pace == pace",
+        "request.pace is pace and (pace is Pace.SOURCE or request.wishes == wishes)",
+        "request.pace is pace",
         Test("core/store/test_retention_terms.py::test_a_client_that_returns_must_ask_for_the_same"),
     ),
     Mutant(
         "a-new-receiver-gets-one-message-less",
         "store/grants",
-        "return max(source.trail, source.newest + 1 - rollback)",
-        "return max(source.trail, source.newest + 2 - rollback)",
+        "source.newest + 1 - rollback)",
+        "source.newest + 2 - rollback)",
         Test("core/store/test_grants.py::test_a_new_receiver_goes_back_as_far_as_it_may"),
     ),
     Mutant(
