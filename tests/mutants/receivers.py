@@ -164,6 +164,32 @@ RECEIVERS: Final = (
         Test("core/protocol/test_request_window.py::test_a_request_that_nobody_answers_is_given_up"),
     ),
     Mutant(
+        "one-store-that-let-go-speaks-for-all",
+        "protocol/request_window",
+        "default=None) if None not in stops else None",
+        "default=None)",
+        Test(
+            "core/receiver/test_endpoint_recovery.py::test_nothing_is_lost_while_a_store_that_is_asked_may_have_it",
+        ),
+    ),
+    Mutant(
+        "what-is-denied-is-lost-at-once-though-a-store-is-away",
+        "registration/registration_set",
+        "        return self.steady and len(self.counting) >= known\n",
+        "        return self.steady\n",
+        Test(
+            "core/receiver/test_endpoint_recovery.py::"
+            "test_what_the_other_stores_let_go_is_lost_in_its_time_while_one_is_away",
+        ),
+    ),
+    Mutant(
+        "a-store-that-came-keeps-its-denials",
+        "protocol/request_window",
+        "                known.denials = ()\n",
+        "                pass\n",
+        Test("core/protocol/test_request_window.py::test_a_target_that_came_is_asked_whatever_the_others_denied"),
+    ),
+    Mutant(
         "a-request-counts-as-one-message",
         "protocol/request_window",
         "            self.outstanding += request.stop - request.start\n",

@@ -111,6 +111,13 @@ REFILLS: Final = (
         "test_a_refill_yields_to_the_live_message_that_it_displaced",
     ),
     _mutant(
+        "a-store-denies-what-it-may-get-back",
+        "retransmission",
+        "repository.refill.awaited(first, stop)",
+        "stop",
+        "test_what_a_store_may_get_back_is_not_denied",
+    ),
+    _mutant(
         "stores-are-served-before-receivers",
         "retransmission",
         "        while (queue := self.queue or self.refills)",
