@@ -1,6 +1,7 @@
 """The process of a daemon: its pidfile, its user, its terminal (P-704, P-803, P-804), and its file descriptors."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -20,49 +21,62 @@ class ProcessError(StablecastError):
     """The process cannot do what the configuration asks for. The text names the option to change."""
 
 
-@attrs.frozen
+@attrs.define
 class Pidfile:
-    """A file with the number of this process."""
+    """A file with the number of this process.
+
+    A lock on it means that the daemon runs. The number proves nothing: after a power cut, and in containers, another
+    program may have it.
+    """
 
     path: Path
+    descriptor: int
 
     @classmethod
     def write(cls, path: Path) -> "Pidfile":
-        """Write the file.
+        """Lock and write the file.
 
         Raises:
-            ProcessError: Another daemon that runs has written it.
+            ProcessError: A daemon that runs has locked it.
             OSError: It cannot be written.
         """
-        holder = _holder(path)
-        if holder is not None and holder != machine.process.pid():
-            raise ProcessError(f"process {holder}, which runs, has the pidfile {path}; stop it, or use another pidfile")
-        machine.files.write_bytes(path, f"{machine.process.pid()}\n".encode())
-        return cls(path)
+        while True:
+            descriptor = machine.files.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                machine.files.lock(descriptor)
+                if _leads_to(path, descriptor):
+                    machine.files.truncate(descriptor, 0)
+                    machine.files.pwrite(descriptor, f"{machine.process.pid()}\n".encode(), 0)
+                    return cls(path, descriptor)
+                machine.files.close(descriptor)  # The daemon that had it ended meanwhile, and removed it.
+            except OSError as error:
+                number = machine.files.pread(descriptor, MAX_PID_BYTES, 0).decode("ascii", "replace").strip()
+                machine.files.close(descriptor)
+                if not isinstance(error, BlockingIOError):
+                    raise
+                raise ProcessError(
+                    f"the daemon of process {number or 'of unknown number'} runs and has the pidfile {path}; "
+                    "stop it, or use another pidfile"
+                ) from error
 
     def remove(self) -> None:
-        """Remove the file if it is still ours and may be removed."""
-        if _number(self.path) == machine.process.pid():
-            try:
+        """Remove the file if it is still ours and may be removed, and unlock it."""
+        if self.descriptor < 0:
+            return
+        with suppress(OSError):  # Another user may own the directory. Without its lock the file stops nobody.
+            if _leads_to(self.path, self.descriptor):
                 machine.files.remove(self.path)
-            except OSError:
-                return  # Another user owns the directory. The number in the file will belong to no process.
+        machine.files.close(self.descriptor)
+        self.descriptor = -1
 
 
-def _number(path: Path) -> int | None:
+def _leads_to(path: Path, descriptor: int) -> bool:
+    """Return whether a path names the file that is open."""
     try:
-        with machine.files.file(path, "rb") as file:
-            return int(file.read(MAX_PID_BYTES))
-    except (OSError, ValueError):
-        return None
-
-
-def _holder(path: Path) -> int | None:
-    """Return the process that wrote a pidfile, if it runs."""
-    number = _number(path)
-    if number is None or number <= 0:
-        return None
-    return number if machine.process.is_alive(number) else None
+        named, held = machine.files.stat(path), machine.files.status(descriptor)
+    except FileNotFoundError:
+        return False
+    return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
 
 def become(uid: int | None, gid: int | None, files: list[Path]) -> None:

@@ -142,15 +142,17 @@ class Source(Facade[client.Source]):
         try:
             yield
         finally:
-            self._thread.call(batch.__exit__, None, None, None)
+            if not self._thread.forked:
+                self._thread.call(batch.__exit__, None, None, None)
 
     def __enter__(self) -> Self:
         """Return the source itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the source."""
-        self.close()
+        """Close the source, unless this process was forked from its own."""
+        if not self._thread.forked:
+            self.close()
 
 
 class Message(Facade[client.Message]):
@@ -180,6 +182,8 @@ class Message(Facade[client.Message]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Settle the message by the end of the block, as that of the client."""
         self._inner.leave_span()
+        if self._thread.forked:
+            return False
         return self._thread.run(self._inner.__aexit__(kind, error, trace))
 
     @property
@@ -316,8 +320,9 @@ class Reader(Facade[ReaderT]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the receiver."""
-        self.close()
+        """Close the receiver, unless this process was forked from its own."""
+        if not self._thread.forked:
+            self.close()
 
     async def _next(self, seconds: float | None) -> client.Message | None:
         """Return the next message, or None at the end. One that comes too late is kept for the next call."""

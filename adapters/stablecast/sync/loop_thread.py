@@ -1,19 +1,32 @@
-"""An event loop in a thread of its own, and calls into it that block."""
+"""An event loop in a thread of its own, and calls into it that block.
+
+A forked process has the objects and not the thread, so every call there is refused: it would wait for ever.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from stablecast.client import Closed
+from stablecast.client.loop_ownership import OPEN, watch_forks
 from stablecast.core.errors import MisuseError
 from stablecast.runtime import machine
 
 T = TypeVar("T")
 
+FORKED: Final = (
+    "this process was forked from the one that opened the context, and has no thread for it: make another Context here"
+)
+"""The text of the error of a call in a forked process."""
+
 
 class LoopThread:
-    """A thread that runs an event loop from `start` until `stop`."""
+    """A thread that runs an event loop from `start` until `stop`.
+
+    Attributes:
+        forked: True in a process that was forked from the one with the thread.
+    """
 
     def __init__(self) -> None:
         """Make a thread that has not started."""
@@ -21,17 +34,27 @@ class LoopThread:
         self._ident = 0
         self._thread: machine.Thread | None = None
         self._submitting = machine.threads.lock()  # A call that found the loop running must reach it before its end.
+        self.forked = False
 
     @property
     def running(self) -> bool:
         """Return whether it has started and was not stopped."""
         return self._thread is not None
 
+    def disown(self) -> None:
+        """Refuse every later call in this process, which was forked from the one that has the thread."""
+        self.forked, self._thread = True, None
+        self._submitting = machine.threads.lock()  # A thread that is not here may have held the other.
+
     def start(self) -> None:
         """Start the thread. Raises MisuseError if it runs."""
         if self._thread is not None:
             raise MisuseError("the context is open already: make another Context")
+        if self.forked:
+            raise MisuseError(FORKED)
         started: Any = machine.threads.future()
+        watch_forks()
+        OPEN.add(self)
         self._thread = machine.threads.start("stablecast-sync", self._run, started)
         self._loop: asyncio.AbstractEventLoop = started.result()
 
@@ -82,6 +105,7 @@ class LoopThread:
 
     def stop(self) -> None:
         """End the loop and the thread. A second call does nothing."""
+        OPEN.discard(self)
         with self._submitting:
             thread, self._thread = self._thread, None
             if thread is not None:
@@ -97,6 +121,8 @@ class LoopThread:
             await asyncio.wait([*self._tasks])
 
     def _check(self) -> None:
+        if self.forked:
+            raise MisuseError(FORKED)
         if self._thread is None:
             raise Closed("the context is not open: use it inside 'with'")
         if machine.threads.ident() == self._ident:

@@ -84,7 +84,9 @@ async def _(net: Network) -> None:
         await asyncio.wait([reading])
 
 
-@right("`os.fork` while a context is open", "Each call in the child raises; the parent goes on.")
+@right(
+    "`os.fork` while a context is open", "Each call in the child raises, also of `stablecast.sync`; the parent goes on."
+)
 async def _(net: Network) -> None:
     SystemProcess()  # The hook for forks is that of the system.
     context = await net.context()

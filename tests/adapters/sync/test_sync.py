@@ -2,9 +2,11 @@
 
 import asyncio
 import inspect
+import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,80 @@ def test_a_callback_must_not_block(context: Context, store: str) -> None:
     sources[0].send(b"one").stable()
     assert ready.wait(PATIENCE_SECONDS)
     assert told == ["a callback must not block: give the work to another thread, or use stablecast.client with asyncio"]
+
+
+def in_a_fork(act: Callable[[], object]) -> str:
+    """Return what `act` raises in a forked process. A child that waits is ended by its alarm, and says nothing."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            act()
+            said = "nothing"
+        except BaseException as error:  # noqa: BLE001 - the parent judges it
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        said = file.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_each_call_in_a_forked_process_is_refused_at_once(context: Context, store: str) -> None:
+    source = context.source("orders", stores=[store])
+    source.send(b"one").stable()
+    receiver = context.receiver("orders")
+    message = next(receiver)
+
+    calls: list[Callable[[], object]] = [
+        lambda: source.send(b"two"),
+        lambda: source.stable_through,
+        lambda: next(receiver),
+        message.ack,
+        lambda: context.source("other", stores=[store]),
+        lambda: context.receiver("other"),
+        context.metrics,
+        source.close,
+        receiver.close,
+        context.__enter__,
+    ]
+    for call in calls:
+        assert in_a_fork(call).startswith("MisuseError: this process was forked")
+    assert in_a_fork(context.close) == "nothing"
+    source.send(b"two").stable()
+    assert next(receiver).payload == b"two"
+
+
+def test_a_forked_process_leaves_the_blocks_of_its_parent_in_silence(context: Context, store: str) -> None:
+    source, receiver = context.source("orders", stores=[store]), context.receiver("orders")
+    source.send(b"one").stable()
+    message = next(receiver)
+    for block in (source, receiver, message, context):
+
+        def leave(block: Any = block) -> None:
+            block.__exit__(None, None, None)
+
+        assert in_a_fork(leave) == "nothing"
+
+    def within_a_batch() -> None:
+        batch.__exit__(None, None, None)
+
+    batch = source.batch()
+    batch.__enter__()
+    assert in_a_fork(within_a_batch) == "nothing"
+    batch.__exit__(None, None, None)
+    source.send(b"two").stable()
+
+
+def test_a_forked_process_may_open_a_context_of_its_own(context: Context, relay: str) -> None:
+    def open_one() -> None:
+        with Context(resolver=[relay], session_id=77) as own:
+            own.receiver("orders")
+
+    assert in_a_fork(open_one) == "nothing"
 
 
 def test_errors_are_those_of_the_client(context: Context) -> None:

@@ -284,10 +284,6 @@ class WorldProcess(WorldPart):
         """Return the number of this process."""
         return self.process.number
 
-    def is_alive(self, pid: int, /) -> bool:
-        """Return whether a process of this number runs on the host."""
-        return any(one.number == pid for one in self.process.host.running)
-
     def is_root(self) -> bool:
         """Return False: a world has no users."""
         return False

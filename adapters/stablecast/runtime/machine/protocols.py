@@ -346,9 +346,6 @@ class Process(Protocol):
     def pid(self) -> int:
         """Return the number of this process."""
 
-    def is_alive(self, pid: int, /) -> bool:
-        """Return whether a process of this number runs."""
-
     def on_fork(self, callback: Callable[[], object]) -> None:
         """Call back in each process that is forked from this one, before its program goes on."""
 

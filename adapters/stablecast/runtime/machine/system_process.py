@@ -31,16 +31,6 @@ class SystemProcess:
         self.environment: MutableMapping[str, str] = os.environ
         self.started_ns = time.time_ns()
 
-    def is_alive(self, pid: int) -> bool:
-        """Return whether a process of this number runs, under any user."""
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
-
     def on_fork(self, callback: Callable[[], object]) -> None:
         """Call back in each process that is forked from this one, before its program goes on."""
         os.register_at_fork(after_in_child=callback)
