@@ -1,34 +1,94 @@
-"""Report the contradictions in configuration files, for `stablecast check`."""
+"""Report what is wrong in configuration files, alone and against each other, for `stablecast check`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
 
+from stablecast.cli.resolution_daemons import read as read_service
 from stablecast.config import client_files
-from stablecast.config.checks import Advice, AdviceLevel, check
+from stablecast.config.checks import Advice, AdviceLevel, ClientOptions, check
 from stablecast.config.file_kinds import FileKind, kind_of
-from stablecast.config.findings import ConfigProblem
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
+from stablecast.config.plan import Plan
 from stablecast.config.plan_assembly import load
-from stablecast.text import plural
+from stablecast.core.errors import StablecastError
+from stablecast.resolver.lbmrd import config as relays
+from stablecast.runtime.interfaces import InterfaceError, check_local
+from stablecast.text import plural, unread
 from stablecast.text.console import show
 from stablecast.text.exit_status import FAILED
 
 
-def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
-    """Check files alone and against each other; return 1 if a finding is an error. Raises what reading them raises."""
-    kinds = {path: kind_of(path) for path in files}
-    plans = [load(path, profile_name) for path in files if kinds[path] is FileKind.DAEMON]
-    named = [path for path in files if kinds[path] is FileKind.CLIENT]
-    clients = [client for path in named for client in client_files.load_clients(path, profile_name)]
-    notices = [(file.path, file.notices) for file in plans] + [(file.path, file.notices) for file in clients]
-    found = [_notice(path, notice) for path, those in notices for notice in those]
-    found += check(plans, clients)
+@attrs.define
+class _Check:
+    """What the files describe, and what was found in each; one wrong file hides nothing of the others."""
+
+    profile: str
+    application: str
+    context: str
+    plans: list[Plan] = attrs.field(factory=list)
+    clients: list[ClientOptions] = attrs.field(factory=list)
+    found: list[Advice] = attrs.field(factory=list)
+
+    def read(self, path: Path) -> None:
+        """Read one file, and add what is wrong in it."""
+        try:
+            self._read(path)
+        except ConfigFileError as error:
+            self.found += [_of("invalid", AdviceLevel.ERROR, str(path), problem) for problem in error.problems]
+        except StablecastError as error:
+            self.found.append(Advice("invalid", AdviceLevel.ERROR, str(path), str(error)))
+        except OSError as error:
+            self.found.append(Advice("unreadable", AdviceLevel.ERROR, str(path), unread(path, error)))
+
+    def _read(self, path: Path) -> None:
+        match kind_of(path):
+            case FileKind.DAEMON:
+                self.plans.append(load(path, self.profile, here=False))
+                self._notices(str(path), self.plans[-1].notices)
+            case FileKind.CLIENT:
+                wrong: list[ConfigProblem] = []
+                clients = client_files.load_clients(path, self.profile, self.application, self.context, wrong)
+                self.clients += clients
+                for client in clients:
+                    self._notices(client.path, client.notices)
+                if wrong:
+                    raise ConfigFileError(str(path), wrong)
+            case FileKind.RELAY:
+                relay = relays.load(path, here=False)
+                self._notices(str(path), relay.notices)
+                self._notices(str(path), [ConfigProblem(ConfigPlace(0, "ttl"), relay.late)] if relay.late else [])
+            case FileKind.SERVICE:
+                self._service(path)
+
+    def _service(self, path: Path) -> None:
+        service = read_service(path)
+        texts = list(service.notices)
+        try:
+            check_local(service.interface)
+        except InterfaceError as error:
+            texts.append(str(error))
+        self.found += [Advice("notice", AdviceLevel.ADVICE, str(path), text) for text in texts]
+
+    def _notices(self, path: str, notices: Iterable[ConfigProblem]) -> None:
+        self.found += [_of("notice", AdviceLevel.ADVICE, path, notice) for notice in notices]
+
+
+def run(files: Sequence[Path], profile_name: str, as_json: bool, application: str = "", context: str = "") -> int:
+    """Check files alone and against each other; return 1 if a finding is an error.
+
+    `application` and `context` select those of XML files; empty: those of the environment, else all.
+    """
+    checked = _Check(profile_name, application, context)
+    for path in files:
+        checked.read(path)
+    found = [*checked.found, *check(checked.plans, checked.clients)]
     advice = {"advice": [{**attrs.asdict(one), "level": one.level.value} for one in found]}
     lines = [f"{one.level.value}: {one.where}: {one.text} [{one.code}]" for one in found]
     show(advice, [*lines, f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}"], as_json)
     return FAILED if any(one.level is AdviceLevel.ERROR for one in found) else 0
 
 
-def _notice(path: str, notice: ConfigProblem) -> Advice:
-    return Advice("notice", AdviceLevel.ADVICE, notice.where(path), notice.text)
+def _of(code: str, level: AdviceLevel, path: str, problem: ConfigProblem) -> Advice:
+    return Advice(code, level, problem.where(path), problem.text)

@@ -40,6 +40,14 @@ class NamedDaemon:
     known_as: str = attrs.field(default=attrs.Factory(lambda self: self.name, takes_self=True))
 
 
+_COMMANDS = {
+    FileKind.DAEMON: ("store", "store"),
+    FileKind.RELAY: ("lbmrd", "relay"),
+    FileKind.SERVICE: ("srs", "service"),
+}
+"""The command that runs the file of a daemon, and its kind."""
+
+
 def named_daemons(files: Sequence[Path], application: str, context: str, directory: Path) -> list[NamedDaemon]:
     """Return the daemons that files name and that belong on this host, and print the others.
 
@@ -48,11 +56,13 @@ def named_daemons(files: Sequence[Path], application: str, context: str, directo
         ConfigFileError, OptionError, AddressError: A file is wrong.
         OSError: A file cannot be read, or the directory cannot be written.
     """
-    clients = [path for path in files if kind_of(path) is FileKind.CLIENT]
+    kinds = {path: kind_of(path) for path in files}
+    clients = [path for path in files if kinds[path] is FileKind.CLIENT]
     found = [
-        NamedDaemon(f"store daemon {path}", ["store", str(path), "--json"], "store", known_as=str(path.resolve()))
+        NamedDaemon(f"{kinds[path].value} {path}", [command, str(path), "--json"], what, known_as=str(path.resolve()))
         for path in files
         if path not in clients
+        for command, what in [_COMMANDS[kinds[path]]]
     ]
     if clients:
         configuration = client_files.load(clients, application, context)

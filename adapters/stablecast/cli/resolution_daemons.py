@@ -16,7 +16,7 @@ from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import load_xml
 from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.interfaces import address_of, resolved_place
+from stablecast.runtime.interfaces import address_of, check_local, resolved_place
 from stablecast.runtime.logs import LineLog, PlainLog, RollingPolicy, daemon_log
 from stablecast.runtime.service_manager import ServiceManager
 from stablecast.text.console import note, say
@@ -30,10 +30,12 @@ def dump(schema: str) -> int:
 
 def run_lbmrd(settings: LbmrdConfig, statistics: float, *, validate: bool, as_json: bool) -> int:
     """Run one relay until interrupted, or only report that `settings` are valid; return the exit status."""
+    for notice in settings.notices:
+        note(notice.told("lbmrd"))
+    if settings.late:
+        note(settings.late)
     if validate:
         return _say_valid(as_json)
-    if settings.ttl < settings.activity:
-        note(f"the relay looks for silent clients only every {settings.activity} ms: set activity below ttl")
     return run_service(_serve_lbmrd(settings, statistics, as_json))
 
 
@@ -91,6 +93,9 @@ def run_srs(
     for notice in settings.notices:
         note(f"{config}:{notice}")
     if validate:
+        # A wrong interface would only show when the service starts.
+        for wanted in (settings.interface, *([settings.debug.interface] if settings.debug.enabled else [])):
+            check_local(wanted)
         return _say_valid(as_json)
     return run_service(serve_srs(settings, as_json))
 

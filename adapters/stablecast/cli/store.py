@@ -85,15 +85,19 @@ def run_command(
 
 def check_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Configurations of store daemons (XML, TOML) and option files of clients.")
+        list[Path], typer.Argument(help="Configurations of stores, relays, services (XML, TOML), and files of clients.")
     ],
     profile: Profile = SAFE,
+    application: Annotated[
+        str, typer.Option("--application", help="Application of XML files; default: the environment's, else each.")
+    ] = "",
+    context: Annotated[str, typer.Option("--context", help="Context of that application, likewise.")] = "",
     as_json: Json = False,
 ) -> None:
     """Report the contradictions in configuration files, in each file and between files."""
     from stablecast.cli import check
 
-    raise typer.Exit(check.run(files, profile, as_json))
+    raise typer.Exit(check.run(files, profile, as_json, application, context))
 
 
 @app.command("inspect")

@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.client.advice import log
 from stablecast.config.client_configuration import ClientConfiguration, overridden
-from stablecast.config.context_options import ContextConfig
+from stablecast.config.context_options import NO_REQUEST_PORT, ContextConfig
 from stablecast.config.options import Value, contradictions
 from stablecast.config.resolution_options import ResolutionSettings, configured
 from stablecast.core.errors import ConfigError
@@ -84,8 +84,7 @@ def of_endpoint(
     configuration.check(scope, topic, found)
     if not binds:
         if scope == "source" and (stores or any(found.get(name) for name in STORES[:2])):
-            text = "request_tcp_bind_request_port 0 turns persistence off, and the source has stores"
-            raise ConfigError(f"{text}: set it to 1, or name no stores")
+            raise ConfigError(NO_REQUEST_PORT)
         if scope == "receiver":
             found["ume_use_store"] = 0
     for text in contradictions(scope, found, stores):

@@ -12,6 +12,7 @@ from enum import Enum
 import attrs
 
 from stablecast.config import placement
+from stablecast.config.context_options import NO_REQUEST_PORT
 from stablecast.config.findings import ConfigProblem
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
@@ -63,13 +64,17 @@ class Advice:
 
 @attrs.frozen
 class ClientOptions:
-    """The configurations of a source, a receiver and their transport that one option file gives, with its notices."""
+    """The configurations of a source, a receiver and their transport that one option file gives, with its notices.
+
+    `binds` is false if the context has no request port.
+    """
 
     path: str
     source: settings.SourceConfig
     receiver: settings.ReceiverConfig
     transport: TransportConfig = TransportConfig()
     notices: tuple[ConfigProblem, ...] = ()
+    binds: bool = True
 
 
 Found = Iterator[tuple[str, AdviceLevel, str]]
@@ -83,7 +88,7 @@ def check(plans: Sequence[Plan], clients: Sequence[ClientOptions]) -> list[Advic
         advice += _at(plan.path, _daemon(plan))
         advice += _at(plan.path, _neighbours(plan))
         for store in plan.stores:
-            advice += _at(f'{plan.path}: store "{store.name}"', _store(store))
+            advice += _at(f'{plan.path}: store "{store.name}"', _store(store, _of_host(plan)))
             for topic in store.topics:
                 where = f'{plan.path}: store "{store.name}" topic "{topic.rule.pattern}"'
                 advice += _at(where, _topic(store, topic))
@@ -113,7 +118,7 @@ def _daemon(plan: Plan) -> Found:
         yield ("no-log-file", AdviceLevel.ADVICE, text)
     for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
         if path is not None and not machine.files.is_directory(path.parent):
-            yield ("no-directory", AdviceLevel.ERROR, f"the directory of the {what} {path} is missing; create it")
+            yield ("no-directory", _of_host(plan), f"the directory of the {what} {path} is missing; create it")
     if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
         text = "statistics are published, but receivers cannot find them without a resolver"
         yield ("statistics-unfindable", AdviceLevel.WARNING, f"{text}: {RESOLVERS} for the first store")
@@ -152,11 +157,16 @@ def _multicast(store: StorePlan) -> bool:
     return any(name.startswith("resolver_multicast_") for name in store.resolution)
 
 
-def _store(store: StorePlan) -> Found:
+def _of_host(plan: Plan) -> AdviceLevel:
+    """Return the level of what this host lacks."""
+    return AdviceLevel.ADVICE if plan.elsewhere else AdviceLevel.ERROR
+
+
+def _store(store: StorePlan, missing: AdviceLevel) -> Found:
     config = store.config
     for what, path in (("cache", store.cache_directory), ("state", store.state_directory)):
         if not machine.files.is_directory(path):
-            yield ("no-directory", AdviceLevel.ERROR, f"disk-{what}-directory {path} is missing; create it")
+            yield ("no-directory", missing, f"disk-{what}-directory {path} is missing; create it")
     if config.burst < BURST_ENOUGH:
         text = f"a gap of {config.burst} messages counts as lost at once, although the source may still have them"
         yield ("burst-limit", AdviceLevel.WARNING, f"{text}: raise delivery_control_maximum_burst_loss")
@@ -302,6 +312,8 @@ def _client(client: ClientOptions) -> Found:
         yield (code, AdviceLevel.ERROR if fatal else AdviceLevel.WARNING, text)
     for text in liveness(source, client.receiver):
         yield ("liveness", AdviceLevel.ERROR, text)
+    if source.stores and not client.binds:
+        yield ("no-request-port", AdviceLevel.ERROR, NO_REQUEST_PORT)
     if not source.stores:
         yield ("no-stores", AdviceLevel.ADVICE, "no stores are named, so messages of this source are not persistent")
     if source.times.silence_ns < CHECKS_PER_TIMEOUT * source.check_ns:

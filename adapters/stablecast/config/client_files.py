@@ -120,12 +120,55 @@ def _with_conflicts(found: ClientConfiguration) -> ClientConfiguration:
     return attrs.evolve(found, notices=(*found.notices, *more))
 
 
-def load_clients(path: Path, profile_name: str = SAFE) -> list[ClientOptions]:
-    """Return what one file of a client describes, for all topics and for each section. Raises like `load`."""
-    found = load([path], environment=False)
-    general = _client(found, str(path), None, profile(profile_name), found.notices)
-    sections = (_client(found, f'{path}: topic "{topic}"', topic, profile(profile_name), ()) for topic in found.topics)
-    return [general, *sections]
+def load_clients(
+    path: Path,
+    profile_name: str = SAFE,
+    application: str = "",
+    context: str = "",
+    problems: list[ConfigProblem] | None = None,
+) -> list[ClientOptions]:
+    """Return what one file of a client describes: each application, context and section of topics has an entry.
+
+    Args:
+        path: The file.
+        profile_name: The profile with the defaults.
+        application: Name of an application; empty: that of the environment, else all of the file.
+        context: Name of a context of it, likewise.
+        problems: Gets what is wrong in one of several contexts, which hides no other; None: raise it.
+
+    Raises like `load`.
+    """
+    clients: list[ClientOptions] = []
+    wrong: dict[ConfigProblem, None] = {}
+    told: set[ConfigProblem] = set()
+    for chosen, name in _contexts(path, application, context):
+        try:
+            found = load([path], *chosen, environment=False)
+        except ConfigFileError as error:
+            wrong |= dict.fromkeys(error.problems)
+            continue
+        notices = tuple(notice for notice in found.notices if notice not in told)
+        told.update(notices)
+        where = f"{path}{name}"
+        clients.append(_client(found, where, None, profile(profile_name), notices))
+        clients += (_client(found, f'{where}: topic "{one}"', one, profile(profile_name), ()) for one in found.topics)
+    if wrong and problems is None:
+        raise ConfigFileError(str(path), list(wrong))
+    if problems is not None:
+        problems += wrong
+    return clients
+
+
+def _contexts(path: Path, application: str, context: str) -> list[tuple[tuple[str, str], str]]:
+    """Return the application and the context of each part of a file, with its name for people."""
+    environment = machine.process.environment
+    asked = (application or environment.get(APPLICATION, ""), context or environment.get(CONTEXT, ""))
+    if path.suffix.lower() != ".xml":
+        return [(asked, "")]
+    from stablecast.config import client_xml  # noqa: PLC0415 - see above
+
+    found = client_xml.Selection(*asked).all_of(path)
+    return [((one.application, one.context), name) for one, name in found]
 
 
 def _client(
@@ -140,4 +183,4 @@ def _client(
     source = apply("source", attrs.evolve(defaults.source, topic="topic"), of_endpoints("source", others))
     receiving = transport_options.split(found.of_endpoint("receiver", topic), transport)
     receiver = apply("receiver", defaults.receiver, of_endpoints("receiver", receiving[1]))
-    return ClientOptions(where, source, receiver, receiving[0], notices)
+    return ClientOptions(where, source, receiver, receiving[0], notices, found.of_context()[1].binds)

@@ -5,7 +5,7 @@ its contexts, the context's templates and options, those of all sources or recei
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -77,12 +77,34 @@ CONTAINERS = {"sources": "source", "receivers": "receiver", "wildcard-receivers"
 class Selection:
     """The application and the context of it whose options are read; empty: those without a name, or the only one.
 
-    `usual_context` is read instead of the context without a name, if the application has it.
+    `usual_application` and `usual_context` are read instead of those without a name, if the file has them.
     """
 
     application: str = ""
     context: str = ""
     usual_context: str = ""
+    usual_application: str = ""
+
+    def all_of(self, path: Path) -> "list[tuple[Selection, str]]":
+        """Return the contexts of a file that this selection may mean, each with its name for people.
+
+        Raises ConfigFileError if the file is no XML, and OSError if it cannot be read.
+        """
+        found: list[tuple[Selection, str]] = []
+        applications = _named(parse(read(path), str(path)).iterfind("applications/application"), self.application)
+        for application in applications:
+            contexts = [one.get("name", "") for one in _named(application.iterfind("contexts/context"), self.context)]
+            for named in contexts or [""]:
+                texts = [f'application "{application.get("name", "")}"'] if len(applications) > 1 else []
+                texts += [f'context "{named}"'] if len(contexts) > 1 else []
+                chosen = Selection(application.get("name", "") or self.application, named or self.context)
+                found.append((chosen, "".join(f": {text}" for text in texts)))
+        return found or [(self, "")]
+
+
+def _named(elements: Iterable[Element], name: str) -> list[Element]:
+    """Return the elements of this name; all of them without one."""
+    return [one for one in elements if not name or one.get("name", "") == name]
 
 
 def load(path: Path, selection: Selection = Selection()) -> ConfigLayer:
@@ -110,7 +132,7 @@ class _ClientXml(ConfigFindings):
         sections: list[TopicSection] = []
         restrictions: dict[str, Restriction] = {}
         applications = self.root.findall("applications/application")
-        application = self._select("application", applications, selection.application)
+        application = self._select("application", applications, selection.application, selection.usual_application)
         if application is not None:
             settings += self._of_templates(application)
             for queue in application.iterfind("event-queues/event-queue"):

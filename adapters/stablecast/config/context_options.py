@@ -10,6 +10,10 @@ from stablecast.config.resolution_options import plain_interface
 from stablecast.core.errors import ConfigError
 from stablecast.runtime.ports import REQUEST_PORTS
 
+NO_REQUEST_PORT = (
+    "request_tcp_bind_request_port 0 turns persistence off, and the source has stores: set it to 1, or name no stores"
+)
+
 
 @attrs.frozen
 class ContextConfig:

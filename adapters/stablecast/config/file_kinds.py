@@ -1,4 +1,4 @@
-"""The kind of a configuration file, by its content: of a store daemon, or of a client."""
+"""The kind of a configuration file, by its content: of a daemon, or of a client."""
 
 from enum import Enum
 from pathlib import Path
@@ -9,9 +9,11 @@ XML, TOML = ".xml", ".toml"
 
 
 class FileKind(Enum):
-    """The programs that a file configures: store daemons, or clients."""
+    """The programs that a file configures: store daemons, relays, services, or clients."""
 
     DAEMON = "store daemon"
+    RELAY = "relay"
+    SERVICE = "service"
     CLIENT = "client"
 
 
@@ -28,17 +30,23 @@ def kind_of(path: Path) -> FileKind:
     if suffix == TOML:
         from stablecast.config import toml_file  # noqa: PLC0415 - option files need no parser
 
-        return FileKind.DAEMON if {"store", "daemon"} & set(toml_file.read(path)) else FileKind.CLIENT
+        tables = set(toml_file.read(path))
+        if "srs" in tables:
+            return FileKind.SERVICE
+        return FileKind.DAEMON if {"store", "daemon"} & tables else FileKind.CLIENT
     return FileKind.CLIENT
+
+
+_OTHERS = {"lbmrd": FileKind.RELAY, "um-srs": FileKind.SERVICE}
+"""The outermost elements of relays and services."""
 
 
 def _of_xml(path: Path) -> FileKind:
     from stablecast.config import client_xml, xml_file, xml_reader  # noqa: PLC0415 - option files need no parser
 
     root = xml_reader.parse(xml_reader.read(path), str(path))
-    kinds = {xml_file.ROOT: FileKind.DAEMON, client_xml.ROOT: FileKind.CLIENT}
+    kinds = {xml_file.ROOT: FileKind.DAEMON, client_xml.ROOT: FileKind.CLIENT, **_OTHERS}
     if str(root.tag) not in kinds:
-        others = {"lbmrd": "check it with `stablecast lbmrd -v`", "um-srs": "check it with `stablecast srs -v`"}
-        text = others.get(str(root.tag), f"the outermost element must be <{xml_file.ROOT}> or <{client_xml.ROOT}>")
+        text = f"the outermost element must be one of {', '.join(kinds)}; routers and collectors are not here"
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(root.sourceline or 0, str(root.tag)), text)])
     return kinds[str(root.tag)]

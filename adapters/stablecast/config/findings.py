@@ -7,6 +7,7 @@ import attrs
 
 from stablecast.config.option import Option
 from stablecast.core.errors import StablecastError
+from stablecast.runtime.interfaces import InterfaceError
 
 ResultT = TypeVar("ResultT")
 
@@ -56,10 +57,16 @@ class ConfigFileError(StablecastError):
 
 @attrs.define
 class ConfigFindings:
-    """Problems, which make a configuration unusable, and notices, which do not, in the order found."""
+    """Problems, which make a configuration unusable, and notices, which do not, in the order found.
+
+    `here` is false for a file that may be of another host: interfaces that this one lacks are notices then, and the
+    file is `elsewhere`.
+    """
 
     problems: list[ConfigProblem] = attrs.field(factory=list)
     notices: list[ConfigProblem] = attrs.field(factory=list)
+    here: bool = True
+    elsewhere: bool = False
 
     def problem(self, place: ConfigPlace, text: str) -> None:
         """Add a problem, which makes the configuration unusable."""
@@ -78,6 +85,10 @@ class ConfigFindings:
         """Return the result of `make`; if it fails, add a problem and return `otherwise`."""
         try:
             return make()
+        except InterfaceError as error:
+            (self.problem if self.here else self.notice)(place, str(error))
+            self.elsewhere = True
+            return otherwise
         except StablecastError as error:
             self.problem(place, str(error))
             return otherwise

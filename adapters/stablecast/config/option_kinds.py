@@ -114,10 +114,14 @@ def read_flag(name: str, value: Value) -> bool:
 
 @attrs.frozen
 class AddressKind:
-    """An IPv4 address; the field is its text, or its number if `numeric`. `empty` is the address of an empty field."""
+    """An IPv4 address; the field is its text, or its number if `numeric`. `empty` is the address of an empty field.
+
+    `group` means a group of multicast, or 0.0.0.0 for none.
+    """
 
     empty: str = ""
     numeric: bool = False
+    group: bool = False
     allowed: str = "a.b.c.d"
 
     def merge(self, name: str, before: object, value: Value) -> object:
@@ -126,6 +130,8 @@ class AddressKind:
             address = ipaddress.IPv4Address(str(value))
         except ValueError:
             raise OptionError(f"option {name} wants an IPv4 address, not '{value}'") from None
+        if self.group and not address.is_multicast and int(address):
+            raise OptionError(f"option {name}: {value} is not a multicast group: 224.0.0.0 to 239.255.255.255")
         return int(address) if self.numeric else str(address) if str(address) != self.empty else ""
 
 

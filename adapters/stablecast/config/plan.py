@@ -156,9 +156,10 @@ class StorePlan:
 
 @attrs.frozen
 class Plan:
-    """A whole daemon; `notices` inform the user and stop nothing."""
+    """A whole daemon; `notices` inform the user and stop nothing. `elsewhere`: it belongs to another host."""
 
     path: str
     daemon: DaemonPlan
     stores: tuple[StorePlan, ...]
     notices: tuple[ConfigProblem, ...] = ()
+    elsewhere: bool = False

@@ -15,11 +15,13 @@ from stablecast.config.profiles import profile
 from stablecast.config.store_section import StoreBuilder
 from stablecast.text import unread
 
+STORE_APPLICATION = "umestored"
+"""The application of a store in an XML file of options, by default (documented)."""
 ReadFlat = Callable[[Path], OptionFile]
 
 
-def load(path: Path, profile_name: str = SAFE) -> Plan:
-    """Return the plan of a configuration file: TOML if its name ends in .toml, else XML.
+def load(path: Path, profile_name: str = SAFE, *, here: bool = True) -> Plan:
+    """Return the plan of a configuration file: TOML if its name ends in .toml, else XML; `here`: of this host.
 
     Raises:
         ConfigFileError: The configuration has problems.
@@ -27,12 +29,12 @@ def load(path: Path, profile_name: str = SAFE) -> Plan:
         OSError: A file cannot be read.
     """
     outline = toml_file.load(path) if path.suffix == ".toml" else xml_file.load(path)
-    return build(outline, profile_name)
+    return build(outline, profile_name, here=here)
 
 
-def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read) -> Plan:
+def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read, *, here: bool = True) -> Plan:
     """Return the plan of an outline, with the defaults of a profile. Raises like `load`."""
-    found = ConfigFindings()
+    found = ConfigFindings(here=here)
     defaults = profile(profile_name)
     daemon = daemon_plan(outline, found)
     settings = _settings(daemon, found, read_flat)
@@ -44,7 +46,7 @@ def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read
     if not stores:
         found.notice(ConfigPlace(0, "stores"), "there are no stores: the daemon serves nothing")
     found.check(outline.path)
-    return Plan(outline.path, daemon, tuple(stores), tuple(dict.fromkeys(found.notices)))
+    return Plan(outline.path, daemon, tuple(stores), tuple(dict.fromkeys(found.notices)), found.elsewhere)
 
 
 def _settings(daemon: DaemonPlan, found: ConfigFindings, read_flat: ReadFlat) -> tuple[Setting, ...]:
@@ -67,8 +69,10 @@ def _xml_settings(daemon: DaemonPlan, store: str, found: ConfigFindings) -> tupl
         return ()
     from stablecast.config import client_xml  # noqa: PLC0415 - most daemons have no such file
 
-    selection = client_xml.Selection(daemon.application, usual_context=store)
+    selection = client_xml.Selection(daemon.application, usual_application=STORE_APPLICATION, usual_context=store)
     place = ConfigPlace(0, "xml-config")
+    if not daemon.application:
+        found.notice(place, f"application-name is missing: the documented default is {STORE_APPLICATION}")
     try:
         layer = found.attempt(place, None, lambda: client_xml.load(path, selection))
     except OSError as error:

@@ -212,7 +212,8 @@ CONTEXT = (
            "use a relay without sources and receivers"),
     Option("resolver_unicast_ignore_unknown_source", "config.relays.only_ours", k.FLAG,
            "drop datagrams of other senders"),
-    Option("resolver_multicast_incoming_address", "multicast.group", k.AddressKind(), "group to read; 0.0.0.0: none"),
+    Option("resolver_multicast_incoming_address", "multicast.group", k.AddressKind(group=True),
+           "group to read; 0.0.0.0: none"),
     Option("resolver_multicast_incoming_port", "multicast.port", k.PORT, "port of the group to read"),
     Option("resolver_multicast_interface", "multicast.interface", k.TextKind("a.b.c.d[/n], device, host"),
            "for all multicast"),
@@ -265,7 +266,8 @@ def configured(settings: ResolutionSettings, options: Mapping[str, k.Value]) -> 
         if name.startswith("resolver_multicast_") and settings.multicast is None:
             settings = attrs.evolve(settings, multicast=MulticastSettings())
         if name in _BOTH_WAYS:
-            settings = _find("resolver_multicast_incoming_" + name.rpartition("_")[2]).set(settings, value)
+            incoming = _find("resolver_multicast_incoming_" + name.rpartition("_")[2])
+            settings = attrs.evolve(incoming, name=name).set(settings, value)
             assert settings.multicast is not None
             settings = attrs.evolve(settings, multicast=attrs.evolve(settings.multicast, outgoing=""))
         elif name in _OUTGOING:
@@ -312,7 +314,7 @@ def _outgoing(settings: ResolutionSettings, name: str, value: k.Value) -> Resolu
     if name.endswith("port"):
         port = str(k.PORT.merge(name, None, value))
     else:
-        host = str(k.AddressKind().merge(name, None, value))
+        host = str(k.AddressKind(group=True).merge(name, None, value))
     return attrs.evolve(settings, multicast=attrs.evolve(group, outgoing=f"{host}:{port}"))
 
 

@@ -133,8 +133,8 @@ class TransportConfig:
         return self.lbtrm if self.kind is Transport.LBTRM else self.lbtru
 
 
-GROUP = k.AddressKind(empty="0.0.0.0")  # noqa: S104 - the documented word for none
-GROUP_NUMBER = k.AddressKind(numeric=True)
+GROUP = k.AddressKind(empty="0.0.0.0", group=True)  # noqa: S104 - the documented word for none
+GROUP_NUMBER = k.AddressKind(numeric=True, group=True)
 _KINDS = k.words(
     tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU, lbt_rm=Transport.LBTRM, lbt_ru=Transport.LBTRU
 )

@@ -85,6 +85,13 @@ def address_of(text: str) -> str:
         return choose_device(text, interfaces())
 
 
+def check_local(text: str) -> None:
+    """Raise InterfaceError unless this host has the IPv4 address or the host name; an IPv6 address is not looked up."""
+    host = text.strip("[]")
+    if not is_ip6(host) and host != ANY and not host.startswith("127."):
+        choose_device(host, interfaces())
+
+
 def facing(peers: Iterable[str]) -> str:
     """Return the address of this host from which packets to the first known peer leave; 127.0.0.1 without one.
 

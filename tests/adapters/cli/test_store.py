@@ -125,7 +125,7 @@ def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -
     assert calls == [
         ("store", config.parent), ("daemon", config, False), ("daemon", config, True), ("validate", config), ("dump",),
         ("store", config.parent / "gone"), ("daemon", config.parent / "gone.xml", False),
-        ("check", [config], "safe", False),
+        ("check", [config], "safe", False, "", ""),
     ]  # fmt: skip
     with pytest.raises(Exception, match="name a configuration file, or the directory of a store"):
         parsed("store", "run")
@@ -419,10 +419,10 @@ def test_check_says_which_line_is_wrong(line: str, tmp_path: Path) -> None:
 def test_check_names_the_nearest_option_of_each_scope(line: str, nearest: str, tmp_path: Path) -> None:
     client = tmp_path / "client.cfg"
     client.write_text(GOOD + line)
-    status, _, errors = outcome("check", client)
-    assert status != 0
-    assert f"client.cfg:7: <{line.split()[1]}>: there is no" in errors
-    assert f"did you mean '{nearest}'?" in errors
+    status, out, _ = outcome("check", client)
+    assert status == 1
+    assert f"client.cfg:7: <{line.split()[1]}>: there is no" in out
+    assert f"did you mean '{nearest}'?" in out
 
 
 def test_check_gives_a_notice_for_a_context_line_without_effect(

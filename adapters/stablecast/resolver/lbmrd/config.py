@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 from lxml import etree
 
-from stablecast.config.findings import ConfigFindings
+from stablecast.config.findings import ConfigFindings, ConfigProblem
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import PORT, NumberKind, TextKind
 from stablecast.config.xml_reader import Element, place_of, text_of
@@ -72,6 +72,8 @@ class LbmrdConfig:
         log: File for log lines; None: standard output.
         receive_buffer: Bytes that the kernel may hold for reading; 0: the system's size.
         send_buffer: Bytes that the kernel may hold for sending; 0: the system's size.
+        translation: Domains and the addresses that are translated between them.
+        notices: Notices about the file.
     """
 
     interface: str = "127.0.0.1"
@@ -82,29 +84,55 @@ class LbmrdConfig:
     receive_buffer: int = 1_048_576
     send_buffer: int = 1_048_576
     translation: address_translation.Translation = address_translation.Translation()
+    notices: tuple[ConfigProblem, ...] = ()
+
+    @property
+    def late(self) -> str:
+        """Return what is wrong with the times together; empty: nothing."""
+        if self.ttl >= self.activity:
+            return ""
+        return f"the relay looks for silent clients only every {self.activity} ms: set activity below ttl {self.ttl}"
 
     def relay(self) -> RelayConfig:
         """Return the configuration of the machine."""
         return RelayConfig(self.ttl * MILLISECOND, self.activity * MILLISECOND, translation=self.translation)
 
 
-def load(path: Path) -> LbmrdConfig:
-    """Read a configuration file.
+def load(path: Path, *, here: bool = True) -> LbmrdConfig:
+    """Read a configuration file; `here` is false for one of another host, whose interface may lack here.
 
     Raises:
         ConfigFileError: It is no XML, does not follow the DTD, or has a wrong value.
         OSError: It cannot be read.
     """
-    root, found = load_xml(path, etree.DTD(StringIO(DTD))), ConfigFindings()
+    root, found = load_xml(path, etree.DTD(StringIO(DTD))), ConfigFindings(here=here)
     if root.get("version") != "1.0":
         found.problem(place_of(root), f"version {root.get('version')!r} is not '1.0'")
     config = LbmrdConfig()
     for element in root.iterfind("daemon/*"):
         config = found.configured(config, OPTIONS, str(element.tag), text_of(element), place_of(element))
     domains = tuple(_domain(element, found) for element in root.iterfind("domains/domain"))
-    transforms = tuple(_transform(element, found) for element in root.iterfind("transformations/transform"))
+    for element, one in zip(root.iterfind("domains/domain"), domains, strict=True):
+        _apart(element, one, domains, found)
+    made = (_transform(element, found) for element in root.iterfind("transformations/transform"))
+    translation = address_translation.Translation(domains, tuple(one for one in made if one is not None))
     found.check(str(path))
-    return attrs.evolve(config, translation=address_translation.Translation(domains, transforms))
+    notices = (attrs.evolve(one, place=attrs.evolve(one.place, path=str(path))) for one in found.notices)
+    return attrs.evolve(config, translation=translation, notices=tuple(notices))
+
+
+def _apart(
+    element: Element,
+    domain: address_translation.AddressDomain,
+    domains: tuple[address_translation.AddressDomain, ...],
+    found: ConfigFindings,
+) -> None:
+    """Report networks that a later domain has, too: an address belongs to one domain."""
+    for other in domains[domains.index(domain) + 1 :]:
+        for network in domain.networks:
+            if (shared := next((one for one in other.networks if one.overlaps(network)), None)) is not None:
+                text = f"network {network} overlaps {shared} of domain '{other.name}': an address lies in one domain"
+                found.problem(place_of(element), text)
 
 
 def _domain(element: Element, found: ConfigFindings) -> address_translation.AddressDomain:
@@ -127,13 +155,14 @@ def _network(text: str) -> ipaddress.IPv4Network:
         raise AddressError(f"'{text}' is not a network: write a.b.c.d/n") from None
 
 
-def _transform(element: Element, found: ConfigFindings) -> address_translation.Transform:
+def _transform(element: Element, found: ConfigFindings) -> address_translation.Transform | None:
+    """Return a translation; None for one within a domain, the documented form of a file that translates nothing."""
     source, destination = element.get("source", ""), element.get("destination", "")
+    rules = tuple(_rule(rule, found) for rule in element.iterfind("rule"))
     if source == destination:
-        found.problem(place_of(element), f"source and destination are both '{source}'")
-    return address_translation.Transform(
-        source, destination, tuple(_rule(rule, found) for rule in element.iterfind("rule"))
-    )
+        found.notice(place_of(element), f"no address is translated within the domain '{source}'")
+        return None
+    return address_translation.Transform(source, destination, rules)
 
 
 def _rule(element: Element, found: ConfigFindings) -> address_translation.AddressRule:
@@ -146,6 +175,6 @@ def _endpoint(element: Element, found: ConfigFindings) -> tuple[str, int]:
     number = (
         address_translation.ANY_PORT
         if port == "*"
-        else found.number(port, 1, MAX_PORT, place_of(element), "port, unless it is *,")
+        else found.number(port, 0, MAX_PORT, place_of(element), "port, unless it is *,")
     )
     return found.attempt(place_of(element), address, lambda: check_ip(address)), number
