@@ -16,7 +16,7 @@ from typing import Any
 from stablecast.client import Closed, Context, GroupReceiver, NotRegistered, NotStable, RegistrationFailed, Source
 from stablecast.core.protocol.events import Confirmed, Event, Reclaimed, Stable, StableFlag
 from stablecast.lab.whole.application_history import RECORDED_EVENTS, ApplicationHistory
-from stablecast.lab.whole.consumers import consume
+from stablecast.lab.whole.consumers import consume, in_a_thread
 from stablecast.lab.whole.history_checker import HOT
 
 BUSY_AFTER_SECONDS = 0.1
@@ -163,9 +163,10 @@ ROLES: Mapping[str, Callable[[ApplicationHistory, Context, Mapping[str, Any]], A
 
 async def run(role: str, history: ApplicationHistory, job: Mapping[str, Any]) -> None:
     """Run one application until its task is cancelled."""
-    context = Context(**job["resolution"], interface=job["interface"], session_id=job["session"])
     try:
-        async with context:
+        if job.get("mode") == "threads":
+            await in_a_thread(history, job)
+        async with Context(**job["resolution"], interface=job["interface"], session_id=job["session"]) as context:
             history.write("begin", role=role, owner=job["owner"])
             if job.get("busy"):
                 asyncio.get_running_loop().call_later(BUSY_AFTER_SECONDS, time.sleep, job["busy"])

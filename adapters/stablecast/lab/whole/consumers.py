@@ -1,6 +1,6 @@
 """The habits with which receivers of simulated worlds read, each as an application would have it.
 
-A consumer writes a line for each message that it is handed, and another one when it lets go of it. `member` names the
+A consumer writes a line when it is handed a message, and another one when it lets go of messages. `member` names the
 program in a group, whose members are one receiver together. `unordered` says that the application did not ask for an
 order, and `read` that a reader returned the message, which registers nowhere.
 """
@@ -8,15 +8,18 @@ order, and `read` that a reader returned the message, which registers nowhere.
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import attrs
 
+from stablecast import sync
 from stablecast.client import AckHandle, Context, Message, MissingRange, ReadFailed, Receiver, Redelivery
 from stablecast.core.protocol.events import Event, RegistrationSuccess
 from stablecast.lab.whole.application_history import RECORDED_EVENTS, ApplicationHistory
+from stablecast.runtime import machine
 
 ACKNOWLEDGING_SECONDS = 0.15
 """Time between two explicit acknowledgements."""
@@ -77,11 +80,11 @@ class Consumer:
         elif isinstance(event, RECORDED_EVENTS):
             self.history.write("event", topic=self.topic, name=type(event).__name__, text=str(event))
 
-    def deliver(self, message: Message) -> str:
+    def deliver(self, message: Message | sync.Message) -> str:
         """Write that the application was handed a message; return its name."""
         payload = message.payload
-        name, _, rest = payload.partition(b".." if b".." in payload else b"\0")
-        text = name.rstrip(b".").decode("ascii", "backslashreplace")
+        begin, _, rest = payload.partition(b".." if b".." in payload else b"\0")
+        name = begin.rstrip(b".").decode("ascii", "backslashreplace")
         marks: dict[str, object] = {"unordered": True} if self.habit in UNORDERED else {}
         if self.habit == "group":
             marks["member"] = self.job["member"]
@@ -94,18 +97,17 @@ class Consumer:
             first=message.numbers[0],
             number=message.sequence_number,
             life=message.incarnation,
-            id=text,
+            id=name,
             whole=rest == b"." * len(rest),
             **marks,
         )
-        return text
+        return name
 
     def consumed(self, *names: str, kept: float = 0.0) -> None:
         """Write that the application lets go of messages now. It kept the event loop for `kept` seconds before."""
-        if names:
-            self.history.write("consumed", receiver=self.job["owner"], ids=names, kept=kept)
+        self.history.write("consumed", receiver=self.job["owner"], ids=names, kept=kept)
 
-    def receiver(self, context: Context) -> Any:
+    def receiver(self, context: Context | sync.Context) -> Any:
         """Return the receiver of the job."""
         options, job = dict(self.job.get("options", {})), self.job
         more: dict[str, Any] = {"on_event": self.on_event}
@@ -147,8 +149,7 @@ class Consumer:
     async def batches(self, receiver: Receiver) -> None:
         """Process the messages of whole batches."""
         async for batch in receiver.batches():
-            payloads = enumerate(batch.payloads())
-            self.consumed(*[self.deliver(Message(payload, batch, index)) for index, payload in payloads])
+            self.consumed(*[self.deliver(Message(payload, batch, at)) for at, payload in enumerate(batch.payloads())])
 
     async def explicitly(self, receiver: Receiver) -> None:
         """Acknowledge from another task, so that the newest messages stay without acknowledgement for a while."""
@@ -198,33 +199,30 @@ class Consumer:
 
     async def fickle(self, receiver: Receiver) -> None:
         """Leave the loop with a message in hand, and come back."""
-        in_hand: tuple[str, ...] = ()
+        name = ""
         while True:
-            self.consumed(*in_hand)
             async for message in receiver:
-                in_hand = (self.deliver(message),)
+                name = self.deliver(message)
                 if self.random.random() < LEAVING_SHARE:
                     break
-                self.consumed(*in_hand)
+                self.consumed(name)
             await asyncio.sleep(0 if self.finishing else self.random.random() * AWAY_SECONDS)
+            self.consumed(name)
 
     async def impatient(self, receiver: Receiver) -> None:
         """Wait for each message for a short time only."""
-        in_hand: tuple[str, ...] = ()
         while True:
-            self.consumed(*in_hand)
-            in_hand = ()
             try:
                 message = await asyncio.wait_for(anext(receiver), IMPATIENT_SECONDS)
             except TimeoutError:
                 continue
-            in_hand = (self.deliver(message),)
+            self.consumed(self.deliver(message))
 
     async def in_a_group(self, receiver: Receiver) -> None:
-        """Process shares slowly, and close in order. A message in hand is let go when the member asks for the next."""
+        """Process shares. A member needs time for some messages, and closes in order."""
         try:
-            while True:
-                name = self.deliver(await anext(receiver))
+            async for message in receiver:
+                name = self.deliver(message)
                 if self.random.random() < LEAVING_SHARE and not self.finishing:
                     await asyncio.sleep(self.random.random() * SETTLING_SECONDS)
                 self.consumed(name)
@@ -271,3 +269,25 @@ async def consume(history: ApplicationHistory, context: Context, job: Mapping[st
         await asyncio.Event().wait()
     else:
         await WAYS.get(consumer.habit, Consumer.one_by_one)(consumer, receiver)
+
+
+async def in_a_thread(history: ApplicationHistory, job: Mapping[str, Any]) -> None:
+    """Receive messages of every topic in a thread that blocks, until this task is cancelled."""
+    ends = False
+
+    def work() -> None:
+        with sync.Context(**job["resolution"], interface=job["interface"], session_id=job["session"]) as context:
+            history.write("begin", role="receiver", owner=job["owner"])
+            consumers = [Consumer(history, job, topic, Random(0)) for topic in job["topics"]]  # noqa: S311
+            receivers = [consumer.receiver(context) for consumer in consumers]
+            while not ends:
+                for consumer, receiver in zip(consumers, receivers, strict=True):
+                    with suppress(TimeoutError):
+                        consumer.consumed(consumer.deliver(receiver.next(IMPATIENT_SECONDS)))
+
+    working = asyncio.ensure_future(machine.threads.call(work))
+    try:
+        await asyncio.shield(working)
+    finally:
+        ends = True
+        await working

@@ -17,7 +17,7 @@ HABIT_SHARE: Final = 0.35
 STRUCK_APART: Final = 0.4
 """Share of the faults of the source that strike the second program that sends instead."""
 
-MODES: Final = ("arrival", "settled", "fickle", "impatient")
+MODES: Final = ("arrival", "settled", "fickle", "impatient", "threads")
 
 
 def habitual(rng: Random, setup: Setup) -> Setup:

@@ -127,7 +127,8 @@ class Setup:
         size: Bytes of a message.
         modes: How each receiver reads: `plain`, `batches`, `callback`, `slow`, or `explicit`, which acknowledges later.
             `arrival` is in no order; `settled` acknowledges or refuses each message, in any order; `fickle` leaves its
-            loop; `impatient` cancels each long wait. A `reader` follows what is stable, without a registration.
+            loop; `impatient` cancels each long wait; `threads` blocks a thread (`stablecast.sync`). A `reader` follows
+            what is stable, without a registration.
         late: The last receiver starts when all faults are over.
         topics: The topics of the source's context; it has a source for each.
         handles: Sources of each topic, with different session ids.

@@ -125,7 +125,7 @@ def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store()
         lambda setup: setup.group,
         lambda setup: setup.apart,
         lambda setup: setup.hot,
-        *(partial(_reads, habit) for habit in ("arrival", "settled", "fickle", "impatient", "reader")),
+        *(partial(_reads, habit) for habit in ("arrival", "settled", "fickle", "impatient", "threads", "reader")),
     ],
 )
 def test_each_kind_of_setup_has_its_share(has: object) -> None:

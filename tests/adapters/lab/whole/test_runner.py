@@ -61,11 +61,12 @@ def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None
         (Setup(pattern=True, start="number"), 2),
         (Setup(modes=("arrival", "settled")), 2),
         (Setup(modes=("fickle", "impatient")), 2),
+        (Setup(modes=("threads", "threads")), 2),
         (Setup(apart=True), 2),
         (Setup(apart=True, hot=True), 1),
         (Setup(group=True), 1),
     ],
-    ids=["plain", "stored", "pattern", "settled", "fickle", "apart", "hot", "group"],
+    ids=["plain", "stored", "pattern", "settled", "fickle", "threads", "apart", "hot", "group"],
 )
 def test_a_world_without_faults_delivers_each_message_once(setup: Setup, share: int) -> None:
     report = run(WorldSchedule(5, attrs.evolve(setup, pause_ms=240)))
