@@ -86,6 +86,7 @@ class HistoryFacts:
     longest: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # time (ns) of a kept loop, by run
     runs: dict[str, tuple[str, int]] = field(default_factory=dict)  # role and begin by run
     groups: set[str] = field(default_factory=set)  # receivers whose members share the messages
+    told: frozenset[str] = frozenset()  # receivers whose applications tell when they let go of a message
     receiver_of: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # by RegID
     confirmed: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
@@ -142,6 +143,7 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.marks.append(line)
     for line in announced:
         _name_stable(facts, line)
+    _note_untold(facts)
     return facts
 
 
@@ -151,6 +153,13 @@ def _note_consumed(facts: HistoryFacts, line: Line) -> None:
     for name in line["ids"]:
         facts.consumed[run, name] = line["t"]
         facts.consumed_at[line["receiver"]][name].append(line["t"])
+
+
+def _note_untold(facts: HistoryFacts) -> None:
+    """Note what applications processed that never tell when they let go of a message: they write it down then."""
+    facts.told = frozenset(facts.consumed_at)
+    for line in (line for lines in facts.delivered.values() for line in lines if line["receiver"] not in facts.told):
+        _note_consumed(facts, {**line, "ids": [line["id"]]})
 
 
 def _name_stable(facts: HistoryFacts, line: Line) -> None:
@@ -201,7 +210,7 @@ def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[
         _divided(facts, verdict, receiver)
     for mark in facts.marks:
         if mark["is"] == "prompt" and mark.get("returns", True):
-            for receiver in sorted(facts.consumed_at):
+            for receiver in sorted(facts.told):
                 _repeated(facts, verdict, receiver, mark)
     for mark in facts.marks:
         if mark["is"] in {"ended", "hang"}:

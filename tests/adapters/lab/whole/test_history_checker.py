@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from stablecast.lab.whole import runner
 from stablecast.lab.whole.history_checker import TRACEBACK, judge
+from stablecast.lab.whole.schedule import RECEIVERS as RECEIVERS_OF_WORLDS
+from stablecast.lab.whole.schedule import Setup, WorldSchedule
 
 Lines = list[dict[str, Any]]
 RECEIVERS = ["receiver", "late"]
@@ -424,3 +427,25 @@ def test_a_message_that_a_member_died_with_is_processed_by_another() -> None:
     group()(lines)
     lines[:] = [one for one in lines if one["is"] != "consumed" or name(1) not in one["ids"]]
     assert rules(lines) == {"lost"}
+
+
+def test_an_application_may_write_a_message_down_when_it_has_processed_it() -> None:
+    """Then no other line tells when it let go of one, and nothing is judged by the time of that."""
+    lines = [one for one in clean() if one["is"] != "consumed"]
+    lines[5]["t"] = 3
+    assert rules(lines) == set()
+    again(500)(lines)
+    assert rules(lines) == set()
+    lines[5]["t"] = 0
+    assert rules(lines) == {"confirmed"}
+
+
+@pytest.mark.parametrize("mode", ["plain", "batches", "callback", "slow", "explicit"])
+def test_the_applications_of_a_world_tell_when_they_let_go_of_a_message(mode: str) -> None:
+    """Without these lines a confirmation of a message in hand, or a late acknowledgement, would show nowhere."""
+    lines = runner.run(WorldSchedule(4, Setup(modes=(mode, mode)), horizon_ms=1_000)).lines
+    names = {receiver: [line for line in lines if line.get("receiver") == receiver] for receiver in RECEIVERS_OF_WORLDS}
+    for found in names.values():
+        delivered = {line["id"] for line in found if line["is"] == "delivered"}
+        assert delivered
+        assert {one for line in found if line["is"] == "consumed" for one in line["ids"]} == delivered  # type: ignore[attr-defined]
