@@ -87,11 +87,11 @@ def forgotten(self: RequestWindow) -> None:
     self.retrying.clear()
 
 
-def patient(self: RequestWindow, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
+def patient(self: RequestWindow, now: int, may_give_up: bool = True, whole: bool = False) -> list[tuple[int, int]]:
     return REAL_TIMEOUT(self, now, False)
 
 
-def impatient(self: RequestWindow, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
+def impatient(self: RequestWindow, now: int, may_give_up: bool = True, whole: bool = False) -> list[tuple[int, int]]:
     return REAL_TIMEOUT(self, now, True)
 
 

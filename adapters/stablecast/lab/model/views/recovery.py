@@ -16,7 +16,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol.effects import Deliver, Effect, Notify, Send
 from stablecast.core.protocol.events import RegistrationComplete, SteppedBack, UnrecoverableLoss
-from stablecast.core.protocol.messages import ConsumptionAck, Role
+from stablecast.core.protocol.messages import ConsumptionAck, LateJoinInfo, Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.quorums import extended
@@ -178,6 +178,8 @@ def _actions(event: inputs.Input, losing: bool) -> Iterable[str]:
             return ("Register", "ToReceiver")
         case inputs.Reset() | inputs.Gone():
             return ("Crash",)
+        case inputs.Arrived(LateJoinInfo()) if losing:
+            return ("Tick", "ToReceiver")  # What all stores deny is given up before its time.
         case inputs.Arrived():
             return ("Register", "ToReceiver")
         case _:

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.core.protocol.effects import Notify
+from stablecast.core.protocol.events import UnrecoverableLoss
+from stablecast.core.protocol.inputs import Arrived
+from stablecast.core.protocol.messages import LateJoinInfo
 from stablecast.evidence.trace.converter import Json
+from stablecast.lab.model.views.edges import Seen
+from stablecast.lab.model.views.recovery import FollowedSession
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Recovery.receiver"
@@ -58,3 +64,11 @@ def test_an_acknowledgement_of_what_was_not_consumed_is_found(traced: Path, tmp_
 
     tally = followed(edited(having(traced, "receiver", "ConsumptionAck"), tmp_path, unread))[VIEW]
     assert any("open acked" in one.after or "delivered acked" in one.after for one in tally.told)
+
+
+def test_a_loss_by_a_denial_is_one_by_a_tick() -> None:
+    session = FollowedSession("ordered, batched", low=1, acked=0)
+    denial = Arrived(LateJoinInfo(1, 1, 5, 9, store_index=0))
+    seen = [one for one in session.take(denial, [Notify(UnrecoverableLoss(1, 4))]) if isinstance(one, Seen)]
+    assert ("open, open", "lost, lost") in {(one.before, one.after) for one in seen}
+    assert all("Tick" in one.actions for one in seen)
