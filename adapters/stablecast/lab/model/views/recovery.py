@@ -179,7 +179,7 @@ def _actions(event: inputs.Input, losing: bool) -> Iterable[str]:
         case inputs.Reset() | inputs.Gone():
             return ("Crash",)
         case inputs.Arrived(LateJoinInfo()) if losing:
-            return ("Tick", "ToReceiver")  # What all stores deny is given up before its time.
+            return ("Tick", "ToReceiver")  # A denial gives up early what a tick would.
         case inputs.Arrived():
             return ("Register", "ToReceiver")
         case _:
