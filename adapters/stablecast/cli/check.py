@@ -22,7 +22,7 @@ from stablecast.text.exit_status import FAILED
 
 @attrs.define
 class _Check:
-    """What the files describe, and what was found in each; one wrong file hides nothing of the others."""
+    """The plans and clients of files, and the findings in each; one wrong file hides nothing of the others."""
 
     profile: str
     application: str

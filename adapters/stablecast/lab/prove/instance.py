@@ -90,7 +90,7 @@ class Instance:
 
 @attrs.frozen
 class SettingLine:
-    """Hold one setting."""
+    """Hold the name and the value of one option."""
 
     name: str
     value: str

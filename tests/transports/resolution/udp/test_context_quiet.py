@@ -33,6 +33,23 @@ def pair() -> Domain:
     return domain
 
 
+def test_a_source_that_was_found_and_refuses_is_named() -> None:
+    """Its address may be translated without a forwarder, or its port closed: it did answer."""
+    domain = Domain()
+    domain.relay()
+    domain.context(A)
+    context = domain.context(B)
+    domain.feed(A, ORDERS)
+    domain.feed(B, AddReceiver("orders"))
+    domain.run(100 * MS)
+    domain.down = {RELAY}
+    domain.feed(B, Unresolved("orders"))
+    assert context.why("orders") == "the source at 10.0.0.1:14371 was found, and refuses connections or is gone"
+    domain.feed(B, Resolved("orders"))
+    domain.feed(B, Unresolved("orders"))
+    assert "was found" not in context.why("orders")
+
+
 def test_why_a_receiver_is_not_resolved() -> None:
     domain = Domain()
     domain.relay()

@@ -168,6 +168,8 @@ class ResolutionContext:
             return "no receiver wants it"
         if interest.known:
             return f"{len(interest.known)} sources are known, none could be joined"
+        if interest.missed:
+            return f"the source at {interest.missed} was found, and refuses connections or is gone"
         if complaint := self.carrier.complaint():
             return complaint
         if self.querier.rounds.phase(topic) is Phase.QUIESCENT:

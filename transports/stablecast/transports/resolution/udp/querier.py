@@ -51,6 +51,7 @@ class WantedTopic:
         since: Start of the time without live session (ns); None: it has one.
         known: The reported sources.
         unanswered: Queries since the last answer.
+        missed: Address of a source that was found and could not be joined; empty: none since the last live session.
         linger: Time from the last unanswered query until a pattern's topic is abandoned (ns).
     """
 
@@ -59,6 +60,7 @@ class WantedTopic:
     since: int | None
     known: dict[Known, None] = attrs.field(factory=dict)
     unanswered: int = 0
+    missed: str = ""
     linger: int = 0
 
     @property
@@ -232,7 +234,7 @@ class Querier:
     def _on_resolved(self, topic: str) -> None:
         interest = self.interests.get(topic)
         if interest is not None:
-            interest.since = None
+            interest.since, interest.missed = None, ""
             self._rest(topic, interest)
 
     def _on_unresolved(self, topic: str, now: int) -> None:
@@ -240,6 +242,9 @@ class Querier:
         if interest is None and self._is_matched(topic) and len(self.interests) < udp.MAX_TOPICS:
             interest = self._adopt(topic, now)  # A service found its source, or it was abandoned meanwhile.
         if interest is not None:
+            if interest.since is not None and interest.known:
+                # Without a live session nothing was lost: the source that was found did not let the receiver in.
+                interest.missed = next(reversed(interest.known))[0]
             interest.since = now
             interest.known.clear()
             self.cache.forget_topic(topic)
