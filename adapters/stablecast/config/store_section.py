@@ -34,6 +34,7 @@ MAX_LIMIT = 1 << 62
 MAX_HOURS = 336
 """Largest value of restore-last."""
 CACHE, STATE, NAMED = "disk-cache-directory", "disk-state-directory", "context-name"
+PROXIES = "allow-proxy-source"
 OF_THE_STORE = ("source-check-interval", "keepalive-interval", "proxy-election-interval")
 """Options that are documented for topics, but have one value for a whole store here: the smallest."""
 STORE_LEVEL = frozenset(option.name for option in STORE_OPTIONS) - {*OF_THE_STORE, *library_options.RECEIVER}
@@ -215,6 +216,10 @@ class StoreBuilder:
         kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
         of_proxies = {**asked.transports, **asked.source}
         found.attempt(place, None, lambda: _check_source(of_proxies))
+        idle = [name for name in of_proxies if name not in library_options.OF_RECEIVERS]
+        if idle and not any(given.name == PROXIES and given.value == "1" for given in store.options):
+            text = "which this store does not allow (allow-proxy-source 0)"
+            found.notice(place, f"{', '.join(idle)}: options of sources have effect in proxies only, {text}")
         return TopicPlan(
             TopicPattern(pattern, kept, kind or PatternType.DIRECT),
             apply("disk", self.profile.disk, disk_options(own)),

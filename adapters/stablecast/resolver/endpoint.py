@@ -63,6 +63,11 @@ class Endpoint(Generic[InputT, EffectT]):
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
         self.read(sock)
 
+    def begin(self) -> None:
+        """Do what is due at once, without an input."""
+        if self._driver is not None:
+            self._driver.wake()
+
     def branch(self, to: str, sock: Socket) -> None:
         """Send to the peer `to` from this socket, and read it."""
         self._branches[to] = sock

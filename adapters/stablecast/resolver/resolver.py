@@ -109,6 +109,8 @@ class Resolver(Resolution):
         except StablecastError:
             await resolver.close()
             raise
+        if config.relays.force_alive:
+            resolver._endpoint.begin()  # A context without sources and receivers gives the machine no input.
         resolver._hosts = RelayHosts(
             {relay: place for relay, place in places.items() if is_host(relay)}, resolver._endpoint, listeners.remark
         )

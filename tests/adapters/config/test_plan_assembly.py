@@ -123,7 +123,10 @@ def test_options_of_the_library() -> None:
     context = {"resolver_unicast_daemon": relays, "request_tcp_port_low": 20_000,
                "request_tcp_port_high": 20_010, "transport_lbtrm_receiver_socket_buffer": 1_048_576,
                "transport_lbtru_rate_interval": 100}  # fmt: skip
-    whole = made({"port": 0, "context": context}, source={"ume_flight_size": 7, "transport": "lbtru"})
+    proxies = {"allow-proxy-source": 1}
+    whole = made(
+        {"port": 0, "context": context, "options": proxies}, source={"ume_flight_size": 7, "transport": "lbtru"}
+    )
     store = whole.stores[0]
     assert store.resolver == ("127.0.0.1:15380", "127.0.0.1:15381")
     assert (store.port, store.ports) == (0, (20_000, 20_010))
@@ -380,3 +383,14 @@ def test_the_xml_file_of_the_daemon_lies_below_its_option_file(tmp_path: Path) -
     daemon["xml-config"] = {"path": str(xml), "application-name": "other"}
     with pytest.raises(ConfigFileError, match="there is no application 'other': it has stores"):
         build(outline({"daemon": daemon, "store": [table]}))
+
+
+@pytest.mark.rows("P-845")
+@pytest.mark.parametrize("allowed", [False, True])
+def test_options_of_proxies_are_noticed_at_a_store_that_allows_none(allowed: bool) -> None:
+    """Such an option, also one of the context, would have neither effect nor notice."""
+    plan = made({"context": {"transport_lbtrm_rate_interval": 50}, "options": {"allow-proxy-source": int(allowed)}})
+    told = [one.text for one in plan.notices]
+    text = "transport_lbtrm_rate_interval: options of sources have effect in proxies only, which this store does not"
+    assert (not told) is allowed
+    assert all(one.startswith(text) for one in told)

@@ -1,12 +1,15 @@
 """Contexts and relays on real sockets of the loopback interface."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
 import attrs
 import pytest
 
+from stablecast.client import Context
+from stablecast.config.resolution_options import ResolutionSettings, configured
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver
@@ -278,3 +281,17 @@ def test_local_ports_are_the_known_ones_while_they_last() -> None:
         sock.close()
     assert ports[: len(known)] == list(known)
     assert not set(ports[len(known) :]) & set(known)
+
+
+@pytest.mark.rows("T-217")
+async def test_a_context_that_resolves_nothing_keeps_itself_known() -> None:
+    """Resolver_unicast_force_alive, through the client: the relay hears a context without sources and receivers."""
+    heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    heard.bind(("127.0.0.1", 0))
+    heard.setblocking(False)
+    relay = f"127.0.0.1:{heard.getsockname()[1]}"
+    settings = configured(ResolutionSettings(), {"resolver_unicast_force_alive": 1})
+    async with Context(resolver=[relay], resolution=settings, interface="127.0.0.1"):
+        async with asyncio.timeout(30):
+            assert await asyncio.get_running_loop().sock_recv(heard, 1000)
+    heard.close()

@@ -11,7 +11,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture.files import is_capture
 from stablecast.evidence.incident.logs import is_log
 from stablecast.evidence.incident.page import render
-from stablecast.evidence.incident.report import Incident, examine
+from stablecast.evidence.incident.report import Incident, examine, not_read
 from stablecast.evidence.trace.file_names import SUFFIX
 from stablecast.text import refusal
 from stablecast.text.console import show
@@ -44,8 +44,12 @@ def run(wanted: IncidentRequest) -> int:
         others = [one for one in files if not one.name.endswith(SUFFIX)]
         captures = [one for one in others if one.exists() and is_capture(one)]
         logs = [one for one in others if is_log(one)]
+        foreign = [str(one) for one in others if one.exists() and one not in captures and one not in logs]
+        if not traces and not captures and (logs or foreign):
+            return failed(_alone(logs, foreign), UNREADABLE)
         named = traces or ([] if captures else wanted.paths)
         report = examine(named, logs, int(wanted.threshold * SECOND), captures, wanted.ports)
+        report = attrs.evolve(report, foreign=foreign)
         if wanted.page is not None:
             wanted.page.write_text(render(report), encoding="utf-8")
     except StablecastError as error:
@@ -53,6 +57,14 @@ def run(wanted: IncidentRequest) -> int:
     except OSError as error:
         return failed(f"{error.filename}: {refusal(error)}; name another place", UNREADABLE)
     return _shown(report, wanted.as_json)
+
+
+def _alone(logs: Sequence[Path], foreign: Sequence[str]) -> str:
+    """Return the sentence about files that show no messages."""
+    texts = ["there is no trace and no capture"]
+    texts += [f"a log alone shows no messages: {', '.join(map(str, logs))}"] if logs else []
+    texts += [not_read(foreign)] if foreign else []
+    return f"{'; '.join(texts)}. Name the traces (*.sct) or captures of that time"
 
 
 def _shown(report: Incident, as_json: bool) -> int:

@@ -34,15 +34,34 @@ MAX_LINES: Final = 5
 """Lines of logs that are shown with one finding."""
 
 
+MAX_NAMES: Final = 10
+"""Names of files of no known kind that are shown."""
+
+
+def not_read(names: Sequence[str]) -> str:
+    """Return the sentence about files of no known kind, with the names of the first.
+
+    >>> not_read(["a.log"])
+    '1 file was not read, neither a trace, a capture, nor a log of stablecast: a.log'
+    """
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    what = f"{plural(len(names), 'file', 'was', 'were')} not read, neither a trace, a capture, nor a log of stablecast"
+    return f"{what}: {', '.join(names[:MAX_NAMES])}{more}"
+
+
 @attrs.frozen
 class Incident:
-    """All findings, the heaviest first, with the endpoints, the clocks, and the files that were not read to the end."""
+    """All findings, the heaviest first, with the endpoints, the clocks, and the files that were not read to the end.
+
+    `foreign` are files of no kind that is known here.
+    """
 
     happenings: list[IncidentFinding]
     members: list[EndpointLives]
     clocks: list[HostOffset]
     unread: list[str]
     packets: int = 0
+    foreign: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for programs."""
@@ -60,6 +79,7 @@ class Incident:
             ],
             "clocks": [attrs.asdict(one) for one in self.clocks],
             "unread": self.unread,
+            "foreign": list(self.foreign),
         }
 
     def lines(self) -> Iterator[str]:
@@ -77,6 +97,8 @@ class Incident:
             yield f"nothing happened: {' and '.join(seen)} of {plural(len(self.members), 'endpoint')}"
         yield from self.clock_lines()
         yield from (f"not read to the end: {text}" for text in self.unread)
+        if self.foreign:
+            yield not_read(self.foreign)
 
     def clock_lines(self) -> Iterator[str]:
         """Yield how well the clocks of the hosts are known."""
