@@ -215,9 +215,16 @@ VOTES: Final = (
     Mutant(
         "a-receiver-waits-for-ever-for-a-vote",
         "receiver/store_registrations",
-        "if self.patience is not None and now >= self.patience:",
-        "if False:",
+        "        if now >= self.patience:\n",
+        "        if False:\n",
         Test(f"{_RECEIVER}::test_a_receiver_waits_no_longer_than_for_a_message"),
+    ),
+    Mutant(
+        "a-store-without-a-vote-is-asked-once",
+        "receiver/store_registrations",
+        "                    registration.renew(now, out)\n",
+        "                    pass\n",
+        Test(f"{_RECEIVER}::test_stores_that_are_whole_again_end_the_wait"),
     ),
     Mutant(
         "the-offer-of-a-store-without-a-vote-counts",

@@ -7,7 +7,7 @@ import pytest
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationError, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Consumed, LowChosen, Reset, Tick
-from stablecast.core.protocol.messages import ConsumptionAck, Pace, StoreEntry, StoreMemory
+from stablecast.core.protocol.messages import ConsumptionAck, Pace, Register, StoreEntry, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import Ordering
 from tests.core.drivers import ACK_NS, GIVE_UP_NS, INTERVAL_NS, ReceiverDriver
@@ -91,11 +91,29 @@ def test_a_receiver_waits_no_longer_than_for_a_message() -> None:
     driver.grant(1, 2, **LACKS)
     driver.feed(Tick(), INTERVAL_NS)
     assert driver.machine.next_timeout() is not None
-    driver.feed(Tick(), INTERVAL_NS + GIVE_UP_NS - 1)
+    for now in range(2 * INTERVAL_NS, INTERVAL_NS + GIVE_UP_NS, INTERVAL_NS):
+        driver.feed(Tick(), now)
+        driver.grant(1, 2, now=now, **LACKS)
     assert proposed(driver) == []
     driver.feed(Tick(), INTERVAL_NS + GIVE_UP_NS)
     assert proposed(driver) == [0]
     assert UnrecoverableLoss(0, 33) in driver.feed(LowChosen(0), INTERVAL_NS + GIVE_UP_NS)
+
+
+def test_stores_that_are_whole_again_end_the_wait() -> None:
+    """They are asked at the interval. The third store is out of this receiver's reach, and refilled them."""
+    driver = registering()
+    driver.grant(1, 2, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.feed(Tick(), 2 * INTERVAL_NS)
+    assert [to for to, _ in driver.sent(Register)] == ["store0:1", "store1:1", "store2:1"]
+    assert driver.grant(1, now=2 * INTERVAL_NS, **LACKS) == []
+    driver.feed(Tick(), 3 * INTERVAL_NS)
+    driver.grant(1, now=3 * INTERVAL_NS, low=0, high=HIGH)
+    assert proposed(driver) == []
+    driver.grant(2, now=3 * INTERVAL_NS, low=0, high=HIGH)
+    assert proposed(driver) == [0]
+    assert UnrecoverableLoss not in {type(event) for event in driver.feed(LowChosen(0), 3 * INTERVAL_NS)}
 
 
 def test_a_store_that_the_source_has_not_named_may_know_more() -> None:

@@ -118,7 +118,9 @@ class ReceiverLife:
             repr(arrivals.requests.young),
         )
         patience = session.enlistment.patience
-        votes = (None if patience is None else patience - self.now, session.enlistment.impatient)
+        votes: tuple[object, ...] = (session.enlistment.impatient,)
+        if patience is not None:
+            votes = (patience - self.now, session.enlistment.again_at - self.now)
         times = (status.ack_due, status.first_interval_over, *votes)
         shown = (session.config.incarnation, session.state, repr(arrivals.window), repr(arrivals.lives), times)
         begins = (session.starting.low, session.starting.free, session.starting.certain, session.starting.first_held)

@@ -51,7 +51,8 @@ _NO_VOTE = "the store lacks messages, or may have forgotten this receiver, and c
 class StoreRegistrations:
     """A receiver's registrations; by store its group, and its version when it was asked last.
 
-    `patience`: until then (ns) registration waits for votes; None: it does not.
+    `patience`: until then (ns) registration waits for votes; None: it does not. `again_at` (ns): when stores without a
+    vote are asked again, because they may be whole by then.
     """
 
     config: ReceiverConfig
@@ -60,6 +61,7 @@ class StoreRegistrations:
     )
     ballot: Ballot = attrs.field(factory=lambda: Ballot(_NO_VOTE))
     patience: int | None = None
+    again_at: int = 0
     impatient: bool = False
     groups: dict[int, int] = attrs.field(factory=dict)
     versions: dict[int, int] = attrs.field(factory=dict)
@@ -110,9 +112,12 @@ class StoreRegistrations:
         self, answer: Registered | Refused | Deregistered, near: int, now: int, out: list[Effect]
     ) -> Registration | None:
         """Process a store's answer; return the registration if it began (anew). Numbers are extended near `near`."""
+        before = self.enrollment.granted(answer.store_index)
         registration = self.enrollment.on_answer(answer, now, out, near)
         if registration is None or not isinstance(answer, Registered):
             return None
+        if self.patience is not None and before is not None and (before.old, before.low) == (answer.old, answer.low):
+            return registration  # It was asked again about its vote, and the application knows the rest.
         if (self.config.pace, answer.pace) == (Pace.NON_BLOCKING, Pace.RECEIVERS):
             text = f"store {answer.store_index} [{registration.address}] takes us for a blocking receiver"
             out.append(Notify(Oddity("made-blocking", text)))
@@ -143,19 +148,30 @@ class StoreRegistrations:
             return True
         if self.patience is None and enrollment.first_interval_over and enrollment.enough:
             self.patience = now + self.config.give_up_ns
+            self.again_at = now + self.config.times.interval_ns
         self.ballot.review(enrollment, out)
         return False
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
         """Do what is due, and end the wait for votes."""
         self.enrollment.handle_timeout(now, out)
-        if self.patience is not None and now >= self.patience:
+        if self.patience is None:
+            return
+        if now >= self.patience:
             self.patience, self.impatient = None, True
+        elif now >= self.again_at:
+            self.again_at = now + self.config.times.interval_ns
+            voters = self.enrollment.voters
+            for registration in self.enrollment.counting:
+                if not voters >> registration.request.store_index & 1:
+                    registration.renew(now, out)
 
     def next(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""
-        due, patience = self.enrollment.next(), self.patience
-        return due if patience is None or (due is not None and due < patience) else patience
+        due = self.enrollment.next()
+        if self.patience is None:
+            return due
+        return min(self.patience, self.again_at, self.patience if due is None else due)
 
     def targets(self, source: Target) -> list[Target]:
         """Return the peers to request messages from: `source` if there are no stores, or none that keeps messages."""

@@ -149,4 +149,5 @@ def test_a_receiver_that_stores_forgot_goes_on_behind_what_it_acknowledged() -> 
     result = run(WorldSchedule(1, Setup(), faults, horizon_ms=10_000))
     assert result.violations == ()
     numbers = [line["number"] for line in result.lines if line["is"] == "delivered" and line["run"] == "receiver0.2"]
+    assert isinstance(numbers[0], int)
     assert numbers[0] >= 16
