@@ -50,7 +50,7 @@ GROUP = "workers"
 SHARES = 4
 
 UNORDERED = frozenset({"arrival", "settled", "group"})
-"""The habits whose applications do not process messages in the order of their numbers."""
+"""The habits whose applications do not process messages in the order of their numbers. Hot numbers have none either."""
 
 
 @attrs.define
@@ -85,7 +85,8 @@ class Consumer:
         payload = message.payload
         begin, _, rest = payload.partition(b".." if b".." in payload else b"\0")
         name = begin.rstrip(b".").decode("ascii", "backslashreplace")
-        marks: dict[str, object] = {"unordered": True} if self.habit in UNORDERED else {}
+        unordered = self.habit in UNORDERED or self.job.get("hot")
+        marks: dict[str, object] = {"unordered": True} if unordered else {}
         if self.habit == "group":
             marks["member"] = self.job["member"]
         if self.habit == "reader":
