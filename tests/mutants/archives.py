@@ -8,6 +8,9 @@ _ARCHIVE = "adapters/archive/test_archive.py"
 _WHOLE = Test(f"{_ARCHIVE}::test_a_query_begins_in_the_archive_and_continues_in_the_stores")
 _CONSUMER = Test("adapters/spark/test_consumption_acks.py::test_a_paced_store_keeps_what_the_query_has_not_processed")
 
+_STORED = "adapters/client/test_stored_sources.py"
+_START = "adapters/client/test_range_start.py"
+
 ARCHIVES: Final = (
     Mutant(
         "two-runs-write-one-archive",
@@ -57,5 +60,33 @@ ARCHIVES: Final = (
         "serial.wire(source.stop - 1)",
         "serial.wire(source.stop)",
         _CONSUMER,
+    ),
+    Mutant(
+        "a-session-begins-on-what-is-not-readable",
+        "adapters/client/stored_sources",
+        "return answer.readable and answer.incarnation",
+        "return answer.incarnation",
+        Test(f"{_STORED}::test_the_answer_of_a_store_is_about_one_life"),
+    ),
+    Mutant(
+        "a-waiting-life-has-the-numbers-before-it",
+        "adapters/store/contents",
+        "named = kept.incarnation if readable or not kept.lives else kept.lives[-1][0]",
+        "named = kept.incarnation",
+        Test(f"{_STORED}::test_the_answer_of_a_store_is_about_one_life"),
+    ),
+    Mutant(
+        "one-store-tells-where-a-time-begins",
+        "adapters/client/range_start",
+        "enough = sum(map(bool, found)) > sum(info.group_sizes) // 2",
+        "enough = any(found)",
+        Test(f"{_START}::test_whose_numbers_of_a_time_count[too-few]"),
+    ),
+    Mutant(
+        "a-memory-has-nothing-since-any-time",
+        "adapters/store/contents",
+        "if not kept.terms.written:",
+        "if not kept.terms:",
+        Test(f"{_START}::test_a_time_before_all_messages_is_the_earliest_one"),
     ),
 )

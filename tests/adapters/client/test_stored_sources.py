@@ -1,6 +1,7 @@
 """Receivers of topics whose source has ended: the stores that hold the messages are enough."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from stablecast.client import Context, Message, Receiver, WildcardReceiver, last, stored_consumer, stored_sources
 from stablecast.client.range_contents import SourceContents, sources_of
+from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.range_reader import ask_all
 from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.client.stored_sources import StoredSources, announcement
@@ -206,14 +208,23 @@ async def test_the_answer_of_a_store_is_about_one_life(net: Network) -> None:
     assert announcement(after, addresses(net)[:3]) is None, "one store of three knows where the life resumes"
 
 
-async def test_a_reader_waits_for_a_life_that_waits(net: Network) -> None:
-    """The stores hold all messages, so none may be called a hole."""
+async def test_a_reader_waits_for_a_life_that_waits(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stores hold all messages, so none may be called a hole, however often they are asked meanwhile."""
+    ask, asked = RangeRoutes.ask, Counter[str]()
     async with between_lives(net, 50) as (go_on, places):
+
+        async def asking(routes: RangeRoutes, store: str, **more: Any) -> Any:
+            asked[store] += 1
+            if all(asked[one] > 2 for one in addresses(net)):
+                go_on.set()
+            return await ask(routes, store, **more)
+
+        monkeypatch.setattr(RangeRoutes, "ask", asking)
         context = await net.context()
-        go_on.set()
         async with context.reader("orders", stores=places, until=50) as reader:
             assert [message.number async for message in reader] == list(range(50))
         assert reader.holes == []
+        go_on.set()
 
 
 async def test_a_consumer_waits_for_a_life_that_waits(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

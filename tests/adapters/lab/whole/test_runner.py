@@ -46,9 +46,11 @@ def test_other_hashes_of_text_change_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(20, 26))
 def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None:
-    report = run(draw(seed), tmp_path)
+    schedule = draw(seed)
+    report = run(schedule, tmp_path)
     assert report.violations == ()
-    assert report.counts["stable"] == report.counts["sent"] > 0
+    copies = 2 if schedule.setup.hot else 1  # Two programs send the same messages, when both run.
+    assert report.counts["stable"] <= report.counts["sent"] <= copies * report.counts["stable"] > 0
     roles = {path.name.partition("-")[0] for path in tmp_path.glob("*/*.sct")}
     assert roles >= {"source", "receiver", "store"}
 
