@@ -81,6 +81,7 @@ from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
+from stablecast.runtime.event_loop import limit_accept_reports
 from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
@@ -228,6 +229,8 @@ class Context:
         if self._open:
             raise MisuseError("the context is open already: make another Context")
         self._loop = asyncio.get_running_loop()
+        machine.process.raise_descriptor_limit()
+        limit_accept_reports(self._loop)
         if self.config.request_port:
             listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
         else:

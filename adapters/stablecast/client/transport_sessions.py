@@ -88,6 +88,7 @@ class Transports:
     def prepare(self, config: SourceConfig, transport: TransportConfig) -> PreparedStream:
         """Reserve a stream for a new source. Raises PortError."""
         if transport.kind is Transport.TCP:
+            ports.check_reserve()
             if transport.tcp_port:
                 listening = ports.listen(self._interface, transport.tcp_port, "transport_tcp_port")
             else:

@@ -75,7 +75,7 @@ class Channels:
     def write(self, number: int, data: bytes) -> None:
         """Send, unless the connection is over; abort it if too many bytes wait."""
         transport = self._open.get(number)
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         transport.write(data)  # The caller feeds an exception to the machine as a broken connection.
         if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:

@@ -116,7 +116,7 @@ class PeerLink:
         Raises whatever the transport raises; the link cannot be used afterwards.
         """
         transport = self._transport
-        if transport is not None and not self._turn:
+        if transport is not None and not self._turn and not transport.is_closing():
             self._turn = True
             transport.write(data)
             asyncio.get_running_loop().call_soon(self._end_turn)
@@ -157,7 +157,7 @@ class PeerLink:
     def _end_turn(self) -> None:
         self._turn = False
         transport = self._transport
-        if transport is None or not self._queue:
+        if transport is None or not self._queue or transport.is_closing():
             return
         try:
             transport.writelines(self._queue)

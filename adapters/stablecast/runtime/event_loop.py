@@ -1,16 +1,16 @@
 """The life of a program: its event loop, and the signals that end it."""
 
 import asyncio
-import errno
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from stablecast.runtime import garbage_collection, machine
+from stablecast.text.scarcity import is_scarce
 
 ResultT = TypeVar("ResultT")
 
-SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Errors of a process or system without descriptors or memory for another connection."""
+logger = logging.getLogger("stablecast")
 
 REPORT_SECONDS = 10.0
 """Time between two reports that connections cannot be accepted."""
@@ -39,24 +39,36 @@ async def _with_accept_reports(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     return await main
 
 
-def limit_accept_reports(loop: asyncio.AbstractEventLoop) -> None:
-    """Let a loop without descriptors report in one line, now and then, that it accepts no connection.
+class AcceptReports:
+    """An exception handler for loops without descriptors: one line now and then says that connections wait.
 
-    asyncio accepts up to a hundred times in a turn, and reports each failure with a traceback.
+    asyncio accepts up to a hundred times in a turn, and reports each failure with a traceback. All other errors go to
+    the handler that the loop had before.
     """
-    next_report = 0.0
 
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        nonlocal next_report
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Prepare a handler."""
+        self._before = loop.get_exception_handler()
+        self._next_report = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Handle an error."""
         error = context.get("exception")
-        if not (isinstance(error, OSError) and error.errno in SCARCE and "accept" in context.get("message", "")):
+        if is_scarce(error) and "accept" in context.get("message", ""):
+            if loop.time() >= self._next_report:
+                self._next_report = loop.time() + REPORT_SECONDS
+                text = "connections wait, because they cannot be accepted: %s. Raise the limits of the process"
+                logger.warning(text, error)
+        elif self._before is not None:
+            self._before(loop, context)
+        else:
             loop.default_exception_handler(context)
-        elif loop.time() >= next_report:
-            next_report = loop.time() + REPORT_SECONDS
-            text = f"connections wait, because they cannot be accepted: {error}. Raise the limits of the process"
-            loop.default_exception_handler({"message": text})
 
-    loop.set_exception_handler(handle)
+
+def limit_accept_reports(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a loop without descriptors report in one line, now and then, that it accepts no connection."""
+    if not isinstance(loop.get_exception_handler(), AcceptReports):
+        loop.set_exception_handler(AcceptReports(loop))
 
 
 def on_ending(callback: Callable[[], object]) -> None:

@@ -18,6 +18,10 @@ BACKLOG = 1024
 """Connections that wait to be accepted: after a restart of a store all its clients come at once."""
 
 
+RESERVE = 64
+"""Descriptors that stay for joiners, stores and services. A new stream gets none of them."""
+
+
 class PortError(StablecastError):
     """A port or group that cannot be used; the message names it and the remedy."""
 
@@ -36,6 +40,16 @@ def refused(host: str, port: int, error: OSError, option: str = "interface") -> 
             return PortError("this process has no descriptor left: raise its limit of open files (ulimit -n)")
         case _:
             return PortError(f"cannot use port {port} on {host}: {refusal(error)}")
+
+
+def check_reserve() -> None:
+    """Check that this process can have another stream, and its joiners too. Raises PortError."""
+    free = machine.process.free_descriptors()
+    if free <= RESERVE:
+        raise PortError(
+            f"this process has {free} descriptors left, and {RESERVE} stay for joiners and stores: "
+            "raise its limit of open files (ulimit -n)"
+        )
 
 
 def listen(host: str, port: int, option: str) -> machine.Socket:

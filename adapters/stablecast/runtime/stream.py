@@ -161,7 +161,7 @@ class StreamServer:
 
     def _put(self, subscriber: Subscriber, blocks: list[bytes]) -> None:
         transport = subscriber.transport
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         try:
             transport.writelines(blocks)

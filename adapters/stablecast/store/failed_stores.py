@@ -1,20 +1,18 @@
 """Failures of a store's disk: the store is parked alone, and started again when that may help.
 
 A parked store is stopped, with its port and its journal closed. The monitor still shows it, with the reason. The other
-stores go on. After a lack of space the store returns by itself once there is enough. After any other failure an
-operator decides, because only people know that a disk was replaced. The store returns as a restarted process would:
-only messages in its files count as stored.
+stores go on. After a lack of space the store returns by itself once there is enough. After a lack of descriptors,
+memory or threads, which no disk causes, it tries to return again and again. After any other failure an operator
+decides, because only people know that a disk was replaced. The store returns as a restarted process would: only
+messages in its files count as stored.
 """
-
-import errno
 
 import attrs
 
 from stablecast.store.journal import JournalError
+from stablecast.store.journal.journal import NO_ROOM
 from stablecast.store.journal.lock import FilesLostError
-
-NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""System errors that end when somebody frees disk space."""
+from stablecast.text.scarcity import is_scarce
 
 ROOM_SECONDS = 2.0
 """Seconds between two checks of the free space."""
@@ -66,7 +64,9 @@ def remedy(error: JournalError, least: int, number: int) -> str:
     """Return the advice for a parked store: `least` bytes must be free, `number` is its index in the daemon."""
     command = f"`stablecast store resume http://MONITOR/stores/{number}`"
     if is_no_room(error):
-        return f"it returns when {least:,} bytes are free (limit room-bytes), or by {command}"
+        return f"it returns when {least:,} bytes are free (limit room-bytes) and an inode is, or by {command}"
+    if is_scarce(error.__cause__):
+        return f"it returns by itself once the process has descriptors, memory and threads again, or by {command}"
     if isinstance(error, FilesLostError):
         return f"mount or make its directory again, then use {command}, or restart the daemon"
     return f"replace the disk, then use {command}, or restart the daemon"

@@ -23,6 +23,7 @@ from stablecast.store.log_lines import Severity
 from stablecast.store.observatory import WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
+from stablecast.text.scarcity import is_scarce
 
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
@@ -124,7 +125,8 @@ class Host:
         tried_at = self._owner.time() + wait
         while not self._asked.is_set():
             room = self.store.room
-            if is_no_room(error) and room.free >= max(1, room.least) and self._owner.time() >= tried_at:
+            roomy = is_no_room(error) and room.free >= max(1, room.least)
+            if (roomy or is_scarce(error.__cause__)) and self._owner.time() >= tried_at:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(ROOM_SECONDS / 2):
@@ -156,6 +158,8 @@ class Host:
         where, name = self._settings.directory, self._settings.name
         if room.low:
             text = f"{room.free:,} bytes are free in {where}, fewer than {room.least:,} (limit room-bytes): make room"
+            if not room.free:
+                text = f"no byte or no inode is free in {where}: make room"
             self._settings.log(Severity.WARNING, name, "room-low", f"{text}, or the store will stop serving")
         else:
             self._settings.log(Severity.INFO, name, "room-back", f"{room.free:,} bytes are free in {where}")

@@ -65,6 +65,7 @@ from stablecast.store.retransmission import Retrieval
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store_log import StoreLog
 from stablecast.store.store_views import JournalView, Traffic
+from stablecast.text.scarcity import is_scarce
 from stablecast.transports import codec
 
 __all__ = ["Store", "StoreSettings"]
@@ -375,7 +376,8 @@ class Store:
     def _on_failed(self, error: JournalError) -> None:
         """End the service. Effects that are under way are neither performed nor answered."""
         if not self.failed.done():
-            self._log.write(Severity.ERROR, "disk-failed", f"{error}; nothing is acknowledged any more")
+            code = "resources-failed" if is_scarce(error.__cause__) else "disk-failed"
+            self._log.write(Severity.ERROR, code, f"{error}; nothing is acknowledged any more")
             self.failed.set_result(error)
 
     def _on_effect_failed(self, effect: object, error: Exception) -> None:

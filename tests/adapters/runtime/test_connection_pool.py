@@ -345,6 +345,9 @@ async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_ane
         def write(self, _: object) -> None:
             raise RuntimeError("closed")
 
+        def is_closing(self) -> bool:
+            return False
+
         def abort(self) -> None:
             raise RuntimeError("closed, too")
 

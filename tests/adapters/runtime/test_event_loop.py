@@ -1,7 +1,13 @@
 """Programs on an event loop, and garbage collection in each of their phases."""
 
+import asyncio
+import errno
 import subprocess
 import sys
+
+import pytest
+
+from stablecast.runtime.event_loop import limit_accept_reports
 
 
 def test_modules_of_a_daemon_are_exempt_from_collections() -> None:
@@ -29,3 +35,24 @@ def test_collections_are_rare_at_start_and_usual_in_a_daemon() -> None:
         "assert gc.get_threshold()[0] == garbage_collection.YOUNG_USUAL\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+async def test_a_loop_without_descriptors_says_so_once_and_passes_on_what_is_not_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """asyncio writes a traceback for each of a hundred attempts in a turn: 61 MB in a minute."""
+    loop, seen = asyncio.get_running_loop(), list[str]()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(lambda _, context: seen.append(context["message"]))
+    try:
+        limit_accept_reports(loop)
+        limit_accept_reports(loop)
+        scarce = {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "Too many")}
+        for _ in range(1000):
+            loop.call_exception_handler(scarce)
+        loop.call_exception_handler({"message": "the program's own"})
+    finally:
+        loop.set_exception_handler(before)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "connections wait" in caplog.text
+    assert seen == ["the program's own"]

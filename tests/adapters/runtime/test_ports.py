@@ -2,11 +2,14 @@
 
 import errno
 import socket
+from contextlib import nullcontext
 from typing import ClassVar
 
 import pytest
 
+from stablecast.runtime import ports
 from stablecast.runtime.ports import PortError, listen, listen_in_range, listen_within
+from tests.support.machine import replace
 from tests.support.network import unused_port
 
 LOCAL = "127.0.0.1"
@@ -98,3 +101,10 @@ def test_a_process_without_descriptors_gets_the_remedy(monkeypatch: pytest.Monke
     monkeypatch.setattr(socket, "socket", none)
     with pytest.raises(PortError, match=r"raise its limit of open files \(ulimit -n\)"):
         listen(LOCAL, 0, "--listen")
+
+
+@pytest.mark.parametrize(("free", "refused"), [(ports.RESERVE + 1, False), (ports.RESERVE, True), (0, True)])
+def test_the_last_descriptors_stay_for_joiners(free: int, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace(monkeypatch, "process", free_descriptors=lambda: free)
+    with pytest.raises(PortError, match="stay for joiners and stores") if refused else nullcontext():
+        ports.check_reserve()

@@ -295,6 +295,9 @@ class WrittenBytes(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.data += data
 
+    def is_closing(self) -> bool:
+        return False
+
     def get_write_buffer_size(self) -> int:
         return 0
 

@@ -14,6 +14,7 @@ import pytest
 from stablecast.client import Context
 from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.settings import PatternType, StoreConfig, TopicPattern
+from stablecast.runtime import machine
 from stablecast.store import failed_stores
 from stablecast.store import hosts as hosting
 from stablecast.store.hosts import Hosts
@@ -184,11 +185,27 @@ async def test_a_store_that_found_no_room_returns_when_there_is_some(
         await break_down(hosts, disks[0], errno.ENOSPC)
         await until(lambda: any("ERROR a parked" in line for line in said))
         [line] = [line for line in said if "a parked" in line]
-        assert "it returns when 1,048,576 bytes are free (limit room-bytes)" in line
+        assert "it returns when 1,048,576 bytes are free (limit room-bytes) and an inode is" in line
         disks[0].number = 0
         free[0] = 1 << 20
         await until(lambda: any("a returned" in line for line in said))
         assert any("INFO a room-back" in line for line in said)
+        assert await stable(hosts, 0, 9) >= 0
+    await hosts.stop()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+async def test_a_store_without_descriptors_or_memory_blames_no_disk_and_returns_by_itself(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "ROOM_SECONDS", 0.01)
+    monkeypatch.setattr(failed_stores, "FIRST_WAIT_SECONDS", 0.01)
+    async with tended(tmp_path) as (hosts, disks, said):
+        await break_down(hosts, disks[0], number)
+        disks[0].number = 0
+        await until(lambda: any("a returned" in line for line in said))
+        assert any("ERROR a resources-failed" in line and "the disk is not the cause" in line for line in said)
+        assert not any("disk-failed" in line or "replace the disk" in line for line in said)
         assert await stable(hosts, 0, 9) >= 0
     await hosts.stop()
 
@@ -210,6 +227,14 @@ async def test_a_store_whose_files_were_removed_is_parked_and_returns_as_one_wit
         await until(lambda: any("a returned" in line for line in said))
         assert hosts.hosts[0].store.waiting_ns, "clients may count on registrations that are gone"
     await hosts.stop()
+
+
+@pytest.mark.parametrize(("files", "inodes", "room"), [(100, 50, 4096), (100, 0, 0), (0, 0, 4096)])
+def test_room_is_bytes_and_inodes(files: int, inodes: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems count no inodes: their count is 0."""
+    found = os.statvfs_result((4096, 4096, 10, 1, 1, files, inodes, inodes, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    assert machine.files.free_bytes("/") == room
 
 
 async def test_a_store_that_is_parked_at_the_end_is_told(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ async def test_a_full_disk_ends_the_store_and_nothing_is_acknowledged(
     assert caplog.records == []
     assert str(failure) == (
         f"the journal in {tmp_path} cannot be written: No space left on device; "
-        "make room or replace the disk, then restart"
+        "make room (bytes, inodes or quota), then restart"
     )
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         assert (await context.source(TOPIC, stores=[store.address])).next_number == 1

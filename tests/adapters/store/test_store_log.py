@@ -107,7 +107,8 @@ def test_damage_is_named_at_first_and_counted_always() -> None:
 
 
 CODES = [
-    "ready", "stopped", "restart", "resolution", "disk-failed", "damaged", "daemon-failed", "source-registered",
+    "resources-failed", "ready", "stopped", "restart", "resolution", "disk-failed", "damaged", "daemon-failed",
+    "source-registered",
     "receiver-registered", "source-refused", "receiver-refused", "client-deleted", "released-unread", "loss",
     "burst-loss", "messages-dropped", "requests-dropped", "proxy-started", "proxy-ended", "proxy-failed",
 ]  # fmt: skip

@@ -169,7 +169,7 @@ class SrsDaemon:
 
     def _write(self, connection: int, data: bytes) -> None:
         transport = self._peers.get(connection)
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         transport.write(data)
         waiting = transport.get_write_buffer_size()

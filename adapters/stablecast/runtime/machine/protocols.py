@@ -164,7 +164,10 @@ class Files(Descriptors, Protocol):
         """Make the names in a directory durable: created files exist, and removed files stay away."""
 
     def free_bytes(self, directory: Place, /) -> int:
-        """Return the bytes that this process may still write to the file system of a directory, quotas aside."""
+        """Return the bytes that this process may still write to a directory's file system; 0 if it has no inode.
+
+        Quotas of a user do not show here.
+        """
 
 
 class Network(Protocol):

@@ -10,6 +10,9 @@ from typing import BinaryIO, cast
 
 from stablecast.runtime.machine.protocols import Mapped, Octets, Place
 
+MIN_INODES = 4
+"""Free inodes below which a file system has no room: a segment, its summary, and what others make meanwhile."""
+
 
 class SystemFiles:
     """The file systems of this host; each function of a descriptor is the one of `os`."""
@@ -85,6 +88,8 @@ class SystemFiles:
             os.close(descriptor)
 
     def free_bytes(self, directory: Place) -> int:
-        """Return the bytes that this process may still write to the file system of a directory, quotas aside."""
+        """Return the bytes that this process may still write to a directory's file system; 0 if it has no inode."""
         found = os.statvfs(directory)
+        if found.f_files and found.f_favail < MIN_INODES:  # Some file systems count no inodes.
+            return 0
         return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) * found.f_frsize

@@ -6,6 +6,7 @@ come back through the loop. Blocks that are not synced yet are read from memory.
 """
 
 import asyncio
+import errno
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -49,6 +50,10 @@ from stablecast.store.journal.times import TimeSearch
 from stablecast.store.journal.unsynced_records import Pending
 from stablecast.store.journal.writer import JournalWriter, Syncs
 from stablecast.text import refusal
+from stablecast.text.scarcity import is_scarce
+
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
+"""System errors that end when somebody frees disk space."""
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
@@ -156,14 +161,15 @@ class Journal:
             lock = DirectoryLock(directory)
             lock.watch(beside)
         except OSError as error:
-            raise JournalError(
-                f"cannot write to the journal directory {directory}: {refusal(error)}; give this user access to it"
-            ) from error
+            why = f"{refusal(error)}; {remedy_of(error, 'give this user access to it')}"
+            raise JournalError(f"cannot write to the journal directory {directory}: {why}") from error
         try:
             return cls(directory, lock, recover(directory, disk), disk)
         except OSError as error:
             lock.release()
-            raise JournalError(f"cannot read the journal in {directory}: {error}; check the disk") from error
+            raise JournalError(
+                f"cannot read the journal in {directory}: {error}; {remedy_of(error, 'check the disk')}"
+            ) from error
         except JournalError as error:
             lock.release()
             raise JournalError(f"cannot use the journal in {directory}: {error}") from error
@@ -559,7 +565,7 @@ class Journal:
             self._failure = error
         else:
             text = f"the journal in {self._directory} cannot be written: {refusal(error)}"
-            self._failure = JournalError(f"{text}; make room or replace the disk, then restart")
+            self._failure = JournalError(f"{text}; {remedy_of(error, 'make room or replace the disk, then restart')}")
             self._failure.__cause__ = error
         self.on_failed(self._failure)
 
@@ -567,6 +573,15 @@ class Journal:
         self._life = _Life.CLOSED
         self._reader.close_all()
         self._lock.release()
+
+
+def remedy_of(error: BaseException, otherwise: str) -> str:
+    """Return what an operator can do about a failure."""
+    if is_scarce(error):
+        return "the disk is not the cause: raise the limits of the process (descriptors, memory, threads)"
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return "make room (bytes, inodes or quota), then restart"
+    return otherwise
 
 
 def _raise(error: JournalError) -> None:

@@ -1,0 +1,13 @@
+"""Failures for lack of what a process shares among all that it does: descriptors, memory and threads."""
+
+import errno
+
+SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN})
+"""Errors of a process or system without descriptors, memory or processes."""
+
+
+def is_scarce(error: BaseException | None) -> bool:
+    """Return whether a process failed for lack of descriptors, memory or threads, which says nothing about a disk."""
+    if isinstance(error, OSError):
+        return error.errno in SCARCE
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "thread" in str(error))
