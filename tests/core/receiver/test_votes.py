@@ -77,12 +77,13 @@ def test_what_all_stores_lack_is_lost_at_once() -> None:
 
 
 def test_what_one_store_does_not_lack_is_not_lost() -> None:
+    """A rule released what is below its offer."""
     driver = registering()
     driver.grant(0, 1, **LACKS)
-    driver.grant(2, **FORGOT)
-    assert proposed(driver) == [0]
-    assert UnrecoverableLoss not in {type(event) for event in driver.feed(LowChosen(0))}
-    assert driver.asked() == [(0, HIGH)]
+    driver.grant(2, **{**FORGOT, "low": 20})
+    assert proposed(driver) == [20]
+    assert UnrecoverableLoss not in {type(event) for event in driver.feed(LowChosen(20))}
+    assert driver.asked() == [(20, HIGH)]
 
 
 def test_a_receiver_waits_no_longer_than_for_a_message() -> None:
