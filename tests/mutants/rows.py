@@ -168,6 +168,13 @@ ROWS: Final = (
         Test("core/source/test_liveness.py::test_the_two_false_cases"),
     ),
     Mutant(
+        "a-refusal-has-the-wishes-of-its-asker",
+        "store/permission",
+        "        size_threshold=kept.size_threshold,",
+        "        size_threshold=request.wishes.size_threshold,",
+        Test("core/store/test_permission.py::test_a_refusal_has_what_the_store_allows"),
+    ),
+    Mutant(
         "a-paced-grant-has-no-flag",
         "source/parts",
         "flags |= RegistrationFlag.RPP if answer.pace is Pace.RECEIVERS else RegistrationFlag.NONE",

@@ -22,7 +22,7 @@ from stablecast.config.setting_checks import option_notices
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.stores import NAME
 from stablecast.config.topic_patterns import TYPES, expression
-from stablecast.config.transport_options import TransportConfig, split
+from stablecast.config.transport_options import OF_RECEIVERS, TransportConfig, split
 from stablecast.core.protocol.settings import PatternType, RepositoryConfig, TopicPattern
 from stablecast.runtime import address
 from stablecast.runtime.interfaces import ANY, choose
@@ -216,7 +216,7 @@ class StoreBuilder:
         kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
         of_proxies = {**asked.transports, **asked.source}
         found.attempt(place, None, lambda: _check_source(of_proxies))
-        idle = [name for name in of_proxies if name not in library_options.OF_RECEIVERS]
+        idle = [name for name in of_proxies if name not in OF_RECEIVERS]
         if idle and not any(given.name == PROXIES and given.value == "1" for given in store.options):
             text = "which this store does not allow (allow-proxy-source 0)"
             found.notice(place, f"{', '.join(idle)}: options of sources have effect in proxies only, {text}")

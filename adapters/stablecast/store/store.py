@@ -29,10 +29,9 @@ from stablecast.core.protocol.messages import (
     StoreMemory,
 )
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import StoreConfig, repository_for
+from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.protocol.stored_contents import StoredQuestion
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.permission import with_terms
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -507,14 +506,7 @@ class Store:
         message, asked = effect.message, self._asking
         if not isinstance(message, Refused) or message.reason is not Refusal.INCOMPATIBLE or asked is None:
             return message
-        repository = self._machine.status.repositories.get(asked.source_reg_id)
-        return with_terms(
-            message,
-            asked,
-            self._machine.clients.holder(asked),
-            None if repository is None else repository.terms,
-            repository_for(self._machine.config, asked.topic),
-        )
+        return self._machine.status.with_terms(message, asked)
 
     def _log_answer(self, effect: fx.Send, message: Message) -> None:
         if isinstance(message, Registered):

@@ -221,8 +221,6 @@ class ReceiverSession:
             fire(RECEIVER, self, ReceiverStep.CHOSEN, now, number)
             self._recover(now)
 
-    # Consumption.
-
     def _on_consumed(self, event: Consumed, now: int) -> None:
         self.arrivals.on_consumed(event)
         self._plan_ack(now)
@@ -378,8 +376,6 @@ class ReceiverSession:
     def record_consumed(self, first: int, stop: int) -> None:
         """Record that [first, stop) was consumed after the session ended, for `status.lives`."""
         self.lives.on_consumed(first, stop)
-
-    # Parts.
 
     @property
     def enrollment(self) -> RegistrationSet:

@@ -11,8 +11,10 @@ import attrs
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.events import LackCause
-from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, StoreMemory
+from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, Refused, Register, StoreMemory
+from stablecast.core.protocol.settings import repository_for
 from stablecast.core.store.clients import ClientRecord
+from stablecast.core.store.permission import with_terms
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retransmission import RetransmissionService
@@ -196,6 +198,12 @@ class StoreStatus:
 
     _registry: Registry
     _serving: RetransmissionService
+
+    def with_terms(self, refusal: Refused, request: Register) -> Refused:
+        """Return the refusal of a client with the terms that it would have been granted."""
+        source = self._registry.repositories.get(request.source_reg_id)
+        holder, terms = self._registry.clients.holder(request), None if source is None else source.terms
+        return with_terms(refusal, request, holder, terms, repository_for(self._registry.config, request.topic))
 
     @property
     def clients(self) -> Mapping[int, ClientStatus]:

@@ -9,7 +9,7 @@ from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
+from stablecast.lab.sim.schedule import Act, Fault, Schedule
 from stablecast.lab.sim.setup import Habit, Leaving, WorldSetup
 
 FOUND = {
@@ -488,21 +488,3 @@ def test_a_receiver_that_passes_over_what_a_store_has_is_found(monkeypatch: pyte
         monkeypatch.setattr(f"stablecast.{what}", fault)
     found = run(FOUND["return_between_stores_that_lack_messages"]).violations
     assert {violation.rule for violation in found} == {"D1", "S3"}
-
-
-WIPED = {
-    1649: "a run that exceeds a limit of the memory was dropped again and again, and never came back (S3)",
-    1021: "a group of one empty store decided against a group that was late (S2)",
-    4432: "a restart within the waiting time of an empty store ended it",
-    4147: "a killed store forgot which damaged messages it had (S2)",
-    321: "a copy of a disk brings back what the store had released (P1)",
-    2153: "nobody declared an older copy of a disk that had lost its messages before (S2)",
-    3772: "a store that lost its disk does not know a store that the source named before (E8)",
-}
-"""Seeds that found a defect of a store or of a judge, with lost and damaged disks."""
-
-
-@pytest.mark.no_cover
-@pytest.mark.parametrize("seed", WIPED)
-def test_a_seed_with_lost_disks_that_found_a_defect_is_clean(seed: int) -> None:
-    assert run(draw(seed, wipe=True)).violations == ()
