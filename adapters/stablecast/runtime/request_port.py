@@ -16,6 +16,9 @@ from stablecast.transports.wire.errors import WireError
 MAX_PEERS = 4096
 """Connections to one request port; one more is closed."""
 
+FIRST_MESSAGE_SECONDS = 30.0
+"""Seconds within which a new peer must have sent a whole message. Clients and stores connect to send one at once."""
+
 MAX_CONTEXTS = 16
 """Contexts that are remembered for one connection; usually a connection serves the one context of a process."""
 
@@ -44,16 +47,19 @@ def decoded(
 class RequestPort:
     """Accept peers on a listening socket, which it owns, and hand over their messages.
 
-    `on_left` gets each peer whose connection ended. `malformed` counts connections with bytes that are no message.
+    `on_left` gets each peer whose connection ended. `malformed` counts connections with bytes that are no message,
+    `silent` those that were ended because no message came in time: port scanners must not use up the places.
     """
 
     _listening: machine.Socket
     _on_items: Callable[[list[Item], "Peer"], None]
     _on_left: Callable[["Peer"], None] | None = None
-    _peers: "dict[Peer, None]" = attrs.field(factory=dict)  # A set would close them in an order that no seed repeats.
+    # A set would close them in an order that no seed repeats. The values end peers that say nothing.
+    _peers: "dict[Peer, asyncio.TimerHandle]" = attrs.field(factory=dict)
     _server: asyncio.Server | None = None
     _closed: bool = False
     malformed: int = 0
+    silent: int = 0
 
     def __len__(self) -> int:
         """Return the number of connected peers."""
@@ -89,10 +95,17 @@ class RequestPort:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
         if self._closed or len(self._peers) >= MAX_PEERS:
             peer.abort()  # A peer that was accepted just before the port closed arrives here after it.
-        self._peers[peer] = None
+        self._peers[peer] = asyncio.get_running_loop().call_later(FIRST_MESSAGE_SECONDS, self._end_silent, peer)
+
+    def _end_silent(self, peer: "Peer") -> None:
+        if not peer.messages_rcved:
+            self.silent += 1
+            peer.abort()
 
     def _left(self, peer: "Peer") -> None:
-        self._peers.pop(peer, None)
+        timer = self._peers.pop(peer, None)
+        if timer is not None:
+            timer.cancel()
         self.malformed += bool(peer.error)
         if self._on_left is not None:
             self._on_left(peer)

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -54,6 +56,39 @@ async def test_nonsense_is_counted_and_ends_one_connection() -> None:
     assert port.malformed == 1
     good.close()
     bad.close()
+
+
+async def test_a_peer_that_says_nothing_is_ended_and_one_that_spoke_may_be_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half a message is nothing: a scanner that trickles bytes holds no place either."""
+    timers: list[Callable[[], object]] = []
+    loop = asyncio.get_running_loop()
+    real = loop.call_later
+
+    def call_later(
+        seconds: float, callback: Callable[..., object], *arguments: Any, **more: Any
+    ) -> asyncio.TimerHandle:
+        if seconds == module.FIRST_MESSAGE_SECONDS:
+            timers.append(lambda: callback(*arguments))
+        return real(seconds, callback, *arguments, **more)
+
+    monkeypatch.setattr(loop, "call_later", call_later)
+    port, number, heard = await port_of()
+    quiet, half, good = await connected(number), await connected(number), await connected(number)
+    await loop.sock_sendall(half, data(1)[:-1])
+    await loop.sock_sendall(good, data(1))
+    await heard.get()
+    for timer in timers:
+        timer()
+    assert await hung_up_on(quiet)
+    assert await hung_up_on(half)
+    await loop.sock_sendall(good, data(2))
+    await heard.get()
+    assert (len(timers), port.silent) == (3, 2)
+    await port.close()
+    for peer in (quiet, half, good):
+        peer.close()
 
 
 @pytest.mark.rows("P-338")

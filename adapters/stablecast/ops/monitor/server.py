@@ -16,6 +16,7 @@ from stablecast.ops.monitor.server_log import logger
 from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.monitor.site import Site
 from stablecast.runtime import address, machine, ports
+from stablecast.runtime.event_loop import limit_accept_reports
 from stablecast.store.log_lines import Write, unheard
 from stablecast.store.observatory import WatchedStore
 
@@ -67,6 +68,7 @@ class Monitor:
 
     async def _serve(self) -> None:
         self._ended = asyncio.Event()
+        limit_accept_reports(asyncio.get_running_loop())
         board = Board(self._watched)
         site = Site(board, self.settings)
         complaints = logger(self._log)
