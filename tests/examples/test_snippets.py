@@ -134,7 +134,9 @@ def test_the_printed_types_of_options_need_their_ends(tmp_path: Path) -> None:
     closed = re.sub(r"(<option [^>]*[^/])>", r"\1/>", printed("option_types.xml"))
     closed = closed.removeprefix('<?xml version="1.0"?>\n')
     path.write_text(f'<ume-store version="1.2"><daemon><log>a.log</log></daemon>{closed}</ume-store>', encoding="utf-8")
-    assert outcome("store", "-v", path) == (0, f"{path} is valid\n", "")
+    status, out, err = outcome("store", "-v", path)
+    assert (status, out) == (0, f"{path} is valid\n")
+    assert "transport_lbtrm_rate_interval, transport: options of sources have effect in proxies only" in err
 
 
 @pytest.mark.parametrize("interface", ["0.0.0.0", "10.29.3.16", "10.29.3.16/25"])
