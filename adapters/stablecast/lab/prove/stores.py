@@ -221,7 +221,7 @@ def _disk_key(journal: WorldJournal, *, fine: bool = False) -> tuple[object, ...
     if fine:
         others = [one for _, one in sorted(journal.clients.items()) if one.role is Role.RECEIVER]
         receivers = tuple((one.incarnation, one.acknowledged, one.has_acknowledged) for one in others)
-        receivers = (*receivers, client is not None and len(client.stores))  # A refill asks them.
+        receivers = (*receivers, client is not None and len(client.stores))  # A refill asks these.
     return (record, tuple(sorted(journal.messages.items())), journal.memory, *receivers)
 
 

@@ -23,6 +23,7 @@ from tests.adapters.lab.sim.checker_world import (
     stable,
     world,
 )
+from tests.adapters.lab.sim.test_found import FOUND, NO_MARKS
 from tests.adapters.lab.sim.test_source_checkers import Process
 
 begin_at = DeliveryWindow.begin
@@ -98,3 +99,12 @@ def test_stores_that_an_sri_names_again_are_no_strangers() -> None:
     assert checkers.stores.strangers(list(STORES[:2]))
     checkers.stores.on_info(STORES[0], told)
     assert not checkers.stores.strangers(list(STORES[:2]))
+
+
+@pytest.mark.no_cover
+def test_a_receiver_that_passes_over_what_a_store_has_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores that lack a message because disks were lost excuse no receiver, and no report of its loss."""
+    for what, fault in NO_MARKS.items():
+        monkeypatch.setattr(f"stablecast.{what}", fault)
+    found = run(FOUND["return_between_stores_that_lack_messages"]).violations
+    assert {violation.rule for violation in found} == {"D1", "S3"}

@@ -479,12 +479,3 @@ def test_what_was_mended_is_found_without_it(
     # Today a refill brings back what some of these worlds lost.
     found = attrs.evolve(FOUND[name], setup=attrs.evolve(FOUND[name].setup, refill=False))
     assert {violation.rule for violation in run(found).violations} == {rule}
-
-
-@pytest.mark.no_cover
-def test_a_receiver_that_passes_over_what_a_store_has_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores that lack a message because disks were lost excuse no receiver, and no report of its loss."""
-    for what, fault in NO_MARKS.items():
-        monkeypatch.setattr(f"stablecast.{what}", fault)
-    found = run(FOUND["return_between_stores_that_lack_messages"]).violations
-    assert {violation.rule for violation in found} == {"D1", "S3"}
