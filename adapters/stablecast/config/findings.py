@@ -37,8 +37,7 @@ class ConfigProblem:
 
     def where(self, path: str) -> str:
         """Return the file and the place; `path` is the file that is read."""
-        place = str(self.place)
-        return f"{self.place.path or path}{':' if place else ''}{place}"
+        return ":".join(part for part in (self.place.path or path, str(self.place)) if part)
 
     def told(self, path: str) -> str:
         """Return the whole sentence for people."""
