@@ -140,7 +140,7 @@ def test_a_store_reads_the_documented_application_and_names_the_true_file(
         f"{applied}:3: <transport_lbtru_transmission_window_size>",
         f"{flat}:3: <late_join>",
     ]
-    applied.write_text(applied.read_text().replace("50000", "500000"))
+    applied.write_text(document("", '<application name="umestored"/>'))
     flat.write_text("context fd_management_type 1\n")
     notices = [f"{where}: {text}" for _, code, where, text in findings(capsys, store) if code == "notice"]
     assert notices == [
