@@ -212,15 +212,15 @@ PROGRAMS: Final = (
     Mutant(
         "a-peer-that-leaves-is-not-noted",
         "adapters/runtime/request_port",
-        "        self._peers.pop(peer, None)\n",
-        "        pass\n",
+        "        timer = self._peers.pop(peer, None)\n",
+        "        timer = None\n",
         Test("adapters/runtime/test_request_port.py::test_a_peer_accepted_just_before_the_end_is_disconnected"),
     ),
     Mutant(
         "scarce-descriptors-fill-the-log",
-        "adapters/runtime/event_loop",
-        'if is_scarce(error) and "accept" in',
-        'if False and "accept" in',
+        "adapters/text/scarcity",
+        "SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN})",
+        "SCARCE = frozenset({errno.ENOBUFS})",
         Test(
             "adapters/lab/whole/test_found.py::test_a_schedule_that_found_a_defect_is_clean[a_hundred_tracebacks_for_one_connection]"
         ),
