@@ -12,6 +12,7 @@ import attrs
 
 from stablecast.lab.proof import fragment, solvers
 from stablecast.lab.proof.errors import ProofError
+from stablecast.lab.proof.recovery import recovery
 from stablecast.lab.proof.refill import refill
 from stablecast.lab.proof.registration import registration
 from stablecast.lab.proof.solvers import SolverAnswer, SolverResult
@@ -19,11 +20,12 @@ from stablecast.lab.proof.stability import stability
 from stablecast.lab.proof.system import Condition, System, script
 
 SYSTEMS: Final[Mapping[str, Callable[[], System]]] = {
+    "Recovery": recovery,
     "Refill": refill,
     "Registration": registration,
     "Stability": stability,
 }
-"""The systems by the name of their model."""
+"""The systems by the name of their model. Recovery is not that of its model, which has no lost disks and one life."""
 
 
 @attrs.frozen

@@ -16,7 +16,7 @@ from stablecast.lab.proof.system import System, SystemText
 LETTERS: Final = {"s": "Store", "l": "Life", "n": "Number", "m": "Number", "k": "Quorum"}
 
 
-def _symbols(text: str) -> dict[str, Symbol]:
+def declared(text: str) -> dict[str, Symbol]:
     """Return symbols from `name(letters)` and `name: letter`."""
     symbols = {}
     for one in text.split(";"):
@@ -27,8 +27,8 @@ def _symbols(text: str) -> dict[str, Symbol]:
     return symbols
 
 
-CONSTANTS: Final = _symbols("careful; healing; nobody: l; least: n; in_k(s, k)")
-VARIABLES: Final = _symbols(
+CONSTANTS: Final = declared("careful; healing; nobody: l; least: n; in_k(s, k)")
+VARIABLES: Final = declared(
     "now: l; born(l); passed(n); own(l, n, l); sent(l, n); stable(n, l);"
     "up(s); joined(s); holds(s, n, l);"
     "disk_life(s, l); disk_holds(s, n, l); kept(s); used(s, n); gone(s)"

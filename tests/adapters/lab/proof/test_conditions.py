@@ -8,13 +8,16 @@ from stablecast.lab.model import catalog
 from stablecast.lab.proof import (
     fragment,
     mutants,
+    mutants_recovery,
     mutants_refill,
     mutants_registration,
     obligations,
+    recovery,
     refill,
     registration,
     solvers,
     stability,
+    tie,
 )
 from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.obligations import SYSTEMS
@@ -36,6 +39,8 @@ MUTANTS = {
     **{f"Refill/{name}": (mutant, refill.text) for name, mutant in mutants_refill.MUTANTS.items()},
     **{f"Registration/{name}": (mutant, registration.text) for name, mutant in mutants_registration.MUTANTS.items()},
 }
+RECOVERY = {f"Recovery/{name}": (mutant, recovery.text) for name, mutant in mutants_recovery.MUTANTS.items()}
+"""Mutants of rules that no configuration of a model breaks."""
 NEEDED = {
     "formed by quorum": ("Resume", "later than all"),
     "formed counted": ("Resume", "later than all"),
@@ -84,6 +89,31 @@ NEEDED_FOR_REFILL = {
     "stable is kept": (CONSEQUENCE, "NoStableLost"),
 }
 """Invariants of Refill, each with a condition that fails without it."""
+NEEDED_FOR_RECOVERY = {
+    "a session is of a born life": ("Begin", "old is true"),
+    "what began is of a life": ("Register", "began above what is settled"),
+    "handed in a session": ("Complete.old", "in order"),
+    "granted in a session": ("Register", "old is true"),
+    "old is true": ("Complete.old", "began above what is settled"),
+    "votes are whole": ("Complete.votes", "began above what is settled"),
+    "offers are above what is gone": ("Complete.votes", "began above what is settled"),
+    "voters did not forget": ("Complete.votes", "never a second start"),
+    "enrolled is known": ("Grant.new", "voters did not forget"),
+    "enrolled after the first": ("Begin", "enrolled is known"),
+    "the first is stable": ("Begin", "enrolled is known"),
+    "certain by a store that knows": ("Late.certain", "counted stores owe nothing"),
+    "began above what is settled": (CONSEQUENCE, "NoGap"),
+    "counted stores owe nothing": ("Acknowledge", "acknowledged is settled"),
+    "in order": (CONSEQUENCE, "NoGap"),
+    "acknowledged by history": ("Grant.old", "old is true"),
+    "acknowledged is settled": (CONSEQUENCE, "AcknowledgedIsConsumed"),
+    "skipped is let go": (CONSEQUENCE, "PassedOverIsLetGo"),
+    "lost is nowhere": (CONSEQUENCE, "LostIsNowhere"),
+    "bare is stable": (CONSEQUENCE, "NoKeptIsLost"),
+    "never a second start": (CONSEQUENCE, "Continues"),
+    "stable is kept": (CONSEQUENCE, "NoKeptIsLost"),
+}
+"""Invariants of Recovery, each with a condition that fails without it."""
 
 
 def condition(system: System, transition: str, invariant: str) -> Condition:
@@ -111,9 +141,9 @@ def test_axioms_and_invariants_do_not_contradict_each_other(name: str) -> None:
     assert obligations.discharge(system, system.consistent(), consistent=True).holds
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [*MUTANTS, *RECOVERY])
 def test_a_broken_rule_breaks_an_induction_step(name: str) -> None:
-    mutant, made = MUTANTS[name]
+    mutant, made = {**MUTANTS, **RECOVERY}[name]
     text = made()
     mutant.breaks(text)
     # Every invariant is assumed, so the rule alone is at fault.
@@ -138,6 +168,15 @@ def test_a_weaker_invariant_of_refill_is_noticed(name: str) -> None:
     assert fails_without(refill.refill(), name, NEEDED_FOR_REFILL[name])
 
 
+@pytest.mark.parametrize("name", NEEDED_FOR_RECOVERY)
+def test_a_weaker_invariant_of_recovery_is_noticed(name: str) -> None:
+    assert fails_without(recovery.recovery(), name, NEEDED_FOR_RECOVERY[name])
+
+
+def test_every_invariant_of_recovery_is_shown_to_be_needed() -> None:
+    assert set(NEEDED_FOR_RECOVERY) == set(recovery.INVARIANTS)
+
+
 def fails_without(system: System, name: str, where: tuple[str, str]) -> bool:
     """Return whether a condition fails when an invariant is assumed no more; the goal stays."""
     kept = condition(system, *where)
@@ -153,8 +192,8 @@ def test_restarts_that_do_not_wait_break_an_induction_step() -> None:
     assert solvers.cvc5(script(system, condition(system, "Restart.begun", "frozen is not begun"))) is SolverAnswer.FAILS
 
 
-def test_every_broken_configuration_of_the_models_has_a_mutant() -> None:
-    configurations = catalog.configurations(catalog.folder(), tuple(SYSTEMS))
+def test_every_broken_configuration_of_the_tied_models_has_a_mutant() -> None:
+    configurations = catalog.configurations(catalog.folder(), tuple(tie.TIED))
     broken = {one.name for one in configurations if one.path.stem.startswith(("mut_", "doc_"))}
     assert broken == set(MUTANTS)
 
