@@ -73,13 +73,16 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
             "all m, l1. m <= n & own(of, m, l1) -> over(m) | handed(m) | consumed(m, l1) | lost(m, l1)",
         ),
         "Acknowledge",
-        "acknowledged is settled",
+        "said is settled",
     ),
     "an acknowledgement passes over what was never delivered": Mutant(
-        guard_replaced("Acknowledge", 3), "Acknowledge", "acknowledged is settled"
+        guard_replaced("Acknowledge", 3), "Acknowledge", "said is settled"
     ),
     "a store is acknowledged to before its grant was judged": Mutant(
-        guard_replaced("Acknowledge", 1), "Acknowledge", "acknowledged is settled"
+        guard_replaced("Acknowledge", 1), "Acknowledge", "said is settled"
+    ),
+    "an acknowledgement counts under a later life": Mutant(
+        guard_replaced("Arrive", 0, "up(s)"), "Arrive", "acknowledged by history"
     ),
     "a later life keeps acknowledgements of numbers that it uses again": Mutant(
         update_replaced("Begin", "acked(s1, n1, l1)", None), "Begin", "acknowledged by history"

@@ -7,7 +7,8 @@ has an acknowledgement of it. Receivers do not depend on each other, so one stan
 `of`: the life of the session, or `nobody`. `granted`, `old`, `votes`, `below` and `lacks` are what the grants told,
 however old they are: `old(s)` that s knows the receiver, `below(s,n)` that number n is below the start that s offers,
 `lacks(s,n)` that s should have n below its offer. `counted(s)`: s gets acknowledgements of the session. `over(n)`: the
-session began above n. `certain`: no later grant may lower the start.
+session began above n. `certain`: no later grant may lower the start. `said(s,l,n)`: an acknowledgement of a session of
+life l, up to number n, is on its way to s.
 
 The others are history:
 
@@ -18,7 +19,8 @@ The others are history:
 * `lacked(s,n,l)`: s told that it lacks the message. `bare(s,n,l)`: the message was stable then, and s had not lost its
   disk since it was whole.
 * `enrolled(s)`: s got an acknowledgement of the receiver when the first message of all was stable. `tried`: some did.
-* `again`: a session began by votes, although a quorum was enrolled.
+  `before(s)`: s was enrolled when the session began to register. `again`: a session began by votes, although a quorum
+  was enrolled before.
 """
 
 from typing import Final
@@ -30,8 +32,8 @@ from stablecast.lab.proof.system import System, SystemText
 
 VARIABLES: Final = refill.declared(
     "of: l; begun; certain; known; granted(s); old(s); votes(s); below(s, n); lacks(s, n); counted(s);"
-    "over(n); handed(n); knows(s); acked(s, n, l); consumed(n, l); lost(n, l);"
-    "freed(s, n, l); skipped(s, n, l); lacked(s, n, l); bare(s, n, l); enrolled(s); tried; again"
+    "over(n); handed(n); knows(s); said(s, l, n); acked(s, n, l); consumed(n, l); lost(n, l);"
+    "freed(s, n, l); skipped(s, n, l); lacked(s, n, l); bare(s, n, l); enrolled(s); before(s); tried; again"
 )
 NOWHERE: Final = "(some k. (all s. in_k(s, k) -> freed(s, n, l) | lacked(s, n, l)))"
 """A quorum has the message n of life l no more: a rule released it, or the store told that it lacks it."""
@@ -45,7 +47,7 @@ _LOWEST: Final = "granted(s) & (all s1, n. granted(s1) & {among} & below(s, n) -
 def _registration(text: SystemText) -> None:
     """Add a run's registration with the stores of the life that sends."""
     add = text.transitions
-    add["Register"] = ("", ("of = nobody", "now != nobody"), {"of": "now"})
+    add["Register"] = ("", ("of = nobody", "now != nobody"), {"of": "now", "before(s1)": "enrolled(s1)"})
     add["Grant.old"] = (
         "s",
         (*_ASKED, "!begun", "knows(s)"),
@@ -106,7 +108,7 @@ def _completion(text: SystemText) -> None:
             **begun,
             "certain": "false",
             "known": "false",
-            "again": "again | (some k2. (all s2. in_k(s2, k2) -> enrolled(s2)))",
+            "again": "again | (some k2. (all s2. in_k(s2, k2) -> before(s2)))",
         },
     )
     # All stores of a group answered, or the wait is over: then all grants decide.
@@ -199,12 +201,18 @@ def _delivery(text: SystemText) -> None:
         (
             "begun & of != nobody",
             "counted(s)",
-            "up(s) & disk_life(s, of)",
+            "up(s)",
             "all m, l1. m <= n & own(of, m, l1) -> over(m) | consumed(m, l1) | lost(m, l1)",
         ),
+        {"said(s1, l1, n1)": "said(s1, l1, n1) | (s1 = s & l1 = of & n1 = n)"},
+    )
+    # It may take long, and counts only where the life of its session is current. The receiver may be gone by then.
+    add["Arrive"] = (
+        "s l n",
+        ("up(s) & disk_life(s, l)", "said(s, l, n)"),
         {
             "knows(s1)": "knows(s1) | s1 = s",
-            "acked(s1, n1, l1)": "acked(s1, n1, l1) | (s1 = s & n1 <= n & own(of, n1, l1))",
+            "acked(s1, n1, l1)": "acked(s1, n1, l1) | (s1 = s & n1 <= n & own(l, n1, l1))",
             "enrolled(s1)": "enrolled(s1) | (s1 = s & (some l1. stable(least, l1)))",
             "tried": "tried | (some l1. stable(least, l1))",
         },
@@ -249,6 +257,8 @@ def _stores(text: SystemText) -> None:
         "Begin": begun,
         "Begin.all": begun,
         "Join": {"acked(s1, n1, l1)": "acked(s1, n1, l1) & (s1 != s | own(now, n1, l1))"},
+        # A store that stops loses what is on its way to it.
+        "Stop": {"said(s1, l1, n1)": "said(s1, l1, n1) & s1 != s"},
         "Replace": emptied,
         "Replace.early": emptied,
     }
@@ -272,7 +282,8 @@ INVARIANTS: Final = {
         "all s, n, l. granted(s) & !old(s) & below(s, n) & own(of, n, l)"
         " -> freed(s, n, l) | (lacks(s, n) & lacked(s, n, l))"
     ),
-    "voters did not forget": "all s. !begun & granted(s) & !old(s) & votes(s) -> !enrolled(s)",
+    "voters did not forget": "all s. granted(s) & !old(s) & votes(s) -> !before(s)",
+    "enrolled before": "all s. before(s) -> enrolled(s)",
     "enrolled is known": "all s. enrolled(s) -> knows(s) | !kept(s) | used(s, least)",
     "enrolled after the first": "all s. enrolled(s) -> tried",
     "the first is stable": "tried -> (some l. stable(least, l))",
@@ -286,6 +297,10 @@ INVARIANTS: Final = {
         "begun -> (all n, m, l. handed(n) & m < n & own(of, m, l) -> over(m) | handed(m) | consumed(m, l) | lost(m, l))"
     ),
     # The stores.
+    "said by a born life": "all s, l, n. said(s, l, n) -> born(l) & up(s)",
+    "said is settled": (
+        f"all s, l2, m, n, l. said(s, l2, m) & n <= m & own(l2, n, l) -> {_SETTLED} | skipped(s, n, l)"
+    ),
     "acknowledged by history": "all s, n, l, l2. acked(s, n, l) & disk_life(s, l2) -> own(l2, n, l)",
     "acknowledged is settled": f"all s, n, l. acked(s, n, l) -> {_SETTLED} | skipped(s, n, l)",
     "skipped is let go": f"all n, l. (some s. skipped(s, n, l)) -> {_SETTLED} | {LET_GO}",
@@ -296,12 +311,10 @@ INVARIANTS: Final = {
     "stable is kept": "careful & healing -> (all n, l. stable(n, l) -> (some k. all s. in_k(s, k) ->"
     " (disk_holds(s, n, l) | gone(s)) & !bare(s, n, l)))",
 }
+_MET: Final = f"handed(m) | consumed(m, l) | lost(m, l) | {LET_GO.replace('(s, n, l)', '(s, m, l)')}"
 PROPERTIES: Final = {
-    "NoGap": (
-        "begun -> (all n, m, l. handed(n) & m < n & own(of, m, l) -> handed(m) | consumed(m, l) | lost(m, l) | "
-        + LET_GO.replace("(s, n, l)", "(s, m, l)")
-        + ")"
-    ),
+    "NoGap": f"begun -> (all n, m, l. handed(n) & m < n & own(of, m, l) -> {_MET})",
+    "NoStableMissed": f"begun & of = now -> (all n, m, l. handed(n) & m < n & stable(m, l) -> {_MET})",
     "AcknowledgedIsConsumed": f"all s, n, l. acked(s, n, l) & !skipped(s, n, l) -> {_SETTLED}",
     "PassedOverIsLetGo": f"all n, l. (some s. acked(s, n, l)) -> {_SETTLED} | {LET_GO}",
     "LostIsNowhere": f"all n, l. lost(n, l) -> consumed(n, l) | {NOWHERE}",
@@ -310,8 +323,9 @@ PROPERTIES: Final = {
 }
 _EMPTY = (
     "begun; certain; known; granted(s1); old(s1); votes(s1); below(s1, n1); lacks(s1, n1); counted(s1);"
-    "over(n1); handed(n1); knows(s1); acked(s1, n1, l1); consumed(n1, l1); lost(n1, l1);"
-    "freed(s1, n1, l1); skipped(s1, n1, l1); lacked(s1, n1, l1); bare(s1, n1, l1); enrolled(s1); tried; again"
+    "over(n1); handed(n1); knows(s1); said(s1, l1, n1); acked(s1, n1, l1); consumed(n1, l1); lost(n1, l1);"
+    "freed(s1, n1, l1); skipped(s1, n1, l1); lacked(s1, n1, l1); bare(s1, n1, l1); enrolled(s1); before(s1);"
+    "tried; again"
 )
 NOTHING: Final = {**{head.strip(): "false" for head in _EMPTY.split(";")}, "of": "nobody"}
 """The initial state of the receiver."""
