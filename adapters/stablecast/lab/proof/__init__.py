@@ -3,5 +3,5 @@
 `language` reads formulas and prints them for solvers. `system` holds a transition system and forms its conditions,
 `fragment` checks that these are decidable, and `solvers` discharges them. `evaluation` evaluates formulas in finite
 structures. `stability`, `registration`, `refill` and `recovery` are the systems. `tie` compares a system with a graph;
-that of `recovery` is compared with none.
+`recovery` is compared with none.
 """

@@ -14,7 +14,7 @@ from stablecast.lab.proof.system import SystemText
 def _everybody_votes(text: SystemText) -> None:
     """Let every store decide that granted, whatever it lacks."""
     heads, guards, updates = text.transitions["Complete.votes"]
-    changed = tuple(one.replace(" & votes(s1)", "") for one in guards)
+    changed = tuple(one.replace(" & votes(s1)", "").replace(" & votes(s)", "") for one in guards)
     assert changed != guards
     text.transitions["Complete.votes"] = (heads, changed, updates)
 

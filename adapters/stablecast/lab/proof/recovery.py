@@ -41,7 +41,7 @@ LET_GO: Final = f"({NOWHERE} & (some s. freed(s, n, l)))"
 """A quorum has the message no more, and a rule released it at some store. Nobody is told of that."""
 _ASKED: Final = ("of != nobody", "up(s) & disk_life(s, of)")
 _WAITING: Final = ("of != nobody & !begun", "all s1. granted(s1) -> !old(s1)")
-_LOWEST: Final = "granted(s) & (all s1, n. granted(s1) & {among} & below(s, n) -> below(s1, n))"
+_LOWEST: Final = "granted(s){and_s} & (all s1, n. granted(s1){and_s1} & below(s, n) -> below(s1, n))"
 
 
 def _registration(text: SystemText) -> None:
@@ -103,7 +103,11 @@ def _completion(text: SystemText) -> None:
     )
     add["Complete.votes"] = (
         "k s",
-        (*_WAITING, "all s1. in_k(s1, k) -> granted(s1) & votes(s1)", _LOWEST.format(among="votes(s1)")),
+        (
+            *_WAITING,
+            "all s1. in_k(s1, k) -> granted(s1) & votes(s1)",
+            _LOWEST.format(and_s=" & votes(s)", and_s1=" & votes(s1)"),
+        ),
         {
             **begun,
             "certain": "false",
@@ -112,7 +116,7 @@ def _completion(text: SystemText) -> None:
         },
     )
     # All stores of a group answered, or the wait is over: then all grants decide.
-    everybody = ("all s1. in_k(s1, k) -> granted(s1)", _LOWEST.format(among="true"))
+    everybody = ("all s1. in_k(s1, k) -> granted(s1)", _LOWEST.format(and_s="", and_s1=""))
     add["Complete.all"] = (
         "k s s2",
         (*_WAITING, *everybody, "granted(s2) & (all n. !lacks(s2, n))"),
