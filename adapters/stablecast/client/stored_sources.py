@@ -22,6 +22,9 @@ LIVE_SECONDS = 1.0
 ASK_SECONDS = 5.0
 """Time between two questions while too few stores answer, and the time that the stores have for an answer."""
 
+MAX_AHEAD = 1 << 24
+"""Numbers that the stores of the newest life may lack below it. Numbers further above what they hold are old ones."""
+
 STORED = "stored:"
 """The begin of the place of a source that only stores know."""
 
@@ -42,7 +45,9 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
         if store in knowing and (group := rule.group(store)) is not None
     )
     stop = source.stable_stop(rule, source.first(), ())
-    first = serial.extend(source.lives[-1][1], stop) if source.lives else source.begin()
+    began = source.lives[-1][1] if source.lives else source.begin()
+    # The life may have sent most of the numbers that the wire can tell apart, and has no negative ones.
+    first = max(began, serial.extend(began, stop + MAX_AHEAD - serial.HALF))
     return SourceInfo(
         newest.incarnation,
         source.topic,

@@ -1,14 +1,16 @@
 """A reader returns messages that are stable by the rule of the source, however many of its stores answer."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
-from stablecast.client import RangeReader, ReadFailed, stored_sources
+from stablecast.client import RangeReader, ReadFailed, range_answers, stored_sources
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_contents import SourceContents
+from stablecast.client.range_inquiry import RangeRoutes, StoreAway
 from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Life, StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
@@ -155,6 +157,21 @@ async def test_a_reader_waits_for_stores_that_refuse_connections(net: Network) -
     assert (found.first, found.stop) == (0, 10)
 
 
+async def test_a_store_that_goes_away_again_does_not_count_with_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have lost its messages when it comes back, so the others must be enough."""
+    monkeypatch.setattr(range_answers, "REPEAT_SECONDS", 0.0)
+    times: Counter[str] = Counter()
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            times[store] += 1
+            if times["a"] > 1 if store == "a" else times["a"] < 3:
+                raise StoreAway
+            return [answer((0, 10))]
+
+    assert list(await range_answers.ask_all(Routes(), "abc", 60.0)) == ["b", "c"]
+
+
 def answer(*ranges: tuple[int, int], lives: Sequence[Life] = ((7, 0),), **more: Any) -> StoredAnswer:
     """Return the answer of a store that holds these numbers."""
     stop = ranges[-1][1] if ranges else 0
@@ -217,6 +234,35 @@ def test_a_store_with_a_hole_does_not_have_what_is_in_it() -> None:
     lives = ((7, 0), (8, 10))
     source = contents(a=answer((0, 30)), b=answer((0, 10)), c=answer((0, 12), lives=lives))
     assert stable_stop(source, "abc") == 10
+    # Nor is a dead tail that a limit let go.
+    source = contents(a=answer((15, 30), trail=15), c=answer((0, 20), lives=lives))
+    assert stable_stop(source, "abc") == 10
+
+
+@pytest.mark.parametrize(
+    ("began", "stop"),
+    [
+        (0, 3_000_000_000),
+        (0, serial.MODULUS - 20_000_000),
+        (serial.MODULUS - 3, serial.MODULUS + 2),
+        (3_000_000_000, 3),
+    ],
+    ids=["most-of-the-numbers", "nearly-all-numbers", "over-the-wrap", "nothing-sent"],
+)
+def test_a_life_is_announced_with_the_numbers_that_it_used(began: int, stop: int) -> None:
+    """A receiver would ask for higher numbers, and report them lost."""
+    held = answer((stop - 3, stop), lives=((7, serial.wire(began)),))
+    info = stored_sources.announcement(contents(a=held, b=held), "abc")
+    assert info is not None
+    assert (info.low, info.high) == (serial.wire(began), serial.wire(max(began, stop) - 1))
+
+
+def test_a_life_that_begins_behind_the_wrap_is_announced_empty() -> None:
+    """Too few stores hold the last numbers before it."""
+    held = answer((serial.MODULUS - 6, serial.MODULUS - 3), lives=((7, 2),))
+    info = stored_sources.announcement(contents(a=held, b=held), "abc")
+    assert info is not None
+    assert (info.low, info.high) == (2, 1)
 
 
 async def test_a_message_at_too_few_stores_is_named_as_missing(net: Network) -> None:
