@@ -545,6 +545,15 @@ PROGRAMS: Final = (
         Test("adapters/client/test_hot_failover.py::test_each_number_comes_once"),
     ),
     Mutant(
+        "a-callback-that-fails-gives-back-what-it-consumed",
+        "adapters/client/callbacks",
+        "            batch.settle(index)\n            self._inbox.clear()\n",
+        "            self._inbox.clear()\n            batch.settle(index)\n",
+        Test(
+            "adapters/client/test_hot_failover.py::test_what_a_callback_consumed_before_it_failed_does_not_come_again"
+        ),
+    ),
+    Mutant(
         "the-object-of-the-message-before-comes-back",
         "adapters/client/event_details",
         "        begin = bisect_left(self._lasts, first)\n        end",

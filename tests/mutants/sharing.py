@@ -76,6 +76,13 @@ SHARING: Final = (
         Test("core/receiver/test_endpoint.py::test_a_share_confirms_nothing_of_an_earlier_session"),
     ),
     Mutant(
+        "messages-of-other-shares-keep-a-session-that-ended",
+        "adapters/client/session",
+        "        if self.ended and not self.waiting:\n            self._receiver.on_consumed(self)\n",
+        "",
+        Test("adapters/client/test_going_on.py::test_messages_of_other_shares_keep_no_session_that_ended"),
+    ),
+    Mutant(
         "a-topic-that-returns-has-no-past",
         "adapters/client/wildcard",
         "            memory=self._memories.of(config) if calls.start_at or not returns(config) else None,\n",

@@ -180,3 +180,25 @@ async def test_consumed_messages_are_reported_when_the_driver_settles() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
     assert session._consumed is None
+
+
+@attrs.define
+class OtherShares(Side):
+    """The owner is a share of a group, and all messages are for other shares."""
+
+    def deliver(self, batch: Batch) -> None:
+        for first, stop in batch.spans(0, batch.count):
+            self.session.pass_over(first, stop - 1)
+
+    def on_consumed(self, session: ClientSession) -> None:
+        self.told.append("done")
+
+
+async def test_messages_of_other_shares_keep_no_session_that_ended() -> None:
+    """The next life of the source is joined when the ended one is done, and nobody else notices that it is."""
+    side = OtherShares()
+    session = session_of(side)
+    session.end()
+    session.on_recovered([codec.RecoveredRun(LIFE, LIFE, wire(START), [b"x", b"y"])])
+    assert side.told[-1] == "done"
+    assert session.settled

@@ -194,6 +194,29 @@ async def test_a_receiver_that_is_made_again_gets_no_later_copies(net: Network) 
     assert sorted(await take(again, 4)) == [3, 4, 5, 6]
 
 
+async def test_what_a_callback_consumed_before_it_failed_does_not_come_again(net: Network) -> None:
+    """The receiver that is made again gets the message that failed and those behind it, from either source."""
+    _, _, first, second = await pair(net)
+    context = await net.context()
+    consumed: list[int | None] = []
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: failures.append(report))
+
+    def on_message(message: Message) -> None:
+        if len(consumed) == 2:
+            raise ValueError
+        consumed.append(message.hot_number)
+
+    receiver = context.receiver("orders", session_id=7, on_message=on_message, hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 5)
+    await until(lambda: failures)
+    await receiver.close()
+    again = context.receiver("orders", session_id=7, hot_failover=True)
+    await send(second, 0, 7)
+    assert sorted(await take(again, 5)) == [2, 3, 4, 5, 6]
+
+
 async def test_misuse(net: Network) -> None:
     context = await net.context()
     with pytest.raises(MisuseError, match="acknowledges by itself"):
