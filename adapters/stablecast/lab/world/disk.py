@@ -241,10 +241,11 @@ class SimulatedDisk:
         seen: set[int] = set()
         for _, inode in self._found("/"):
             inode.opens = 0
+            if isinstance(inode, FileInode | DirectoryInode):
+                inode.lockers.clear()
             if isinstance(inode, FileInode) and inode.number not in seen:
                 seen.add(inode.number)
                 inode.pages.crash(rng)
-                inode.lockers.clear()
         self._recount()
 
     # ------------------------------------------------------------------------------------------- what file systems use
