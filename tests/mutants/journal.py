@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant, Test
 
 _DELETION = "adapters/store/journal/test_deletion.py"
+_NAMES = "adapters/store/journal/test_names.py"
 _RECOVERY = "adapters/store/journal/test_recovery.py"
 
 JOURNAL: Final = (
@@ -44,5 +45,12 @@ JOURNAL: Final = (
         Test(
             "adapters/store/journal/test_disk.py::test_room_that_is_given_back_is_synced_before_the_segment_is_closed"
         ),
+    ),
+    Mutant(
+        "a-name-that-cannot-be-looked-up-is-lost",
+        "adapters/store/journal/lock",
+        "        if error.errno in GONE:\n            raise FilesLostError(path) from error\n        return\n",
+        "        raise FilesLostError(path) from error\n",
+        Test(f"{_NAMES}::test_a_name_that_cannot_be_looked_up_is_not_missed"),
     ),
 )

@@ -545,6 +545,13 @@ PROGRAMS: Final = (
         Test("adapters/client/test_hot_failover.py::test_each_number_comes_once"),
     ),
     Mutant(
+        "a-pool-closes-before-what-it-evicted",
+        "adapters/runtime/connection_pool",
+        "links = [*self._links.values(), *self._ending]",
+        "links = [*self._links.values()]",
+        Test("adapters/runtime/test_connection_pool.py::test_closing_waits_for_a_connection_that_made_room"),
+    ),
+    Mutant(
         "a-callback-that-fails-gives-back-what-it-consumed",
         "adapters/client/callbacks",
         "            batch.settle(index)\n            self._inbox.clear()\n",

@@ -293,6 +293,29 @@ async def test_the_oldest_connection_makes_room(monkeypatch: pytest.MonkeyPatch)
     assert not told.reports
 
 
+async def test_closing_waits_for_a_connection_that_made_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a process that ends then would take its last acknowledgement along."""
+    monkeypatch.setattr(module, "MAX_LINKS", 1)
+    monkeypatch.setattr(module, "CLOSE_SECONDS", 60.0)
+    told = Told()
+    async with listener() as first, listener() as second:
+        told.pool.send(first.address, b"one")
+        await (await first.connection()).hear(3)
+        first.connections[0].transport.pause_reading()
+        told.pool.send(first.address, bytes(10 << 20))
+        told.pool.send(second.address, b"two")
+        await (await second.connection()).hear(3)
+        closing = asyncio.create_task(told.pool.close())
+        await second.connections[0].over.wait()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert not closing.done()
+        first.connections[0].transport.resume_reading()
+        await closing
+        assert len(await first.connections[0].hear(3 + (10 << 20))) == 3 + (10 << 20)
+    assert not told.reports
+
+
 class Sink(asyncio.Protocol):
     """Keeps what it is sent."""
 

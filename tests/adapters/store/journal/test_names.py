@@ -1,5 +1,6 @@
 """Names of files that a journal has open are removed, replaced or moved: it fails, and nobody else writes there."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.runtime.machine.system_files import SystemFiles
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal import journal as journals
 from stablecast.store.journal.lock import FilesLostError
@@ -144,6 +146,24 @@ async def test_a_file_beside_the_journal_must_keep_its_name_and_may_be_replaced(
     await owner.until_failed()
     assert "identity.json was removed" in str(owner.failures[0])
     owner.journal.abort()
+
+
+@pytest.mark.parametrize("code", [errno.ENOMEM, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
+async def test_a_name_that_cannot_be_looked_up_is_not_missed(
+    code: int, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal goes on: only a name that leads nowhere, or elsewhere, shows that files are lost."""
+    owner = await filled(directory)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(SystemFiles, "stat", staticmethod(refuse))
+    owner.journal._look()
+    owner.journal.append_messages(1, 5, 1, 5, bytes(100), 6)
+    await owner.until(6)
+    await owner.journal.close()
+    assert not owner.failures
 
 
 async def test_segments_that_the_journal_deletes_itself_are_not_missed(directory: Path) -> None:
