@@ -53,4 +53,11 @@ JOURNAL: Final = (
         "        raise FilesLostError(path) from error\n",
         Test(f"{_NAMES}::test_a_name_that_cannot_be_looked_up_is_not_missed"),
     ),
+    Mutant(
+        "a-segment-of-another-directory-is-deleted",
+        "adapters/store/journal/fetcher",
+        "            self._lock.check()\n            # The segment goes first.",
+        "            # The segment goes first.",
+        Test(f"{_NAMES}::test_no_segment_is_deleted_in_another_directory"),
+    ),
 )

@@ -545,6 +545,13 @@ PROGRAMS: Final = (
         Test("adapters/client/test_hot_failover.py::test_each_number_comes_once"),
     ),
     Mutant(
+        "a-service-may-not-listen-everywhere",
+        "adapters/runtime/interfaces",
+        "if not is_ip6(host) and host != ANY and not",
+        "if not is_ip6(host) and not",
+        Test("adapters/runtime/test_interfaces.py::test_a_place_to_listen_is_of_this_host"),
+    ),
+    Mutant(
         "a-pool-closes-before-what-it-evicted",
         "adapters/runtime/connection_pool",
         "links = [*self._links.values(), *self._ending]",

@@ -121,6 +121,13 @@ RANGE_READERS: Final = (
         Test(f"{_STABLE}::test_a_store_with_a_hole_does_not_have_what_is_in_it"),
     ),
     Mutant(
+        "the-time-of-a-slow-number-counts-against-the-next",
+        "receiver/range_progress",
+        "        self.fruitless = 0\n",
+        "",
+        Test(f"{_READING}::test_time_that_one_number_took_does_not_count_against_the_next"),
+    ),
+    Mutant(
         "the-wire-number-of-a-life-is-its-first-number",
         "adapters/client/stored_sources",
         "first = max(began, serial.extend(began, stop + MAX_AHEAD - serial.HALF))",

@@ -3,7 +3,15 @@
 import pytest
 
 from stablecast.runtime import interfaces as module
-from stablecast.runtime.interfaces import Interface, InterfaceError, announced, choose, choose_device, interfaces
+from stablecast.runtime.interfaces import (
+    Interface,
+    InterfaceError,
+    announced,
+    check_local,
+    choose,
+    choose_device,
+    interfaces,
+)
 
 LOOPBACK = Interface("lo", "127.0.0.1", up=True, loopback=True, multicast=False)
 DOWN = Interface("eth9", "10.0.0.9", up=False, loopback=False, multicast=True)
@@ -79,3 +87,11 @@ def test_an_address_is_used_as_it_is() -> None:
 def test_an_interface_without_an_address_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.if_nameindex", lambda: [(1, "lo"), (99, "nowhere0")])
     assert [one.address for one in interfaces()] == ["127.0.0.1"]
+
+
+def test_a_place_to_listen_is_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "interfaces", lambda: [LOOPBACK])
+    for text in ("0.0.0.0", "127.0.0.9", "[::1]"):
+        check_local(text)
+    with pytest.raises(InterfaceError):
+        check_local("192.0.2.7")

@@ -234,3 +234,17 @@ def test_a_reader_that_follows_waits_for_numbers_that_were_sent_just_now() -> No
     reading.learn("a", Holding(1, 7, RangeSet([(5, 10)]), 0, 10, 10, 0, 3))
     assert reading.settle(4) == []
     assert reading.settle(2 + PATIENCE) == [Hole(0, 5, HoleReason.NEVER_STORED)]
+
+
+def test_time_that_one_number_took_does_not_count_against_the_next() -> None:
+    """A slow store serves each number at the second request, which is within the patience."""
+    reading = RangeProgress(0, 2, WINDOW, SECOND, 2 * SECOND)
+    for now in (0, SECOND):
+        reading.learn("slow", Holding(1, 7, RangeSet([(0, 2)]), 0, 2, 2, 0, now))
+        assert [(one.start, one.stop) for one in reading.issue(now, most=1)] == [(0, 1), (1, 2)]
+        if now:
+            assert reading.accept(0, 1) == [(0, 1)]
+            reading.progress(0, 1, now)
+            assert reading.settle(now) == [(0, 1)]
+        reading.handle_timeout(now + SECOND)
+    assert reading.settle(2 * SECOND) == []

@@ -122,6 +122,18 @@ async def test_no_segment_begins_in_another_directory(
         await owner.journal.close()
 
 
+async def test_no_segment_is_deleted_in_another_directory(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever copied the files needs all of them."""
+    monkeypatch.setattr(journals, "LOOK_SECONDS", 1000)
+    owner = await filled(directory)
+    copied(directory)
+    names = files_in(directory)
+    owner.journal._fetcher.remove(owner.journal._segments[min(owner.journal._segments)], owner.journal._on_failed)
+    await owner.until_failed()
+    assert files_in(directory) == names
+    owner.journal.abort()
+
+
 @pytest.mark.parametrize("way", ["without-files", "without-lock"])
 async def test_no_second_process_opens_a_directory_without_its_lock_file(way: str, directory: Path) -> None:
     owner = await filled(directory)
