@@ -232,12 +232,23 @@ class SourceContents:
         held.update((low, min(high, stop)) for low, high in answer.ranges)
         return StoredNumbers(held, min(answer.trail, stop))
 
-    def same(self, other: "SourceContents") -> bool:
-        """Return whether both are the same source, asked at different times."""
-        return any(self.is_about(answer) for answer in other.answers.values())
+    def same(self, later: "SourceContents") -> bool:
+        """Return whether stores that were asked later told about the same source."""
+        return any(self.goes_on(answer) for answer in later.answers.values())
+
+    def goes_on(self, answer: StoredAnswer) -> bool:
+        """Return whether a later answer is about this source, and not about one that took its session id.
+
+        Stores forget a source that deregistered, with its lives. The next one with its session id begins at 0 again.
+        """
+        if not self.is_about(answer):
+            return False
+        lives = {answer.incarnation, *(life for life, _ in answer.lives)}
+        forgotten = FORGOTTEN in lives or any(life == FORGOTTEN for life, _ in self.lives)
+        return forgotten or not lives.isdisjoint(self.names)
 
     def is_about(self, answer: StoredAnswer) -> bool:
-        """Return whether an answer is about this source."""
+        """Return whether an answer is about this source, if it was asked for together with the others."""
         if self.topic != answer.topic or self.session_id != answer.session_id:
             return False
         if self.session_id:

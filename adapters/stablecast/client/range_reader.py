@@ -406,11 +406,11 @@ class RangeReader:
             answers = await self._ask(lambda _: True, first=first)  # The next round asks those that are away.
             unknown = False
             for source in self._sources(answers):
-                reading = next((one for one in self._readings if one.contents.same(source)), None)
-                if reading is None:
-                    unknown |= not self._is_open(source, answers)
-                else:
+                growing = [one for one in self._readings if one.contents.same(source)]
+                for reading in growing:
                     self._grow(reading, source, answers, (asked_at, first))
+                if not growing:
+                    unknown |= not self._is_open(source, answers)
             if unknown and self._enough(answers):
                 with suppress(ReadFailed):
                     await self._begin_new()
@@ -431,12 +431,13 @@ class RangeReader:
 
     def _grow(self, reading: SourceReading, source: SourceContents, answers: Answers, asked: tuple[int, int]) -> None:
         contents = reading.contents
-        for store in [store for store in contents.answers if store in answers and store not in source.answers]:
+        told = {store: answer for store, answer in source.answers.items() if contents.goes_on(answer)}
+        for store in [store for store in contents.answers if store in answers and store not in told]:
             reading.forget(store)
-        contents.answers.update(source.answers)
+        contents.answers.update(told)
         silent = self._silent(answers)
         if self._options.stable:
-            stop = contents.stable_stop(self._rule(contents), asked[1], silent, source.answers)
+            stop = contents.stable_stop(self._rule(contents), asked[1], silent, told)
         else:
             stop = self._stop(contents, answers, waits=True)
         bound = self._options.bounds.stop

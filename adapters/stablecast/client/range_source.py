@@ -354,7 +354,7 @@ class SourceReading:
             except StoreAway:
                 await asyncio.sleep(REPEAT_SECONDS)
                 continue
-            answer = next((one for one in found if self.contents.is_about(one)), None)
+            answer = next((one for one in found if self.contents.goes_on(one)), None)
             if answer is None or answer.readable:
                 break
             self.machine.lose(store)

@@ -18,6 +18,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import RegistrationError
+from stablecast.core.protocol.history import divergence, unfold
 from stablecast.core.protocol.inputs import Reset
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
@@ -176,7 +177,7 @@ class StoredConsumer:
         else:
             stop = None
             if known is not None:
-                stop = known.stop
+                stop = _agreed(known, info, near)
                 self._routes.consumers.pop(known.info.incarnation, None)
             config = attrs.evolve(self._config, incarnation=info.incarnation)
             source = self._sources[name] = ConsumedSource(info, near, StoreRegistrations(config), stop)
@@ -216,3 +217,12 @@ class StoredConsumer:
         due = [source.registrations.enrollment.next() for source in self._sources.values()]
         self._alarm.set(min((one for one in due if one is not None), default=None))
         self._changed.set()
+
+
+def _agreed(known: ConsumedSource, info: SourceInfo, near: int) -> int | None:
+    """Return the first number of the next life that was not acknowledged; None: all of its numbers are new.
+
+    A source that deregistered begins again at 0, and nothing of it was consumed.
+    """
+    parting = divergence(unfold(known.info.lives, near), unfold(info.lives, near))
+    return known.stop if parting is None or known.stop is None else min(parting, known.stop) or None

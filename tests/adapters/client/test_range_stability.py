@@ -12,6 +12,7 @@ from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_inquiry import RangeRoutes, StoreAway
 from stablecast.core.machine import serial
+from stablecast.core.protocol.history import FORGOTTEN
 from stablecast.core.protocol.messages import Life, StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.stored_contents import StoredAnswer
@@ -309,6 +310,35 @@ async def test_a_source_that_begins_while_a_reader_follows_the_newest_is_read_fr
         await send(source, 10)
         found = [(message.session_id, message.number) async for message in taking(reader, 20)]
     assert sorted(found) == [*((7, number) for number in range(10, 20)), *((8, number) for number in range(10))]
+
+
+async def test_a_source_that_deregistered_is_another_one_when_it_returns(net: Network) -> None:
+    """It has the same session id, and its numbers begin at 0 again: the reader returns each of them."""
+    trio = Trio(net)
+    await trio.start("abc")
+    owner, source = await trio.source()
+    await send(source, 10)
+    context = await net.context()
+    async with context.reader("orders", stores=trio.stores, follow=True) as reader:
+        assert [message.number async for message in taking(reader, 10)] == list(range(10))
+        await source.deregister()
+        await owner.close()
+        _, source = await trio.source()
+        await send(source, 20)
+        assert [message.number async for message in taking(reader, 20)] == list(range(20))
+        assert reader.holes == []
+
+
+def test_a_store_that_missed_the_deregistration_does_not_join_two_sources() -> None:
+    """Asked at the same time, stores with one session id know one source. Asked later, they must know its lives."""
+    read = contents(a=answer((0, 10)), b=answer((0, 10)))
+    later = contents(a=answer((0, 5), lives=[(8, 0)]), b=answer((0, 10)))
+    assert read.is_about(later.answers["a"])
+    assert not read.goes_on(later.answers["a"])
+    assert read.same(later)
+    assert not read.same(contents(a=later.answers["a"]))
+    assert read.same(contents(a=answer((0, 12), lives=[(7, 0), (8, 10)])))
+    assert read.same(contents(a=answer((0, 99), lives=[(FORGOTTEN, 0), (99, 50)])))
 
 
 async def taking(reader: RangeReader, count: int) -> AsyncIterator[StoredMessage]:

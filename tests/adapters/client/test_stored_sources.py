@@ -247,3 +247,25 @@ async def test_a_consumer_waits_for_a_life_that_waits(net: Network, monkeypatch:
         await registering
         assert consumer._sources["7"].info.low == 50
         await consumer.close()
+
+
+async def test_a_consumer_acknowledges_nothing_to_a_source_that_begins_again(net: Network) -> None:
+    """The source deregistered, and has its session id again. What was consumed of it is none of the new messages."""
+    owner, source = await source_of(net, "a", "b", "c")
+    await send(source, 50)
+    context, stores = await net.context(), addresses(net)
+    consumer = StoredConsumer(context.reads, attrs.evolve(context.template(9), topic="orders"), stores)
+    await consumer.register({"7": await contents(context, stores)}, 10.0)
+    consumer.acknowledge("7", 50)
+    await source.deregister()
+    await owner.close()
+    owner, source = await source_of(net, "a", "b", "c")
+    await send(source, 10)
+    await consumer.register({"7": await contents(context, stores)}, 10.0)
+    assert [one.stop for one in consumer._sources.values()] == [None]
+    consumer.acknowledge("7", 5)
+    await owner.close()
+    _, source = await source_of(net, "a", "b", "c")
+    await consumer.register({"7": await contents(context, stores)}, 10.0)
+    assert [one.stop for one in consumer._sources.values()] == [5]
+    await consumer.close()

@@ -50,7 +50,7 @@ def _possible(setup: Setup) -> list[str]:
 def _with(rng: Random, setup: Setup, habit: str) -> Setup:
     modes = tuple(rng.choice(MODES) for _ in RECEIVERS)
     match habit:
-        case "modes":
+        case "modes" if not (setup.hot and "settled" in modes):  # A hot number cannot be delivered again.
             return attrs.evolve(setup, modes=modes)
         case "reader" if not setup.hot:  # A reader returns the messages of each source, also the later copies.
             place = rng.randrange(len(RECEIVERS))

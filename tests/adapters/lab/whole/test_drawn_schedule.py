@@ -135,7 +135,7 @@ def test_each_kind_of_setup_has_its_share(has: object) -> None:
 
 
 def test_habits_are_drawn_only_where_their_rules_hold() -> None:
-    for setup in (schedule.setup for schedule in DRAWN):
+    for setup in (schedule.setup for schedule in (*DRAWN, draw(30010))):
         paced = "ume_receiver_paced_persistence" in dict(setup.options)
         if paced or setup.kept or setup.tight or setup.storage:
             assert not setup.group
@@ -143,6 +143,7 @@ def test_habits_are_drawn_only_where_their_rules_hold() -> None:
         if paced or setup.kept or setup.tight or setup.storage == TURNS:
             assert "reader" not in setup.modes
         assert not (setup.storage == TURNS and setup.stored)
+        assert not (setup.hot and "settled" in setup.modes)
     assert not any(
         fault.do is Do.LEAVE and fault.who in RECEIVERS
         for schedule in DRAWN

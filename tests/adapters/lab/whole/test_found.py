@@ -105,6 +105,11 @@ FOUND = {
         (HostFault(1_000, Do.KILL, "receiver1", 2_600), HostFault(2_000, Do.POWER, "source", 1_300)),
         horizon_ms=9_000,
     ),
+    # A reader that followed took a source that had deregistered and returned for the old one, and passed over its first
+    # messages without a word.
+    "a_source_that_returns_from_0_to_a_reader": WorldSchedule(
+        20322, Setup(modes=("reader", "plain")), (HostFault(2_170, Do.LEAVE, "source", 1),)
+    ),
 }
 
 
