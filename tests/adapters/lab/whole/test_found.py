@@ -105,6 +105,12 @@ FOUND = {
         (HostFault(1_000, Do.KILL, "receiver1", 2_600), HostFault(2_000, Do.POWER, "source", 1_300)),
         horizon_ms=9_000,
     ),
+    # `verify` reported S1: the traces of the stores that had the messages of a life that deregistered went with power.
+    "stable_messages_whose_traces_went_with_power": WorldSchedule(
+        30195,
+        Setup(topics=("orders", "trades"), size=100),
+        (HostFault(1_976, Do.LEAVE, "source", 13), HostFault(4_100, Do.BLACKOUT, "source", 1)),
+    ),
     # A reader that followed took a source that had deregistered and returned for the old one, and passed over its first
     # messages without a word.
     "a_source_that_returns_from_0_to_a_reader": WorldSchedule(

@@ -133,6 +133,22 @@ def test_only_a_store_with_a_failed_disk_may_miss_what_it_acknowledged() -> None
     assert not runner._excused(found("S3", "number 1 by 10.0.0.5:14567"), {})
 
 
+def test_a_number_is_stable_by_acknowledgements_whose_trace_was_lost() -> None:
+    """A number that a store acknowledged by its trace, and did not keep, stays a violation."""
+
+    def found(rule: str, number: int, place: str = "source-1.sct") -> TraceViolation:
+        texts = {
+            "S1": f"record 3: number {number} is reported stable, and too few stores hold it by their own traces",
+            "P6": f"record 3: number {number} counts as acknowledged by 10.0.0.5:14567, whose trace has no such one",
+        }
+        return TraceViolation(Path(place), 3, rule, texts[rule])
+
+    dark = {"10.0.0.5": runner.LOST_WITH_TRACE}
+    violations = [found("P6", 1), found("S1", 1), found("S1", 11), found("S1", 1, "source-2.sct")]
+    assert runner._without_witness(violations, dark) == violations[2:]
+    assert runner._without_witness(violations, {}) == violations
+
+
 def test_a_host_without_power_lost_its_trace_but_not_its_messages() -> None:
     """Only a source that deregistered takes with it what the next trace of the store begins with."""
     leaving, blackout = HostFault(1, Do.LEAVE, "source", 5), HostFault(2, Do.BLACKOUT, "receiver1", 5)
