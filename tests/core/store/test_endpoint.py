@@ -68,6 +68,26 @@ def test_an_acknowledgement_for_another_source_is_dropped() -> None:
     assert code(driver.hear(ConsumptionAck(9, 51, 70, 5))) == ["late-ack"]
 
 
+@pytest.mark.parametrize("announced", [False, True])
+def test_an_acknowledgement_of_the_life_before_counts_for_its_own_numbers(announced: bool) -> None:
+    """The receiver has not met the next life yet. Numbers that this one used again are not its own."""
+    driver = StoreDriver.with_receiver()
+    driver.hear(info(low=0, high=5, lives=((LIFE, 0),), term=1))
+    driver.hear(register(**{**SOURCE, "incarnation": NEXT}))
+    driver.sync()
+    client = driver.machine.clients.records
+    following = info(incarnation=NEXT, low=3, high=5, lives=((LIFE, 0), (NEXT, 3)), term=2)
+    if announced:
+        driver.hear(following)
+    driver.hear(ConsumptionAck(LIFE, 50, 70, 1))
+    assert client[70].client.acknowledged == 1
+    driver.hear(ConsumptionAck(LIFE, 50, 70, 5))
+    if not announced:
+        assert client[70].client.acknowledged == 5  # It was consumed, and all of it may be stable.
+        driver.hear(following)
+    assert client[70].client.acknowledged == 2
+
+
 def test_an_acknowledgement_waits_until_the_life_tells_where_it_resumes() -> None:
     """Formal design, 7.4: until then its numbers are those of another life here, whose messages may be stable."""
     driver = StoreDriver.with_receiver()

@@ -308,17 +308,23 @@ class StoreEndpoint:
             or repository is None
             or record.client.role is not Role.RECEIVER
             or record.client.source_reg_id != ack.source_reg_id
-            or repository.incarnation != ack.incarnation
         ):
-            self._odd("late-ack", f"consumption ack of receiver {ack.receiver_reg_id} for source {ack.source_reg_id}")
+            self._late(ack)
+            return
+        named = serial.extend(ack.number, record.client.acknowledged)
+        current = repository.incarnation == ack.incarnation
+        # A receiver that has not met the current life yet would not repeat this if it ended before.
+        number = named if current else repository.life.last_of(ack.incarnation, named)
+        if number is None:
+            self._late(ack)
             return
         self.clients.on_heard(record, now)
-        if repository.resume_point is None:
+        if current and repository.resume_point is None:
             # The receiver counts by the history of a life that is not announced here yet, and may never be. Until then
             # its number names another message here, which may be stable and which the receiver may never have had.
             self.early_acks[ack.receiver_reg_id] = ack
             return
-        if self.clients.on_acknowledged(record, serial.extend(ack.number, record.client.acknowledged)):
+        if self.clients.on_acknowledged(record, number):
             self.registry.persist(record, self.outbox)
             self.registry.on_receivers(repository, now, self.outbox)
 
@@ -358,6 +364,9 @@ class StoreEndpoint:
     def _arm(self, now: int) -> None:
         if self.check_at is None and self.clients.records:
             self.check_at = now + self.config.check_ns
+
+    def _late(self, ack: msg.ConsumptionAck) -> None:
+        self._odd("late-ack", f"consumption ack of receiver {ack.receiver_reg_id} for source {ack.source_reg_id}")
 
     def _odd(self, code: str, text: str) -> None:
         self.outbox.append(Notify(Oddity(code, text)))

@@ -68,6 +68,17 @@ class SourceHistory:
         """Return whether a message of this life counts as one of the current life."""
         return incarnation == self.incarnation or Repair.ONE_LIFE not in self.repairs
 
+    def last_of(self, incarnation: Incarnation, number: int) -> int | None:
+        """Return the last number up to `number` that an earlier life has by this history; None: it names no such life.
+
+        While the current life waits, the life before may still be cut. Then what it acknowledged is cut back, too.
+        """
+        if incarnation == FORGOTTEN or Repair.ONE_LIFE not in self.repairs:
+            return None
+        stops = [*(first for _, first in self.lives[1:]), number + 1]
+        ends = [stop for (life, _), stop in zip(self.lives, stops, strict=False) if life == incarnation]
+        return min(number, ends[-1] - 1) if ends else None
+
     def resume(self, number: int, info: SourceInfo, newest: int) -> tuple[int, bool]:
         """Process the SRI with which the current life resumes at `number`.
 
