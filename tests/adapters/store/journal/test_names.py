@@ -123,7 +123,7 @@ async def test_no_segment_begins_in_another_directory(
 
 
 async def test_no_segment_is_deleted_in_another_directory(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever copied the files needs all of them."""
+    """The copy needs all of its files."""
     monkeypatch.setattr(journals, "LOOK_SECONDS", 1000)
     owner = await filled(directory)
     copied(directory)
