@@ -78,4 +78,4 @@ async def test_the_marks_of_a_source_are_set_by_its_options(net: Network) -> Non
 async def test_an_option_without_effect_is_told(net: Network, caplog: pytest.LogCaptureFixture) -> None:
     context = await net.context()
     await context.source("orders", options={"transport_tcp_nodelay": 0})
-    assert "option transport_tcp_nodelay has no effect: TCP_NODELAY is always set" in caplog.text
+    assert "transport_tcp_nodelay has no effect: TCP_NODELAY is always set" in caplog.text

@@ -351,7 +351,7 @@ class ProofWorld:
                     self._hear(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
                 case RetransmitRequest():
                     for answer in self._hear(draft, Arrived(message)):
-                        assert isinstance(answer, Data)
+                        assert isinstance(answer, Data | LateJoinInfo)
                         self._take(draft, index, answer)
 
     def _send(self, draft: Draft, missing: tuple[int, ...] = ()) -> None:

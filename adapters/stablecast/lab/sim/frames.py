@@ -13,6 +13,7 @@ import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.endpoint_configs import HOSTS
@@ -120,9 +121,14 @@ def _store(cluster: Cluster, name: str, lives: dict[int, int]) -> Frame:
         "slow": disk.slow,
         "full": disk.full,
         "disk": _on_disk(disk, lives),
-        "holes": [list(span) for one in repositories for span in one.holes],
+        "holes": [list(span) for one in repositories for span in _holes(one)],
         "proxies": 0 if known is None or not known.alive else known.proxies,
     }
+
+
+def _holes(one: RepositoryStatus) -> list[tuple[int, int]]:
+    """Return the ranges that a store lacks: those that it gave up, and those that may come."""
+    return sorted([*one.lost.within(one.trail, one.newest + 1), *one.holes])
 
 
 def _on_disk(disk: VirtualDisk, lives: dict[int, int]) -> list[list[int]]:

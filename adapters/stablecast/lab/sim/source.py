@@ -315,7 +315,7 @@ class SourceProcess(VirtualProcess):
                     self._checkers.on_life(self.config.incarnation, event.number)
                 self._complete = True
             case events.Stable() if event.flags & events.StableFlag.STABLE:
-                active = [STORES[held.request.store_index] for held in self.registrations() if held.present]
+                active = [STORES[held.request.store_index] for held in self.registrations() if held.active]
                 self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1, active)
             case events.Reclaimed() if event.forced:
                 self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)

@@ -14,6 +14,7 @@ class RegistrationStatus:
     Attributes:
         counts: The store counts towards a quorum of registered stores.
         present: The store granted, and nothing indicates that it is away.
+        active: It is present, and answered lately, if a rule of the client depends on that.
         failing: The store does not grant: an interval passed without a grant, or the lease ended.
         left: The store has forgotten the client.
     """
@@ -24,13 +25,14 @@ class RegistrationStatus:
     granted: Registered | None
     counts: bool
     present: bool
+    active: bool
     failing: bool
     left: bool
 
     @classmethod
     def of(cls, known: Registration) -> "RegistrationStatus":
         """Return the status of one registration."""
-        flags = (known.counts, known.present, known.failing, known.left)
+        flags = (known.counts, known.present, known.active, known.failing, known.left)
         return cls(known.request, known.address, known.state, known.granted, *flags)
 
 

@@ -45,7 +45,7 @@ PLANTED: dict[str, tuple[int, type, str, Callable[..., None], str]] = {
     "no vote about a source that stays away": (310, AckBatch, "add", nothing, "L1"),
     "an earlier life in a copy": (2662, Registry, "delete", nothing, "L1"),
     "a proxy of a store that heard of no other": (3772, AckBatch, "add", nothing, "L1"),
-    "released by the only store that kept it": (1158, Repository, "lack", nothing, "S3"),
+    "released by the only store that kept it": (1158, AckBatch, "add", nothing, "L1"),
     "released at one of the stores": (91, Repository, "lack", nothing, "S3"),
 }
 """By excuse: a seed that needs it, a fault, and the rule that the fault still breaks there."""

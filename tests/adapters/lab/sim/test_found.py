@@ -342,18 +342,20 @@ FOUND = {
     ),
     # A checker took a confirmation of the range before a lost message for a lower acknowledgement (A1).
     "confirmation_before_a_loss": Schedule(
-        5516,
-        ((1680, 8), (1700, 7), (1709, 4), (2274, 35)),
-        (Fault(1935, Act.CRASH, "source", "", 65, True),),
-        WorldSetup(
-            named=True,
-            turns=True,
-            size_limit=720,
-            unique=1,
-            leaving=Leaving.RECEIVER,
-            large=3,
-            habit=Habit.BLOCKING,
+        8390,
+        (
+            *((503, 1), (712, 35), (831, 4), (1794, 1), (1814, 5), (1821, 1), (1876, 25), (1889, 1), (1911, 2)),
+            *((1915, 1), (1919, 6), (1920, 1), (1923, 13), (1927, 2), (1928, 3), (1935, 27), (1938, 6), (2382, 1)),
+            *((2472, 8), (2483, 2), (3149, 4), (3413, 1)),
         ),
+        (
+            Fault(1895, Act.PART, "source", "", 598, True),
+            Fault(1918, Act.FULL, "store0", "receiver1", 10, False),
+            Fault(2107, Act.WIPE, "store2", "", 944, False),
+            Fault(2641, Act.STALL, "store2", "receiver0", 9, False),
+            Fault(2774, Act.RESTORE, "store2", "", 29, False),
+        ),
+        WorldSetup(memory=True, unique=1, retained=(480, 1440), resolution=1, leaving=Leaving.NOBODY),
     ),
     # A life that was over announced itself late, shared no life with its successor, and muted it for good (L1).
     "late_life_without_a_past": Schedule(

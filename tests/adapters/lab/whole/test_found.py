@@ -105,8 +105,8 @@ FOUND = {
         (HostFault(1_000, Do.KILL, "receiver1", 2_600), HostFault(2_000, Do.POWER, "source", 1_300)),
         horizon_ms=9_000,
     ),
-    # The source lost power and registered again. Its stores dropped what a receiver acknowledged of the life before, and
-    # the receiver ended before it met the next one.
+    # The source lost power and registered again. Its stores dropped what a receiver acknowledged of the life before,
+    # and the receiver ended before it met the next one.
     "an_acknowledgement_between_two_lives": WorldSchedule(
         30688, Setup(), (HostFault(858, Do.POWER, "source", 1), HostFault(1_968, Do.KILL, "receiver1", 1))
     ),
