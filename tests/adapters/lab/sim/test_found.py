@@ -453,8 +453,9 @@ NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grant
                 # The stores of that time counted no generations, and told nobody of an empty disk.
                 "lab.sim.store.StoreProcess._earlier": False,
                 "lab.sim.store.following": lambda *_: NONE,
-                # Nor did they deny requests, which moves what follows.
+                # Nor did they deny requests, or count acknowledgements of the life before, which moves what follows.
                 "core.store.retransmission.void_from": lambda *_: None,
+                "core.store.source_history.SourceHistory.last_of": lambda *_: None,
                 # An announced end of the source leads away from the proxy, too.
                 "transports.resolution.udp.settings.AdvertiseOptions.at_end": property(
                     lambda _: False, lambda *_: None
