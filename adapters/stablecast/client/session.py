@@ -17,7 +17,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
-from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
@@ -170,7 +170,14 @@ class ClientSession:
         """Return True if the session may end: its messages are consumed, or a later session answers for them."""
         if self.succession.heir is not None:
             return True
-        return not (self.waiting or self.recovering) and self.succession.settled
+        return not (self.waiting or self.recovering or self._owes) and self.succession.settled
+
+    @property
+    def _owes(self) -> bool:
+        """Return True while the application has messages that it may still acknowledge itself."""
+        window = self._machine.window
+        explicit = self._machine.config.ack_mode is AckMode.EXPLICIT
+        return explicit and not self._stopped and window.next is not None and window.acked + 1 < window.next
 
     @property
     def recovering(self) -> bool:
@@ -384,6 +391,8 @@ class ClientSession:
             return
         self.report_consumed()
         self._driver.feed(inputs.Acknowledge(number, first))
+        if self.ended and not self.waiting:
+            self._receiver.on_consumed(self)
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """End this session, because its machine counts on an effect that did not happen.

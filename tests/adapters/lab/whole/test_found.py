@@ -110,6 +110,12 @@ FOUND = {
     "an_acknowledgement_between_two_lives": WorldSchedule(
         30688, Setup(), (HostFault(858, Do.POWER, "source", 1), HostFault(1_968, Do.KILL, "receiver1", 1))
     ),
+    # The source closed, and then the application acknowledged its last messages itself. No store got that.
+    "an_explicit_acknowledgement_after_the_source_closed": WorldSchedule(
+        30855,
+        Setup(modes=("explicit", "plain")),
+        (HostFault(2_764, Do.CLOSE, "source", 2_236), HostFault(4_372, Do.CLOSE, "receiver0", 1)),
+    ),
     # `verify` reported S1: the traces of the stores that had the messages of a life that deregistered went with power.
     "stable_messages_whose_traces_went_with_power": WorldSchedule(
         30195,
