@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.lab.whole.conductor import SESSIONS, SLOW_SECONDS
+from stablecast.lab.whole.jobs import SESSIONS, SLOW_SECONDS
 from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, Do, HostFault, WorldSchedule
 from tests.torture import plan as plans
 from tests.torture.plan import LATE, Plan, Step

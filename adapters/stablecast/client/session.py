@@ -17,7 +17,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
-from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
@@ -101,15 +101,12 @@ class ClientSession:
         self._later = later
         self._earlier: Sequence[ClientSession] = ()
         self._replaced: Sequence[ClientSession] = ()
-        self._ident = machine.threads.ident
+        self._ident, self._receiver = machine.threads.ident, receiver
         self._thread = self._ident()
-        self._receiver = receiver
         self._give: Callable[[Batch], None] = receiver.deliver
-        self.arrival = receiver.arrival
-        self.redeliverer = receiver.redeliverer
+        self.arrival, self.redeliverer = receiver.arrival, receiver.redeliverer
         self._pool = pool
-        self._tokens = Tokens()
-        self._pieces = FragmentReassembly()
+        self._tokens, self._pieces = Tokens(), FragmentReassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
@@ -170,14 +167,8 @@ class ClientSession:
         """Return True if the session may end: its messages are consumed, or a later session answers for them."""
         if self.succession.heir is not None:
             return True
-        return not (self.waiting or self.recovering or self._owes) and self.succession.settled
-
-    @property
-    def _owes(self) -> bool:
-        """Return True while the application has messages that it may still acknowledge itself."""
-        window = self._machine.window
-        explicit = self._machine.config.ack_mode is AckMode.EXPLICIT
-        return explicit and not self._stopped and window.next is not None and window.acked + 1 < window.next
+        owes = not self._stopped and self._machine.status.owes
+        return not (self.waiting or self.recovering or owes) and self.succession.settled
 
     @property
     def recovering(self) -> bool:

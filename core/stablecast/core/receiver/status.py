@@ -10,6 +10,7 @@ from typing import TypeVar
 import attrs
 
 from stablecast.core.protocol.resume_point import offer
+from stablecast.core.protocol.settings import AckMode
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.registration.registration_set import RegistrationSet
@@ -74,6 +75,13 @@ class ReceiverStatus:
     def leased(self, now: int) -> bool:
         """Return whether enough stores keep the receiver's RegIDs for it at `now` (ns)."""
         return self._enrollment.leased(now)
+
+    @property
+    def owes(self) -> bool:
+        """True while the application may still acknowledge messages itself."""
+        window = self._arrivals.window
+        explicit = self._arrivals.config.ack_mode is AckMode.EXPLICIT
+        return explicit and window.next is not None and window.acked + 1 < window.next
 
     @property
     def unrecorded(self) -> tuple[str, ...]:

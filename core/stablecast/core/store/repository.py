@@ -428,7 +428,8 @@ class Repository:
             self.filling.pause()
         for low, high in () if waits else parts:
             self.filling.give_up(low, high)
-        self._learn(parts[-1][1] - 1, now, out)
+        if waits or not self.paced:
+            self._learn(parts[-1][1] - 1, now, out)
         if not waits:
             self.lack(parts, LackCause.NO_ROOM, now, out)
             self._acknowledge(now, out)

@@ -1,8 +1,10 @@
 """The thread behind a recorder: what it cannot encode or write is told once, and nothing hangs."""
 
 import os
+import queue
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -179,7 +181,7 @@ def test_a_trace_whose_file_was_removed_says_so_and_ends(tmp_path: Path) -> None
     path, told = tmp_path / "a.sct", list[str]()
     writer = writer_at(path, told.append)
     assert writer.offer(whole(0), wait=True)
-    writer._queue.join()
+    cast("queue.Queue[object]", writer._queue).join()
     path.unlink()
     assert writer.offer(whole(1), wait=True)
     writer.close(whole(2))
