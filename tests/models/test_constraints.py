@@ -51,6 +51,14 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
         "one topic": "a-doubtful-topic-makes-all-topics-doubtful",
         "no limits, so that no turn is held back": "a-limit-is-exceeded-by-one-record",
     },
+    "ReceiverVotes": {
+        "a registration is one step": "a-request-is-not-repeated",
+        "a request and its answer are one step": "each-retry-restarts-the-give-up-time",
+        "a refill is one step": "a-refill-without-success-never-ends",
+        "disks are synced after every step": "granted-before-it-is-synced",
+        "a store that returns meets the source at once": "an-announcement-gives-no-vote-back",
+        "nothing is sent while the receiver is there": "the-newest-message-is-never-missing",
+    },
     "Rpp": {
         "one store": "one-store-of-three-is-a-quorum",
         "a sync makes everything durable": "a-sync-counts-for-the-next-write-too",

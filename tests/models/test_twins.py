@@ -14,6 +14,7 @@ KNOWN = catalog.load(MODELS)
 
 FORGOTTEN = {
     "ProxyElection/graph_quorum": "late",
+    "ReceiverVotes/graph_small": "rcv",
     "Recovery/graph_small": "rcv",
     "Refill/graph_small": "disk",
     "Registration/graph_small": "toStore",

@@ -17,6 +17,7 @@ from stablecast.lab.model.catalog import Configuration, RecordedGraph, configura
 
 MODELS = (
     "ProxyElection",
+    "ReceiverVotes",
     "Recovery",
     "Refill",
     "Registration",

@@ -70,8 +70,12 @@ class RefillWorld:
     @classmethod
     def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: all stores are up, and no source was there yet."""
-        known = RefillConstants(**constants)
-        configs = [_config(index, healing=known.Healing) for index in range(known.Stores)]
+        return cls.of(RefillConstants(**constants), Repair.ALL)
+
+    @classmethod
+    def of(cls, known: RefillConstants, repairs: Repair) -> Self:
+        """Return that state, with stores that have these repairs."""
+        configs = [_config(index, repairs, healing=known.Healing) for index in range(known.Stores)]
         keepers = [SharedMachine(WorldStore(one, StoreEndpoint.create(one), timers=False)) for one in configs]
         return cls(known, keepers, stops=known.Stops, wipes=known.Wipes)
 
@@ -293,8 +297,8 @@ class RefillWorld:
         return Fn({number: journal.messages.get(number, 0) for number in range(self.constants.Messages)})
 
 
-def _config(index: int, *, healing: bool) -> StoreConfig:
-    config = disk_only(store_address(index), Repair.ALL)
+def _config(index: int, repairs: Repair, *, healing: bool) -> StoreConfig:
+    config = disk_only(store_address(index), repairs)
     return attrs.evolve(config, refill=healing, refill_rate=0, refill_byte_rate=0, retry_ns=RETRY_NS)
 
 
