@@ -122,9 +122,10 @@ class ReceiverCheckers:
         facts, run = self.facts, self.runs[process]
         handed = run.handed.setdefault(sender, RangeSet())
         what = f"the application of {process} is handed {first}..{stop - 1} of life {sender:#x}"
+        late = handed.last is not None and first <= handed.last
         if handed.within(first, stop):
             facts.report("D1", f"{what} twice in one run")
-        elif handed.last is not None and first <= handed.last and not facts.setup.arrival:
+        elif late and not (facts.setup.arrival or self._in_turn(process, first)):
             facts.report("D1", f"{what} after {handed.last}")
         # In turns two lives may have stores of their own: a receiver cannot know that they are one source's (P-505).
         for number in range(first, stop) if not facts.setup.turns else ():
@@ -132,6 +133,15 @@ class ReceiverCheckers:
             if owner != sender and facts.order[owner] <= run.order:
                 facts.report("D1", f"{what}, that of {owner:#x} is stable")
         handed.add(first, stop)
+
+    def _in_turn(self, process: str, number: int) -> bool:
+        """Return whether a session gave a message up in round robin, while the store that has it was away.
+
+        README guarantees nothing about such a message. It may return with its store, in a life that shares no store
+        with the one that gave it up.
+        """
+        mine = [session for (who, _), session in self.sessions.items() if who == process]
+        return self.facts.setup.turns and any(number in session.lost for session in mine)
 
     def _check_order(self, session: SessionLedger, run: ProcessLedger, what: str, first: int) -> None:
         if first < session.next:

@@ -67,6 +67,17 @@ def test_in_arrival_order_everything_is_delivered_once() -> None:
     assert broken(checkers) == ["D1"]
 
 
+@pytest.mark.parametrize(("turns", "lost", "found"), [(True, 2, []), (True, 1, ["D1"]), (False, 2, ["D1"])])
+def test_in_turns_only_what_was_given_up_may_come_late(turns: bool, lost: int, found: list[str]) -> None:
+    """Round robin: the store that has it may be away, and README promises nothing about its messages."""
+    checkers = world(turns=turns)
+    begin(checkers)
+    checkers.receivers.on_given_up_run(PROCESS, LIFE, lost, lost + 1)
+    checkers.receivers.on_handed(PROCESS, LIFE, 4, 5)
+    checkers.receivers.on_handed(PROCESS, LIFE, 2, 3)
+    assert broken(checkers) == found
+
+
 def test_no_session_begins_behind_what_the_application_never_had() -> None:
     checkers = world()
     stable(checkers, 0, 3)

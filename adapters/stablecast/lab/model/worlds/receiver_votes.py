@@ -22,7 +22,7 @@ from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, WorldJournal, WorldStore, numbers_of, store_address
-from stablecast.lab.model.worlds.refill import RefillConstants, RefillWorld
+from stablecast.lab.model.worlds import refill
 
 IDS = (1, 2, 3)
 FIRST_LIFE, LIFE = 1, 2
@@ -57,7 +57,7 @@ class ReceiverVotesWorld:
     """Drive one receiver, and three stores with their source. `now` is the receiver's clock, in ns."""
 
     constants: ReceiverVotesConstants
-    group: RefillWorld
+    group: refill.RefillWorld
     shared: SharedMachine[ReceiverSession] | None = None
     read: frozenset[int] = frozenset()
     lost: frozenset[int] = frozenset()
@@ -70,8 +70,8 @@ class ReceiverVotesWorld:
         """Return the initial state: one life of the source is over, and so is one session of the receiver."""
         known = ReceiverVotesConstants(**constants)
         stops = known.Stops + len(known.Away)
-        group = RefillConstants(len(IDS), known.Messages, LIFE, stops, known.Wipes, Healing=True, Careful=False)
-        world = cls(known, RefillWorld.of(group, known.repairs("stores")), returns=known.Returns)
+        group = refill.RefillConstants(len(IDS), known.Messages, LIFE, stops, known.Wipes, Healing=True, Careful=False)
+        world = cls(known, refill.RefillWorld.of(group, known.repairs("stores")), returns=known.Returns)
         world._live()
         return world
 
