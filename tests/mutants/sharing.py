@@ -78,8 +78,9 @@ SHARING: Final = (
     Mutant(
         "messages-of-other-shares-keep-a-session-that-ended",
         "adapters/client/session",
+        "        self._unseen = (first, last)\n"
         "        if self.ended and not self.waiting:\n            self._receiver.on_consumed(self)\n",
-        "",
+        "        self._unseen = (first, last)\n",
         Test("adapters/client/test_going_on.py::test_messages_of_other_shares_keep_no_session_that_ended"),
     ),
     Mutant(

@@ -84,8 +84,8 @@ class Side:
 
 def session_of(side: Side, trace: Path | None = None, **changes: Any) -> ClientSession:
     """It delivers from `START` on."""
-    places: dict[str, Any] = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
-    config = attrs.evolve(ReceiverDriver().machine.config, ack_mode=AckMode.EXPLICIT, **places, **changes)
+    places: dict[str, Any] = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2", "ack_mode": AckMode.EXPLICIT}
+    config = attrs.evolve(ReceiverDriver().machine.config, **(places | changes))
     side.session = ClientSession(side, config, side, trace, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
     side.session.start({})
     store = StoreEntry(0, 0, f"{LOCAL}:3", 50, 1)
@@ -197,7 +197,7 @@ class OtherShares(Side):
 async def test_messages_of_other_shares_keep_no_session_that_ended() -> None:
     """The next life of the source is joined when the ended one is done, and nobody else notices that it is."""
     side = OtherShares()
-    session = session_of(side)
+    session = session_of(side, ack_mode=AckMode.BATCHED)
     session.end()
     session.on_recovered([codec.RecoveredRun(LIFE, LIFE, wire(START), [b"x", b"y"])])
     assert side.told[-1] == "done"

@@ -358,7 +358,7 @@ class ReceiverSession:
     @property
     def status(self) -> ReceiverStatus:
         """Read-only questions about what the session knows of its stores and messages."""
-        return ReceiverStatus(self.enrollment, self.arrivals, self.acknowledger)
+        return ReceiverStatus(self.enlistment, self.arrivals, self.acknowledger, self.starting)
 
     def delivered(self, first: int, stop: int) -> bool:
         """Return whether [first, stop) was delivered, except for numbers that were given up."""

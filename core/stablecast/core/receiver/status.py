@@ -11,8 +11,9 @@ import attrs
 
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.settings import AckMode
-from stablecast.core.receiver.arrival import Arrivals
+from stablecast.core.receiver.arrival import Arrivals, FirstNumberChoice
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
+from stablecast.core.receiver.store_registrations import StoreRegistrations
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.status import registrations_of
 
@@ -28,10 +29,21 @@ def _shown(read: Callable[["ReceiverStatus"], ShownT]) -> ShownT:
 class ReceiverStatus:
     """A session's stores and messages. Range sets are copies; numbers are extended."""
 
-    _enrollment: RegistrationSet
+    _enlistment: StoreRegistrations
     _arrivals: Arrivals
     _acknowledger: Acknowledger
+    _starting: FirstNumberChoice
 
+    @property
+    def _enrollment(self) -> RegistrationSet:
+        return self._enlistment.enrollment
+
+    patience = _shown(lambda self: self._enlistment.patience)
+    """Until when registration waits for stores that can tell where to begin (ns); None: it does not wait."""
+    impatient = _shown(lambda self: self._enlistment.impatient)
+    """True once that wait has ended."""
+    certain = _shown(lambda self: self._starting.certain)
+    """True if no store that grants later can lower the start."""
     registrations = _shown(lambda self: registrations_of(self._enrollment))
     """The registrations by store index."""
     returning = _shown(lambda self: any(one.granted and one.granted.old for one in self._enrollment.counting))

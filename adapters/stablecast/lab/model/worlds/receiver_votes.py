@@ -121,7 +121,7 @@ class ReceiverVotesWorld:
     def _waits(self, session: ReceiverSession) -> bool:
         """Return whether a tick would change anything but the clock."""
         registering = session.state is ReceiverState.REGISTERING
-        waits = registering and (not session.status.first_interval_over or session.enlistment.patience is not None)
+        waits = registering and (not session.status.first_interval_over or session.status.patience is not None)
         return waits or bool(session.status.asked) or any(_registration(session, one) == "RENEWING" for one in IDS)
 
     def _fetchable(self, session: ReceiverSession) -> dict[int, int]:
@@ -260,9 +260,9 @@ class ReceiverVotesWorld:
         )
 
     def _receiver(self, session: ReceiverSession) -> Fn:
-        status, enlistment, window = session.status, session.enlistment, session.window
+        status = session.status
         active = session.state is ReceiverState.ACTIVE
-        patience = enlistment.patience
+        patience = status.patience
         ages = dict.fromkeys(range(self.constants.Messages), -1)
         for asked in status.asked:
             ages.update(dict.fromkeys(range(asked.start, asked.stop), (self.now - asked.since) // TICK_NS))
@@ -272,13 +272,13 @@ class ReceiverVotesWorld:
             grants=tuple(_NO_GRANT if active else _grant(session, store) for store in IDS),
             over=not active and status.first_interval_over,
             wait=0 if patience is None else (patience - self.now) // TICK_NS,
-            hasty=not active and enlistment.impatient,
-            certain=active and session.starting.certain,
-            start=window.start,
-            next=window.next or 0,
+            hasty=not active and status.impatient,
+            certain=active and status.certain,
+            start=session.start_number,
+            next=session.next_number or 0,
             held=numbers_of(status.held),
             gone=numbers_of(status.lost),
-            acked=window.acked if active else -1,
+            acked=status.acknowledged if active else -1,
             asked=Fn(ages),
         )
 
