@@ -45,7 +45,7 @@ MUTANTS: dict[str, Patch] = {
     "a store without memory has one": changed(Registry, "mark", lambda self, client, *words: client),
     "no store gets its vote back": changed(Registry, "_vouch", nothing),
     "nothing is given up": changed(GapFilling, "lose", nothing),
-    "nothing lies below the newest": changed(Repository, "_first_own", property(lambda self: self.newest)),
+    "nothing lies below the newest": changed(Repository, "first_own", property(lambda self: self.newest)),
     "a slice is empty": changed(SourceRefill, "_next_slice", nothing),
 }
 
