@@ -68,17 +68,25 @@ class SourceContents:
         session_id: 0 if it has none.
         answers: The newest answer of each store that knows the source.
         unstable: Numbers that must not be read, although a store has them.
+        past: What the source was, once no store knows it any more: it deregistered.
     """
 
     topic: str
     session_id: int
     answers: dict[Address, StoredAnswer] = attrs.field(factory=dict)
     unstable: RangeSet = attrs.field(factory=RangeSet)
+    past: StoredAnswer | None = None
+
+    def forget(self, store: Address) -> None:
+        """Forget the answer of a store that does not know the source any more."""
+        self.past = self.newest
+        self.answers.pop(store, None)
 
     @property
     def newest(self) -> StoredAnswer:
         """Return the answer with the newest history."""
-        return max(self.answers.values(), key=lambda answer: (answer.term, stop_of(answer)))
+        known = self.answers.values() or [one for one in (self.past,) if one is not None]
+        return max(known, key=lambda answer: (answer.term, stop_of(answer)))
 
     @property
     def incarnation(self) -> Incarnation:
@@ -137,7 +145,7 @@ class SourceContents:
     def first(self) -> int:
         """Return the first number that a store holds; without any, the first that may come."""
         ranges = self.ranges
-        return ranges[0][0] if ranges else max(answer.trail for answer in self.answers.values())
+        return ranges[0][0] if ranges else max((one.trail for one in self.answers.values()), default=self.newest.trail)
 
     def begin(self) -> int:
         """Return the first number that the source ever used, as far as its history tells."""

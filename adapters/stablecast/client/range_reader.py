@@ -367,7 +367,7 @@ class RangeReader:
     def _stop(self, source: SourceContents, answers: Collection[str], waits: bool) -> int:
         """Return the end of what may be read of a source as of now; one who `waits` passes no number in doubt."""
         if not self._options.stable:
-            newest = max(source.stop(answer) for answer in source.answers.values())
+            newest = max((source.stop(answer) for answer in source.answers.values()), default=0)
             # A caller who names the end knows that the messages exist; a store that is behind must not hide them.
             return max(newest, self._options.bounds.stop or 0)
         if waits:

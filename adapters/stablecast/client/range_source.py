@@ -374,7 +374,7 @@ class SourceReading:
     def forget(self, store: str) -> None:
         """Note that a store answered, and does not know the source."""
         self.machine.forget(store)
-        self.contents.answers.pop(store, None)
+        self.contents.forget(store)
 
     async def _find_times(self, request: ReadRequest) -> None:
         """Find out when the numbers of a request came."""

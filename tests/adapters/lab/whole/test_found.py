@@ -127,6 +127,12 @@ FOUND = {
     "a_source_that_returns_from_0_to_a_reader": WorldSchedule(
         20322, Setup(modes=("reader", "plain")), (HostFault(2_170, Do.LEAVE, "source", 1),)
     ),
+    # A reader that followed ended with an internal error once no store knew its source any more.
+    "a_source_that_every_store_forgot": WorldSchedule(
+        40143,
+        Setup(finder="multicast", pause_ms=400, burst=1, size=1000, modes=("plain", "reader"), named=True, hasty=True),
+        (HostFault(437, Do.LEAVE, "source", 2_125),),
+    ),
 }
 
 
