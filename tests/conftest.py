@@ -22,6 +22,9 @@ SOAK_EXAMPLES = 5_000
 YOUNG = 100_000
 """Number of new objects before a garbage collection. Collecting long-lived worlds took a sixth of their time."""
 
+COUNTS = os.environ.pop("STABLECAST_COUNTS", "")
+"""The folder for the counts of this process. Tests start others, such as those that must find a planted fault."""
+
 gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
 # A shell starts background jobs with SIGINT ignored. All programs that the tests start would inherit that.
@@ -48,5 +51,5 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write what was left out, if a run of several processes asks for it."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and (folder := os.environ.get("STABLECAST_COUNTS")):
-        left_out.write(reporter.stats, Path(folder))
+    if reporter is not None and COUNTS:
+        left_out.write(reporter.stats, Path(COUNTS))
