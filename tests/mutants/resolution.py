@@ -194,9 +194,16 @@ RESOLUTION: Final = (
     fault(
         "a-pattern-gets-no-new-source",
         "srs/directory",
-        "            if watched.matches(source.topic):\n",
+        "            if watched.matches(source.topic, steps):\n",
         "            if False:\n",
         Test("transports/resolution/srs/test_directory.py::test_it_does_what_plain_lists_do"),
+    ),
+    fault(
+        "searches-have-no-limit-together",
+        "srs/directory",
+        "self.expression is None or steps > MAX_STEPS_AT_ONCE or",
+        "self.expression is None or",
+        Test("transports/resolution/srs/test_directory.py::test_searches_that_together_cost_too_much_match_everything"),
     ),
     fault(
         "one-service-changes-a-source-for-all",

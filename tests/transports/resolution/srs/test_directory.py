@@ -97,3 +97,18 @@ def test_nothing_is_left_of_what_is_gone() -> None:
     directory.unwant(b"b", Interest("^o", pattern=True))
     directory.unwant(b"c", Interest("^o", pattern=True))
     assert directory == Directory()
+
+
+def test_searches_that_together_cost_too_much_match_everything() -> None:
+    """One client may advertise many long topics, and then want many patterns: no request holds the service up."""
+    directory = Directory()
+    topics = ["a" * 200 + str(number) for number in range(40)]  # 8 million steps each
+    for number, topic in enumerate(topics):
+        directory.put(AnnouncedSource(bytes([number]), topic, b"", b"hostile"))
+    cheap, dear = Interest("^x", pattern=True), Interest(".*.*x", pattern=True)
+    for interest in (cheap, dear):
+        directory.want(b"c", interest)
+    assert directory.meant(b"c", [cheap]) == []
+    found = [source.topic for source in directory.meant(b"c", [dear])]
+    assert found == topics[-len(found) :]  # The first were searched.
+    assert 0 < len(found) < len(topics)

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 
 import attrs
 
+from stablecast.transports.resolution.pattern_cost import choice_bits
 from stablecast.transports.resolution.patterns import compiled
+from stablecast.transports.resolution.records import MAX_TOPIC_BYTES
+
+MAX_STEPS_AT_ONCE = 1 << 26
+"""Steps of searches that one record or one request of a client may cost: a quarter of a second.
+
+Beyond it patterns match every topic, as those do that are too dear by themselves.
+"""
 
 
 @attrs.frozen
@@ -43,10 +51,24 @@ class WatchedPattern:
 
     expression: re.Pattern[str] | None
     clients: dict[bytes, None] = attrs.field(factory=dict)
+    power: int = 1
 
-    def matches(self, topic: str) -> bool:
-        """Return whether the pattern matches the topic."""
-        return self.expression is None or self.expression.search(topic) is not None
+    @classmethod
+    def watch(cls, pattern: str) -> "WatchedPattern":
+        """Return a pattern that no client wants yet."""
+        expression = compiled(pattern)
+        if expression is None:
+            return cls(None)
+        return cls(expression, power=max(1, -(-choice_bits(pattern, 0) // MAX_TOPIC_BYTES.bit_length())))
+
+    def matches(self, topic: str, steps: int) -> bool:
+        """Return whether the pattern matches the topic, or was not searched for want of steps."""
+        return self.expression is None or steps > MAX_STEPS_AT_ONCE or self.expression.search(topic) is not None
+
+    def cost(self, topic: str) -> int:
+        """Return the steps of a search at worst."""
+        steps: int = (len(topic) + 1) ** self.power
+        return steps
 
 
 @attrs.define
@@ -85,7 +107,7 @@ class Directory:
             return
         watched = self.patterns.get(interest.name)
         if watched is None:
-            watched = self.patterns[interest.name] = WatchedPattern(compiled(interest.name))
+            watched = self.patterns[interest.name] = WatchedPattern.watch(interest.name)
         watched.clients[client] = None
 
     def unwant(self, client: bytes, interest: Interest) -> None:
@@ -105,8 +127,10 @@ class Directory:
     def audience(self, source: AnnouncedSource) -> list[bytes]:
         """Return the clients that want a source."""
         told = {**self.flooded, **self.wanted.get(source.topic, {})}
+        steps = 0
         for watched in self.patterns.values():
-            if watched.matches(source.topic):
+            steps += watched.cost(source.topic)
+            if watched.matches(source.topic, steps):
                 told.update(watched.clients)
         told.pop(source.owner, None)
         return list(told)
@@ -116,11 +140,13 @@ class Directory:
         if client in self.flooded:
             return [source for source in self.sources.values() if source.owner != client]
         found: dict[bytes, None] = {}
+        steps = 0
         for interest in interests:
             if interest.pattern:
                 watched = self.patterns[interest.name]
                 for topic, otids in self.topics.items():
-                    if watched.matches(topic):
+                    steps += watched.cost(topic)
+                    if watched.matches(topic, steps):
                         found.update(otids)
             else:
                 found.update(self.topics.get(interest.name, {}))
