@@ -41,7 +41,7 @@ class Pidfile:
             OSError: It cannot be written.
         """
         while True:
-            descriptor = machine.files.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = machine.files.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
             try:
                 machine.files.lock(descriptor)
                 if _leads_to(path, descriptor):

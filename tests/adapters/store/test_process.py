@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,13 +91,53 @@ def test_root_becomes_another_user(
     """The group first, for a user without rights cannot change it."""
     calls: list[tuple[object, ...]] = []
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    for name in ("chown", "setgroups", "setgid", "setuid"):
-        monkeypatch.setattr(os, name, lambda *given, name=name: calls.append((name, *given)))
-    become(uid, gid, [tmp_path])
+    for name in ("fchown", "setgroups", "setgid", "setuid"):
+        monkeypatch.setattr(os, name, lambda *given, name=name: calls.append((name, *given[-2:])))
+    log = tmp_path / "log"
+    log.touch()
+    become(uid, gid, [log])
     groups = [] if gid is None else [("setgroups", [gid]), ("setgid", gid)]
     users = [] if uid is None else [("setuid", uid)]
-    owner = ("chown", tmp_path, -1 if uid is None else uid, -1 if gid is None else gid)
+    owner = ("fchown", -1 if uid is None else uid, -1 if gid is None else gid)
     assert calls == [owner, *groups, *users]
+
+
+@pytest.mark.parametrize("make", [Path.symlink_to, Path.hardlink_to])
+def test_root_gives_away_no_file_that_a_link_leads_to(
+    make: Callable[[Path, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user of a daemon may write to the directory of its log, and could put a link there."""
+    target = tmp_path / "shadow"
+    target.touch()
+    make(tmp_path / "log", target)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", lambda *_: pytest.fail("given away"))
+    with pytest.raises(ProcessError):
+        become(65_534, None, [tmp_path / "log"])
+
+
+def test_a_pidfile_does_not_overwrite_what_a_link_leads_to(tmp_path: Path) -> None:
+    target = tmp_path / "shadow"
+    target.write_text("secret")
+    (tmp_path / "pid").symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links"):
+        Pidfile.write(tmp_path / "pid")
+    assert target.read_text() == "secret"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may own another's link")
+@pytest.mark.parametrize("owner", [0, 65_534])
+def test_root_follows_only_its_own_links_to_a_log(owner: int, tmp_path: Path) -> None:
+    """Containers link a log to standard output."""
+    target, link = tmp_path / "target", tmp_path / "log"
+    link.symlink_to(target)
+    os.lchown(link, owner, owner)
+    if owner:
+        with pytest.raises(OSError, match="symbolic links"):
+            machine.files.file(link, "ab", 0)
+    else:
+        machine.files.file(link, "ab", 0).close()
+    assert target.exists() == (owner == 0)
 
 
 def test_a_refusal_of_the_system_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

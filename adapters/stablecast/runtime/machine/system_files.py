@@ -45,7 +45,8 @@ class SystemFiles:
 
     def file(self, path: Place, mode: str, buffering: int = -1) -> BinaryIO:
         """Open a binary file of Python."""
-        return cast("BinaryIO", Path(path).open(mode, buffering))
+        opener = _unless_linked if mode == "ab" and os.geteuid() == 0 else None
+        return cast("BinaryIO", open(path, mode, buffering, opener=opener))  # noqa: PTH123 - Path.open has no opener
 
     def read_bytes(self, path: Place) -> bytes:
         """Return the contents of a file."""
@@ -93,3 +94,13 @@ class SystemFiles:
         if found.f_files and found.f_favail < MIN_INODES:  # Some file systems count no inodes.
             return 0
         return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) * found.f_frsize
+
+
+def _unless_linked(path: str, flags: int) -> int:
+    """Open a file for root, through a symbolic link only if that is root's.
+
+    Daemons give their log to another user. One who may write to its directory could lead root to any file.
+    """
+    if Path(path).is_symlink() and os.lstat(path).st_uid == 0:
+        return os.open(path, flags, 0o666)
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)

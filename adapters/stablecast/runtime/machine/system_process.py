@@ -1,9 +1,11 @@
 """The process of the real machine: environment, signals, streams, user, terminal and descriptors."""
 
 import atexit
+import errno
 import os
 import resource
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Coroutine, MutableMapping, Sequence
@@ -121,7 +123,7 @@ class SystemProcess:
     def change_user(self, uid: int | None, gid: int | None, files: Sequence[Path]) -> None:
         """Become another user or group, and give them the `files`."""
         for path in files:
-            os.chown(path, -1 if uid is None else uid, -1 if gid is None else gid)
+            _give(path, -1 if uid is None else uid, -1 if gid is None else gid)
         if gid is not None:
             os.setgroups([gid])
             os.setgid(gid)
@@ -142,6 +144,19 @@ class SystemProcess:
             return 0
         os.close(lowest)
         return allowed - lowest
+
+
+def _give(path: Path, uid: int, gid: int) -> None:
+    """Give a file away, but not what a link in its place leads to."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            os.fchown(descriptor, uid, gid)
+        elif found.st_nlink > 1:
+            raise OSError(errno.EMLINK, f"{path} has a second name")
+    finally:
+        os.close(descriptor)
 
 
 class DetachedProcess:
