@@ -13,6 +13,7 @@ REMEDIES: Final = {
     errno.EISDIR: "name a file",
     errno.EACCES: "give this user access to it",
     errno.EPERM: "give this user access to it",
+    errno.ELOOP: "name the file itself, not a symbolic link to it",
     errno.EROFS: "choose another place",
     errno.ENOSPC: "free some space, or choose another place",
     errno.EDQUOT: "free some space, or choose another place",

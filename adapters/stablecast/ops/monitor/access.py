@@ -1,20 +1,23 @@
 """Decide which requests the monitor answers.
 
-- - **Names.** On loopback the monitor answers only to names of this host. Otherwise a web page whose name resolves to
+- **Names.** On loopback the monitor answers only to names of this host. Otherwise a web page whose name resolves to
   this host could read the monitor through its visitor's browser (DNS rebinding).
 - **Token.** If a token is set, a request without it gets only the login form. Programs send it as a bearer token.
-  Browsers send it as a cookie that scripts cannot read and other sites cannot use.
+  Browsers send it as a cookie that scripts cannot read and other sites cannot use. After a wrong one, an address must
+  wait before the next is compared.
 - **Changes** need the read-write permission (P-807) and POST. A browser's request must come from a page of this
   monitor.
 """
 
 import hmac
 import ipaddress
+import math
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
+from stablecast.runtime import machine
 
 COOKIE = "stablecast"
 OPEN = ("/login", "/static/", "/livez", "/readyz")
@@ -29,14 +32,53 @@ HEADERS = {
 }
 
 
-def guard(settings: MonitorSettings) -> Middleware:
-    """Return a middleware that enforces these settings."""
+FREE_GUESSES = 5
+"""Wrong tokens of an address before it must wait."""
+WAIT_SECONDS = 1.0
+"""Wait of an address after each further wrong token. A right token is not compared before its end either."""
+MAX_GUESSERS = 1024
+"""Addresses whose wrong tokens are counted. The one that guessed first is forgotten when there are more."""
+
+
+class Guesses:
+    """Wrong tokens by address. Without a wait, programs try thousands in a second."""
+
+    def __init__(self, token: str) -> None:
+        """Compare with `token`."""
+        self.wrong = 0
+        self._token = token
+        self._guessers: dict[str, tuple[int, float]] = {}
+
+    def is_right(self, request: web.Request, given: str) -> bool:
+        """Return whether `given` is the token. Raises HTTPTooManyRequests if the address must wait."""
+        address, now = request.remote or "", machine.clock.monotonic()
+        count, until = self._guessers.get(address, (0, 0.0))
+        if not given:
+            return False
+        if now < until:
+            raise web.HTTPTooManyRequests(
+                text="too many wrong tokens: wait before the next one\n",
+                headers={"Retry-After": str(math.ceil(until - now))},
+            )
+        if is_token(given, self._token):
+            self._guessers.pop(address, None)
+            return True
+        self.wrong += 1
+        if address not in self._guessers and len(self._guessers) == MAX_GUESSERS:
+            del self._guessers[next(iter(self._guessers))]
+        self._guessers[address] = (count + 1, now + WAIT_SECONDS if count >= FREE_GUESSES else 0.0)
+        return False
+
+
+def guard(settings: MonitorSettings, guesses: Guesses | None = None) -> Middleware:
+    """Return a middleware that enforces these settings; `guesses` are shared with a login form."""
+    guesses = guesses or Guesses(settings.token)
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if settings.on_loopback and not is_local(request.host):
             raise web.HTTPMisdirectedRequest(text="this monitor answers only to names of this host\n")
-        if settings.token and not request.path.startswith(OPEN) and not _shows(request, settings.token):
+        if settings.token and not request.path.startswith(OPEN) and not guesses.is_right(request, _shown(request)):
             if request.method == "GET" and wants_html(request):
                 raise web.HTTPSeeOther("/login")
             raise web.HTTPUnauthorized(
@@ -61,13 +103,12 @@ async def dress(_: web.Request, response: web.StreamResponse) -> None:
 
 def is_token(given: str, token: str) -> bool:
     """Return whether `given` is the token, in constant time."""
-    return hmac.compare_digest(given.encode(), token.encode())
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), token.encode())
 
 
-def _shows(request: web.Request, token: str) -> bool:
+def _shown(request: web.Request) -> str:
     scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
-    given = bearer if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
-    return is_token(given, token)
+    return bearer if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
 
 
 def wants_html(request: web.Request) -> bool:

@@ -53,7 +53,7 @@ def command(errand: str, directory: str, given: Mapping[str, Any]) -> Sequence[s
     line = [*NICE, sys.executable, "-m", "stablecast.cli.main", "store", errand, directory]
     line += ["--output", "-"] if errand == "export" else ["--json"]
     for name, value in given.items():
-        if name not in OPTIONS[errand] or str(value).startswith("-"):
+        if name not in OPTIONS[errand] or not str(value).isprintable() or str(value).startswith("-"):
             raise web.HTTPBadRequest(text=f"'{name}' is no option of {errand}, or its value is not valid\n")
         line += [f"--{name}", str(value)]
     return tuple(line)

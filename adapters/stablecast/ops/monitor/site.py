@@ -40,6 +40,7 @@ class Site:
         """Serve the stores of `board` under the permissions of `settings`."""
         self._board = board
         self._settings = settings
+        self._guesses = access.Guesses(settings.token)
         self._jobs = DirectoryJobs()
         self._viewers = 0
         self._rendered: dict[tuple[str, str], Page] = {}
@@ -49,7 +50,7 @@ class Site:
     def application(self) -> web.Application:
         """Return the application with its routes and middlewares."""
         made = web.Application(
-            middlewares=[_error_page, access.guard(self._settings), self._after_first_sweep],
+            middlewares=[_error_page, access.guard(self._settings, self._guesses), self._after_first_sweep],
             client_max_size=MAX_BODY_BYTES,
         )
         made.on_response_prepare.append(access.dress)
@@ -233,7 +234,7 @@ class Site:
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         given = str((await _form(request)).get("token", ""))
-        if not access.is_token(given, self._settings.token):
+        if not self._guesses.is_right(request, given):
             return _html(pages.document(pages.login(wrong=True), live=False), status=403)
         answer = web.Response(status=303, headers={"Location": "/"})
         answer.set_cookie(access.COOKIE, given, httponly=True, samesite="Strict")

@@ -8,7 +8,7 @@ from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import attrs
 
@@ -20,6 +20,16 @@ TIMEOUT_SECONDS = 30.0
 PIECE_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 64 << 20
 """Longest answer that is read as a whole, in bytes."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Take a redirect for a refusal: the token of all monitors must not reach another host."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        return None
+
+
+_OPENER = build_opener(_NoRedirects)
 
 
 def token_of(path: Path | None) -> str:
@@ -95,7 +105,7 @@ class MonitorClient:
         body = None if given is None else json.dumps(given).encode()
         request = Request(url, data=body, headers=headers)  # noqa: S310 - the scheme was checked when it was parsed
         try:
-            with urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
+            with _OPENER.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 yield answer
         except HTTPError as error:
             with error:

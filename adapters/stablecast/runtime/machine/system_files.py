@@ -46,7 +46,7 @@ class SystemFiles:
     def file(self, path: Place, mode: str, buffering: int = -1) -> BinaryIO:
         """Open a binary file of Python."""
         opener = _unless_linked if mode == "ab" and os.geteuid() == 0 else None
-        return cast("BinaryIO", open(path, mode, buffering, opener=opener))  # noqa: PTH123 - Path.open has no opener
+        return cast("BinaryIO", open(path, mode, buffering, opener=opener))
 
     def read_bytes(self, path: Place) -> bytes:
         """Return the contents of a file."""

@@ -1,9 +1,10 @@
 """Permissions of the monitor."""
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from stablecast.ops.monitor.access import COOKIE, HEADERS, guard, is_token
+from stablecast.ops.monitor.access import COOKIE, FREE_GUESSES, HEADERS, MAX_GUESSERS, Guesses, guard, is_token
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from tests.adapters.ops.monitor.site_client import HTML, showing
 from tests.adapters.ops.monitor.staged_store import busy
@@ -107,6 +108,26 @@ async def test_a_person_gives_it_once() -> None:
         await shown.text("/stores")
 
 
+async def test_who_guesses_the_token_must_wait() -> None:
+    async with showing(busy(), token=TOKEN) as shown:
+        statuses = []
+        for number in range(FREE_GUESSES + 2):
+            async with shown.client.get("/metrics", headers={"Authorization": f"Bearer {number}"}) as answer:
+                statuses.append(answer.status)
+        assert statuses == [401] * (FREE_GUESSES + 1) + [429]
+        # Otherwise a program could tell a right guess from one that waits.
+        async with shown.client.post("/login", data={"token": TOKEN}) as answer:
+            assert (answer.status, int(answer.headers["Retry-After"])) == (429, 1)
+
+
+def test_few_guessers_are_remembered_and_each_by_itself() -> None:
+    guesses = Guesses(TOKEN)
+    for number in range(2 * MAX_GUESSERS):
+        request = make_mocked_request("GET", "/")
+        assert not guesses.is_right(request.clone(remote=str(number)), "wrong")
+    assert len(guesses._guessers) == MAX_GUESSERS
+
+
 def test_a_token_is_that_one() -> None:
     assert is_token(TOKEN, TOKEN)
-    assert not is_token("é", TOKEN)
+    assert not any(is_token(other, TOKEN) for other in ("é", "\udcff", "\ud800"))

@@ -44,12 +44,14 @@ async def asked(question: Callable[[], ResultT]) -> ResultT:
 
 
 @contextmanager
-def stranger(body: bytes) -> Iterator[MonitorClient]:
-    """Somebody else who listens there."""
+def stranger(body: bytes, onward: str = "") -> Iterator[MonitorClient]:
+    """Somebody else who listens there, and perhaps sends the client `onward`."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(302 if onward else 200)
+            if onward:
+                self.send_header("Location", onward)
             self.end_headers()
             self.wfile.write(body)
 
@@ -136,3 +138,10 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
     monkeypatch.setenv(TOKEN_VARIABLE, "from-environment")
     assert token_of(None) == "from-environment"
     assert token_of(tmp_path / "token") == "from-file"
+
+
+async def test_the_token_goes_to_no_other_host() -> None:
+    """Whoever answers for one monitor must not learn the token of all."""
+    with stranger(b'{"stores": "of another host"}') as other, stranger(b"", f"{other.remote.base}/") as client:
+        with pytest.raises(OperationError, match="answered 302"):
+            await asked(client.daemon)
