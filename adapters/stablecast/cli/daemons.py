@@ -140,6 +140,7 @@ def run_store(job: StoreJob) -> int:
         log=partial(_note_copies, f"store at {listen}"),
     )
     machine.process.raise_descriptor_limit()
+    machine.process.keep_files_private()
     return run_service(serve(settings, job.as_json))
 
 
@@ -166,6 +167,7 @@ def run_daemon(job: DaemonJob) -> int:
         pidfile = None if daemon.pidfile is None else Pidfile.write(daemon.pidfile)
         if pidfile is not None:
             stack.callback(pidfile.remove)
+        machine.process.keep_files_private()  # The pidfile is for everybody.
         log = open_log(daemon.log, machine.process.errors())
         stack.callback(log.close)
         for code, text in (("version", release()), ("build", build())):

@@ -53,6 +53,7 @@ from stablecast.store.contents import StoreContents
 from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.generation import StoreGeneration
 from stablecast.store.journal import Journal, JournalError
+from stablecast.store.journal.lock import shown_to_others
 from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
@@ -186,6 +187,11 @@ class Store:
             settings.proxy_options,
         )
         self.reports += journal.reports
+        if shown_to_others(settings.directory):
+            self.reports.append(
+                f"other users of this host may read the messages in {settings.directory}: "
+                f"chmod -R go= {settings.directory}"
+            )
         self._recover(endpoint, journal, here_before)
         recording = recorder(Role.STORE, self.address, endpoint, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(endpoint, recording)

@@ -21,6 +21,8 @@ def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signal
         ready = program.json_line()
         address = ready["address"]
         assert ready == {"ready": True, "address": address, "directory": str(tmp_path)}
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+        assert set(modes.values()) <= {0o600, 0o700}, modes
         program.interrupt(number)
         counted = {"clients": 0, "oddities": {}, "events": {}, "sessions": {}}
         assert program.json_line() == {"stopped": True, "address": address, **counted}

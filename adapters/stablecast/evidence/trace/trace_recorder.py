@@ -279,6 +279,6 @@ def _open_new(directory: Path, stem: str) -> tuple[Path, int]:
     while True:
         path = directory / f"{stem}-{next(_NUMBERS)}.sct"
         try:
-            return path, machine.files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            return path, machine.files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue

@@ -331,7 +331,7 @@ class TraceWriter:
         if self._end < self._part_bytes and now - began < rolling.span_ns:
             return
         path = part_path(self._first, self._part + 1)
-        descriptor = machine.files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        descriptor = machine.files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         machine.files.close(self._descriptor)
         self._older.append((self._path, self._end))
         self._descriptor, self._end, self._path, self._began = descriptor, 0, path, now

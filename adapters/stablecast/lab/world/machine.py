@@ -342,6 +342,9 @@ class WorldProcess(WorldPart):
     def change_user(self, uid: int | None, gid: int | None, files: Sequence[Path]) -> None:
         """Do nothing: a world has one user."""
 
+    def keep_files_private(self) -> None:
+        """Do nothing: a world has one user."""
+
     def raise_descriptor_limit(self) -> None:
         """Do nothing: the world sets the limit."""
 

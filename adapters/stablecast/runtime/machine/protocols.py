@@ -405,6 +405,9 @@ class Process(Protocol):
     def change_user(self, uid: int | None, gid: int | None, files: Sequence[Path]) -> None:
         """Become another user or group, and give them the `files`; this needs the rights of root."""
 
+    def keep_files_private(self) -> None:
+        """Let no other user read the files that this process creates from now on."""
+
     def raise_descriptor_limit(self) -> None:
         """Raise the limit on descriptors to the hard limit."""
 

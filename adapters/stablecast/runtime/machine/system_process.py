@@ -130,6 +130,10 @@ class SystemProcess:
         if uid is not None:
             os.setuid(uid)
 
+    def keep_files_private(self) -> None:
+        """Let no other user read the files that this process creates from now on."""
+        os.umask(0o077)
+
     def raise_descriptor_limit(self) -> None:
         """Raise the limit on descriptors to the hard limit."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -9,6 +9,7 @@ wrote, so `DirectoryLock.check` compares each name with what is open.
 
 import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -56,6 +57,15 @@ def check_name(path: Path, known: Identity | None) -> None:
         return
     if known not in (None, (found.st_dev, found.st_ino)):
         raise FilesLostError(path)
+
+
+def shown_to_others(directory: Path) -> bool:
+    """Return whether other users may read the files of a store. Earlier releases made them so; the lock stands for all.
+
+    Raises OSError.
+    """
+    above, within = (machine.files.stat(path).st_mode for path in (directory, directory / LOCK_NAME))
+    return bool(above & stat.S_IXOTH and within & stat.S_IROTH)
 
 
 class DirectoryLock:
@@ -112,7 +122,7 @@ class DirectoryLock:
             machine.files.close(self._held.pop())
 
     def _open(self, path: Path, flags: int) -> int:
-        descriptor = machine.files.open(path, flags, 0o644)
+        descriptor = machine.files.open(path, flags, 0o600)
         self._held.append(descriptor)
         self._names[path] = identity(descriptor)
         return descriptor

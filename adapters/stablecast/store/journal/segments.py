@@ -191,7 +191,7 @@ def open_for_writing(
         fd = machine.files.open(segment.path, os.O_WRONLY)
         segment.identity = identity(fd)
         return fd
-    fd = machine.files.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    fd = machine.files.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         machine.files.write(fd, file_header(segment.number, segment.salt))
         if reserve:

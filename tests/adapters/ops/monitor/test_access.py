@@ -1,7 +1,6 @@
 """Permissions of the monitor."""
 
 import pytest
-from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from stablecast.ops.monitor.access import COOKIE, FREE_GUESSES, HEADERS, MAX_GUESSERS, Guesses, guard, is_token

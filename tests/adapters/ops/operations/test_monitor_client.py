@@ -141,7 +141,8 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
 
 
 async def test_the_token_goes_to_no_other_host() -> None:
-    """Whoever answers for one monitor must not learn the token of all."""
-    with stranger(b'{"stores": "of another host"}') as other, stranger(b"", f"{other.remote.base}/") as client:
-        with pytest.raises(OperationError, match="answered 302"):
-            await asked(client.daemon)
+    """A host that answers for one monitor must not learn the token of all."""
+    elsewhere = stranger(b'{"stores": "of another host"}')
+    with elsewhere as other, stranger(b"", f"{other.remote.base}/") as client, pytest.raises(OperationError) as refused:
+        await asked(client.daemon)
+    assert "answered 302" in str(refused.value)

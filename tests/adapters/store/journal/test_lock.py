@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.store.journal import JournalError
-from stablecast.store.journal.lock import DirectoryLock
+from stablecast.store.journal.lock import LOCK_NAME, DirectoryLock, shown_to_others
 from tests.support.machine import replace
 
 HOLDER = """
@@ -64,3 +64,14 @@ def test_lock_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
         DirectoryLock(tmp_path)
     monkeypatch.undo()
     DirectoryLock(tmp_path).release()
+
+
+@pytest.mark.parametrize(
+    ("above", "within", "shown"), [(0o755, 0o644, True), (0o755, 0o600, False), (0o700, 0o644, False)]
+)
+def test_a_store_of_an_earlier_release_is_shown_to_others(above: int, within: int, shown: bool, tmp_path: Path) -> None:
+    DirectoryLock(tmp_path).release()
+    assert not shown_to_others(tmp_path)
+    (tmp_path / LOCK_NAME).chmod(within)
+    tmp_path.chmod(above)
+    assert shown_to_others(tmp_path) == shown
