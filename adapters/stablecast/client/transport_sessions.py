@@ -13,7 +13,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine import serial
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.runtime import address, ports
+from stablecast.runtime import address, ports, tls
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
@@ -86,7 +86,7 @@ class Transports:
         return found | {f"receiver TCP:{place}": joiner.statistics() for place, joiner in self._joiners.items()}
 
     def prepare(self, config: SourceConfig, transport: TransportConfig) -> PreparedStream:
-        """Reserve a stream for a new source. Raises PortError."""
+        """Reserve a stream for a new source. Raises PortError, TlsError."""
         if transport.kind is Transport.TCP:
             ports.check_reserve()
             if transport.tcp_port:
@@ -101,6 +101,7 @@ class Transports:
                 return server
 
             return PreparedStream(config, make_server, listening.close, transport)
+        tls.require_stream(f"the source '{config.topic}'")
         settings = transport.source
         sources, berths = self._of(transport)
         place = self._group if transport.kind is Transport.LBTRM else self._port
@@ -148,10 +149,11 @@ class Transports:
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
     ) -> StreamJoiner | ReliableJoiner:
-        """Join the stream of a source at `ip:port` or a source string. Raises PortError, AddressError."""
+        """Join the stream of a source at `ip:port` or a source string. Raises PortError, AddressError, TlsError."""
         if not is_source_string(transport):
             joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
             return joiner
+        tls.require_stream(transport)
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)
         where = Where.parse(transport)

@@ -21,6 +21,9 @@ from stablecast.text import refusal
 VARIABLE = "STABLECAST_TLS"
 """The environment variable that names the directory."""
 
+DATAGRAMS, UNPROTECTED = "STABLECAST_TLS_DATAGRAMS", "unprotected"
+"""The environment variable that permits transports over datagrams with TLS, and its value."""
+
 CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
 """Names of the files in the directory."""
 
@@ -60,6 +63,19 @@ def client() -> ssl.SSLContext | None:
 def handshake() -> float | None:
     """Return the time limit of a handshake in seconds, or None without TLS, as the event loop demands."""
     return HANDSHAKE_SECONDS if machine.process.environment.get(VARIABLE) else None
+
+
+def require_stream(place: str) -> None:
+    """Refuse a transport over datagrams with TLS, because anybody could put messages into it.
+
+    Raises:
+        TlsError: TLS is on, and the risk was not accepted. The text names `place` and the variable that accepts it.
+    """
+    environment = machine.process.environment
+    if environment.get(VARIABLE) and environment.get(DATAGRAMS) != UNPROTECTED:
+        raise TlsError(
+            f"{place} would use datagrams, which TLS does not protect: use LBT-TCP, or set {DATAGRAMS}={UNPROTECTED}"
+        )
 
 
 @cache

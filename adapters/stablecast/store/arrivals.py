@@ -16,6 +16,7 @@ from stablecast.core.protocol.effects import Join, Leave
 from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.runtime import tls
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
@@ -218,9 +219,10 @@ class StoreArrivals:
             joiner.pause()
 
     def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> StreamJoiner | SessionMember:
-        """Join the source's transport. Raises PortError."""
+        """Join the source's transport. Raises PortError, TlsError."""
         if not is_source_string(effect.transport):
             return StreamJoiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
+        tls.require_stream(effect.transport)
         where = Where.parse(effect.transport)
         settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
         return self._sessions.join(where, effect.incarnation, settings)

@@ -9,10 +9,11 @@ import pytest
 import trustme
 
 from stablecast.client import Context, use_certificates
+from stablecast.core.protocol.effects import Join
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.resolver.srs.daemon import SrsDaemon
 from stablecast.runtime import tls
-from stablecast.runtime.tls import AUTHORITY, CERTIFICATE, KEY, VARIABLE, TlsError
+from stablecast.runtime.tls import AUTHORITY, CERTIFICATE, DATAGRAMS, KEY, UNPROTECTED, VARIABLE, TlsError
 from tests.adapters.store.test_store import serving
 
 
@@ -124,3 +125,32 @@ def test_a_process_has_one_setting(ours: Path, tmp_path: Path, monkeypatch: pyte
     tls.use(ours)
     with pytest.raises(TlsError, match="use the same directory, or another process"):
         tls.use(certified(tmp_path / "other", trustme.CA()))
+
+
+@pytest.mark.parametrize("transport", ["LBTRU", "LBTRM"])
+async def test_with_tls_nothing_uses_datagrams_unless_the_risk_is_accepted(
+    transport: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strangers could put messages into such a stream."""
+    monkeypatch.setenv(VARIABLE, str(ours))
+    monkeypatch.setenv(DATAGRAMS, UNPROTECTED)
+    options = {"transport": transport}
+    async with (
+        serving(tmp_path) as store,
+        Context(session_id=1) as context,
+        Context(session_id=2) as other,
+        Context(session_id=3) as second,
+    ):
+        source = await context.source("orders", stores=[store.address], options=options)
+        await source.send(b"seen")
+        await source.wait_stable_through(0)
+        assert (await anext(other.receiver("orders", source=source.config.transport))).payload == b"seen"
+        monkeypatch.delenv(DATAGRAMS)
+        with pytest.raises(TlsError, match=DATAGRAMS):
+            await context.source("quotes", stores=[store.address], options=options)
+        with pytest.raises(TlsError, match=DATAGRAMS):
+            await anext(second.receiver("orders", source=source.config.transport))
+        # A store that restarts with other variables than its sources must not take their messages either.
+        joined = Join(source.config.incarnation + 1, source.config.transport)
+        store._arrivals.join(joined)
+        assert store.statistics()["oddities"] == {"stream-not-joined": 1}
