@@ -223,6 +223,10 @@ def _looks_like(path: Path, head: bytes) -> str:
     return f"is not a capture: {why}; name a pcap or pcapng file"
 
 
+MAX_INTERFACES = 4096
+"""Interfaces of a section. A megabyte of gzip could hold millions of them, and each takes memory."""
+
+
 @lru_cache
 def _layout(order: str, form: str) -> struct.Struct:
     return struct.Struct(order + form)
@@ -268,6 +272,8 @@ class PcapngReader:
             else:
                 body = self._body(length, head)
                 if kind == _INTERFACE:
+                    if len(self._interfaces) == MAX_INTERFACES:
+                        raise CaptureError(self._damaged(f"a section has more than {MAX_INTERFACES:,} interfaces"))
                     self._interfaces.append(self._interface(body))
                 elif kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET}:
                     yield self._frame(kind, body, offset)

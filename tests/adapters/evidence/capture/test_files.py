@@ -14,7 +14,16 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.evidence.capture.files import CaptureError, CaptureFrame, CutError, FrameMark, frames, is_capture, marks
+from stablecast.evidence.capture.files import (
+    MAX_INTERFACES,
+    CaptureError,
+    CaptureFrame,
+    CutError,
+    FrameMark,
+    frames,
+    is_capture,
+    marks,
+)
 from tests.support import captures
 from tests.support.captures import block, enhanced, interface, section
 from tests.support.layouts import mutations
@@ -138,6 +147,7 @@ def test_parts_between_marks_are_the_whole(tmp_path: Path, write: object) -> Non
         (section()[:8] + b"\0\0\0\0", "is damaged: a section has no byte order"),
         (section() + block(1, b"\0\0"), "is damaged: a block is too short"),
         (section() + enhanced(0, b"x"), "is damaged: frame 1 is of an interface that is not declared"),
+        (section() + interface(1) * (MAX_INTERFACES + 1), "is damaged: a section has more than 4,096 interfaces"),
         (section() + struct.pack("<II", 6, 13), "is damaged: a block would have 13 bytes"),
         (section() + struct.pack("<II", 6, 1 << 28), "is damaged: a block would have 268435456 bytes"),
         (section() + interface(1)[:-4] + b"\0\0\0\0", "is damaged: a block does not end with its length"),
