@@ -16,7 +16,7 @@ comma := ,
 STAMP = .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv man demo fmt one test checks coverage pure judges daemons models outside versions lint types verdicts trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
+.PHONY: help .venv man demo fmt words one shaky test test-all test-changed checks coverage pure judges daemons models outside versions lint types verdicts trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,22 +60,41 @@ JUDGES := tests/evidence tests/handbook tests/adapters/evidence $(wildcard tests
 OUTSIDE := tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples tests/release \
     tests/torture
 MODELS := tests/models tests/adapters/lab/proof
+# Tests are in two tiers (tests/tiers.toml). The gate decides on each change: what it shows takes minutes.
+TIER := $(if $(filter test,$(MAKECMDGOALS)),gate,all)
+BUDGET := 1500
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --no-cov
 
 # What a machine lacks stops nothing: the last lines say what was not run, and why. On a build machine that is a failure.
 COUNTS := build/counts
-export STABLECAST_COUNTS := $(if $(filter test,$(MAKECMDGOALS)),$(CURDIR)/$(COUNTS),$(STABLECAST_COUNTS))
+export STABLECAST_COUNTS := $(if $(filter test%,$(MAKECMDGOALS)),$(CURDIR)/$(COUNTS),$(STABLECAST_COUNTS))
 LEAVE_OUT = $(BIN)/python -m tests.support.left_out $(COUNTS)
 
-test:  ## lint, types, all tests; installs what this machine lacks
+test:  ## the gate: lint, types, and the tests that show most in minutes; installs what this machine lacks
 	@packaging/machine/prepare test
 	@rm -rf $(COUNTS)
-	@status=0; $(MAKE) --no-print-directory checks || status=$$?; $(LEAVE_OUT) || status=1; exit $$status
+	@status=0; $(MAKE) --no-print-directory checks TIER=gate || status=$$?; $(LEAVE_OUT) || status=1; exit $$status
+
+test-all:  ## everything, from nothing: all tests, graphs, proofs, planted faults, faults of real processes; hours
+	@packaging/machine/prepare test
+	@rm -rf $(COUNTS)
+	@status=0; export STABLECAST_VERDICTS=none; \
+	for part in checks versions mutants torture agreement; do \
+	    $(MAKE) --no-print-directory $$part TIER=all || { echo "make $$part failed"; status=1; }; \
+	done; $(LEAVE_OUT) || status=1; exit $$status
+
+# Tests that open ports get a network of their own; those with hosts of their own make theirs.
+test-changed: .venv  ## what `make test` left out of the rooms that changed, within 25 minutes; counts with those of the gate
+	@status=0; $(MAKE) --no-print-directory -j2 -Otarget changed-inside changed-outside || status=$$?; $(LEAVE_OUT) || status=1; exit $$status
+
+CHANGED := $(BIN)/python -m tests.support.changed
+changed-%: TESTS = $(shell $(CHANGED) $(if $(filter inside,$*),but,in) $(OUTSIDE))
+changed-%:
+	$(if $(strip $(TESTS)),@$(if $(filter inside,$*),$(OWN_NETWORK)) $(PYTEST) --no-cov --tier=rest --budget=$(BUDGET) $(strip $(TESTS)))
 
 checks: lint
-	@$(MAKE) --no-print-directory -j3 -Otarget models daemons outside pure judges types
-	$(if $(CI),@$(MAKE) --no-print-directory versions)
+	@$(MAKE) --no-print-directory -j3 -Otarget models daemons $(if $(filter all,$(TIER)),outside) pure judges types TIER=$(TIER)
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
 coverage: .venv  ## branch coverage of what the tests of the core, the transports and the daemons run
@@ -89,21 +108,29 @@ fmt: .venv  ## format the code, and mend what the linter can
 
 T ?= tests/core
 
+words: .venv  ## advice about the wording of changed files (ARGS=all: of all files); it fails nothing
+	@$(BIN)/python -m tests.support.words $(ARGS)
+
 one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
 	@$(PYTEST) --no-cov $(T)
 
+# What needs an hour to fail now and then fails here: with eight busy loops beside it, ten times.
+shaky: .venv  ## run tests of real processes ten times beside eight busy loops (T=tests/e2e/test_relays.py)
+	@for loop in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; trap 'kill $$(jobs -p)' EXIT; \
+	for time in 1 2 3 4 5 6 7 8 9 10; do echo "run $$time"; $(PYTEST) --no-cov $(T); done
+
 pure:
-	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
+	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) --tier=$(TIER) $(PURE) core transports
 
 judges: $(if $(OWN_NETWORK),,daemons)
-	@COVERAGE_FILE=.coverage.judges $(OWN_NETWORK) $(PYTEST) $(COVERED) $(JUDGES)
+	@COVERAGE_FILE=.coverage.judges $(OWN_NETWORK) $(PYTEST) $(COVERED) --tier=$(TIER) $(JUDGES)
 
 daemons: $(if $(OWN_NETWORK)$(filter --cov,$(COVERED)),,outside)
-	@COVERAGE_FILE=.coverage.daemons $(OWN_NETWORK) $(PYTEST) $(COVERED) \
+	@COVERAGE_FILE=.coverage.daemons $(OWN_NETWORK) $(PYTEST) $(COVERED) --tier=$(TIER) \
 	    $(addprefix --ignore=,$(MODELS) $(PURE) $(JUDGES) $(OUTSIDE)) tests adapters
 
 models:
-	@$(PYTEST) --no-cov $(MODELS)
+	@$(PYTEST) --no-cov --tier=$(TIER) $(MODELS) $(if $(filter gate,$(TIER)),$(OUTSIDE))
 
 outside:
 	@$(PYTEST) --no-cov $(OUTSIDE)
@@ -116,7 +143,8 @@ types: .venv  ## mypy --strict over code and tests
 	@if $(BIN)/python -c 'import pyspark' 2>/dev/null; then $(BIN)/mypy $(CODE); \
 	else $(LEAVE_OUT) "mypy needs the types of Spark: install a Java 17, then run 'make .venv'"; fi
 
-verdicts: .venv  ## show every graph, condition and tie, and keep the verdicts: tla/verdicts.json
+verdicts: .venv  ## show the graphs, conditions and ties that changed (ARGS=all: all), and keep the verdicts: tla/verdicts.json
+	$(if $(filter all,$(ARGS)),@rm -f tla/verdicts.json)
 	@STABLECAST_VERDICTS=write $(PYTEST) --no-cov -k "graph or condition or tie or agree" $(MODELS)
 
 trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)

@@ -29,6 +29,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "adapters/stablecast/archive/": "writes tables for people, by a library that opens the files",
     "adapters/stablecast/lab/": "builds worlds, and runs programs of the real machine",
     "adapters/stablecast/faststream/tested_broker.py": "runs stores for a test, in directories of the real machine",
+    "adapters/stablecast/runtime/child_programs.py": "starts programs of the real machine, for people",
     "adapters/stablecast/testing/": "runs worlds from outside, in processes of the real machine",
     "adapters/stablecast/ops/fleet/": "commands for operators, each a process of its own",
     "adapters/stablecast/ops/operations/": "commands for operators, each a process of its own",

@@ -1,6 +1,5 @@
 """Every row of the specification is shown by a marked test, or stands in the list of what is not here."""
 
-import json
 import re
 
 import pytest
@@ -9,7 +8,6 @@ from tests.mutants.mutant import Test as KillerTest
 from tests.mutants.table import MUTANTS
 from tests.rows import __main__ as command
 from tests.rows import chapter, evidence, marks
-from tests.support.program import outcome
 from tests.support.tree import name, python_files
 
 TEXT = chapter.CHAPTER.read_text(encoding="utf-8")
@@ -43,13 +41,6 @@ def test_every_row_is_complete() -> None:
     assert {row.row_id for row in TABLE.values() if row.group == "-"} == {
         row.row_id for row in TABLE.values() if row.status == chapter.ABSENT
     }
-
-
-def test_the_rows_are_all_there() -> None:
-    kinds = [row.kind for row in TABLE.values()]
-    others = [re.sub(r"\d|-", "", rule) for rule in chapter.other_rules(TEXT)]
-    assert {kind: kinds.count(kind) for kind in "PTM"} == {"P": 474, "T": 110, "M": 28}
-    assert {kind: others.count(kind) for kind in "TUC"} == {"T": 30, "U": 22, "C": 40}
 
 
 def test_nothing_is_missing() -> None:
@@ -132,19 +123,6 @@ def test_the_command_prints_rows_groups_and_gaps(capsys: pytest.CaptureFixture[s
     command.main(["--groups"])
     groups = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert [line.partition(":")[0] for line in groups] == list(chapter.groups(TABLE.values()))
-
-
-def test_the_shipped_command_prints_every_row_as_json() -> None:
-    status, out, err = outcome("rows", "--json")
-    assert (status, err) == (0, "")
-    rows = json.loads(out)
-    assert [row["id"] for row in rows] == list(TABLE)
-    assert {row["status"] for row in rows} == set(chapter.STATUSES)
-    assert all(row["tests"] for row in rows if row["status"] != chapter.ABSENT)
-    assert all(row["reason"] for row in rows if row["status"] != chapter.SHOWN)
-    [stability] = [row for row in rows if row["id"] == "P-302"]
-    assert stability["tests"]
-    assert stability["mutants"]
 
 
 def test_the_faults_of_rows_are_those_that_marked_tests_find() -> None:

@@ -11,6 +11,7 @@ The cells are id, text, part, group and status. A status is one of:
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 import attrs
@@ -19,6 +20,7 @@ from tests.support.tree import ROOT
 
 CHAPTER: Final = ROOT / "spec" / "rows.md"
 NOT_HERE: Final = ROOT / "spec" / "not_here.md"
+ADVICE: Final = ROOT / "spec" / "advice.md"
 PARTS: Final = frozenset(
     {
         "core",
@@ -59,6 +61,12 @@ class Row:
     def kind(self) -> str:
         """The letter of the id: P for persistence, T for topic resolution, M for what is mentioned only."""
         return self.row_id[0]
+
+
+@cache
+def stated() -> frozenset[str]:
+    """Return the rows that no program can show: a chapter for people states them."""
+    return frozenset(_ID.findall(ADVICE.read_text(encoding="utf-8")))
 
 
 def rows(chapter: str) -> dict[str, Row]:

@@ -6,7 +6,7 @@ import attrs
 
 from tests.mutants.mutant import Mutant, Test
 from tests.mutants.table import MUTANTS
-from tests.rows.chapter import ABSENT, Row, committed
+from tests.rows.chapter import ABSENT, Row, committed, stated
 from tests.rows.marks import test_files, tests_by_row
 
 
@@ -20,11 +20,11 @@ class Evidence:
 
     @property
     def needs_test(self) -> bool:
-        """True if a user sees the row, in whatever way, and no test shows it."""
-        return self.row.status != ABSENT and not self.tests
+        """True if a user sees the row, in whatever way, no test shows it, and it is no advice."""
+        return self.row.status != ABSENT and not self.tests and self.row.row_id not in stated()
 
     def json(self) -> dict[str, object]:
-        """Return the row as `stablecast rows --json` prints it."""
+        """Return the row as `python -m tests.rows --json` prints it."""
         row = self.row
         return {
             "id": row.row_id,

@@ -50,12 +50,12 @@ def reason(report: Any) -> str:
     return str(report.longrepr[2]).removeprefix("Skipped: ")
 
 
-def write(stats: dict[str, list[Any]], folder: Path) -> None:
-    """Write how many tests passed, failed and were left out in this process."""
+def write(stats: dict[str, list[Any]], folder: Path, late: int = 0) -> None:
+    """Write how many tests passed, failed, were left out, and came too late for the budget in this process."""
     folder.mkdir(parents=True, exist_ok=True)
     counts = {outcome: len(stats.get(outcome, ())) for outcome in OUTCOMES}
     skipped = Counter(reason(report) for report in stats.get("skipped", ()))
-    _enter(folder, {"counts": counts, "left_out": skipped})
+    _enter(folder, {"counts": counts, "left_out": skipped, "late": late})
 
 
 def _enter(folder: Path, record: dict[str, Any]) -> None:
@@ -71,16 +71,20 @@ def main(arguments: Sequence[str]) -> int:
         return int(CI)
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
+    late = 0
     for path in folder.glob("*.json"):
         record = json.loads(path.read_text(encoding="utf-8"))
         counts.update(record["counts"])
         left_out.update(record["left_out"])
+        late += record.get("late", 0)
     failed = counts["failed"] + counts["error"]
     if left_out:
         print("\nNot run:")
         for why, count in left_out.most_common():
             print(f"  {count:5}  {why}")
         print("'packaging/machine/prepare test' installs what this machine lacks, as root or with sudo.")
+    if late:
+        print(f"\nThe budget had no time for {late} tests. The night runs them, and so does 'make test-all'.")
     print(f"\n{counts['passed']} passed, {failed} failed, {sum(left_out.values())} skipped")
     return int(bool(failed or not counts["passed"] or (CI and left_out)))
 

@@ -16,7 +16,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 ORDER = (
     *("demo", "up", "send", "receive", "read", "topics", "replay", "archive"),
     *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
-    *("incident", "verify", "watch", "rules", "rows", "trace", "whatif", "capture"),
+    *("incident", "verify", "watch", "rules", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
@@ -456,18 +456,6 @@ def rules_command(
     from stablecast.cli import rules
 
     raise typer.Exit(rules.run(rule, as_json))
-
-
-@app.command("rows")
-def rows_command(
-    groups: Annotated[bool, typer.Option("--groups", help="Print groups of rows and their planted faults.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Print every documented behaviour: shown, different or not here, with its tests. Needs a source tree."""
-    from stablecast.cli import rows
-    from stablecast.text.exit_status import guarded
-
-    raise typer.Exit(guarded(lambda: rows.run(["--json"] if as_json else ["--groups"] if groups else ["--all"])))
 
 
 def run() -> int:

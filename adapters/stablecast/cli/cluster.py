@@ -16,7 +16,7 @@ import attrs
 
 from stablecast.cli import cluster_ports, known_stores
 from stablecast.config.file_kinds import FileKind, kind_of
-from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
+from stablecast.runtime.child_programs import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text.console import note, say
 

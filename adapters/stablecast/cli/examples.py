@@ -48,7 +48,6 @@ EXAMPLES: Final[dict[str, str]] = {
     "verify": "stablecast verify traces --report verdict.html",
     "watch": "stablecast watch traces --state watch.json --metrics 127.0.0.1:15390",
     "rules": "stablecast rules S1",
-    "rows": "stablecast rows --json",
     "trace": "stablecast trace why 7 traces",
     "trace dump": "stablecast trace dump traces --json",
     "trace diff": "stablecast trace diff traces-before traces-after",

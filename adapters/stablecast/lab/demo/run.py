@@ -21,7 +21,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.activation import VARIABLE
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.demo.picture import DemoScene, ProcessPhase, drawn
-from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
+from stablecast.runtime.child_programs import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text import plural
 from stablecast.text.console import say

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.lab.demo import processes
-from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
+from stablecast.runtime import child_programs as processes
+from stablecast.runtime.child_programs import Child, ChildError, Report, start_all
 from tests.support.processes import alive
 
 GOOD = """

@@ -1,7 +1,6 @@
-"""The language of the project: plain sentences, imperative docstrings, nouns as names, comments that say why.
+"""Advice about wording: plain sentences, imperative docstrings, nouns as names, comments that say why, short functions.
 
-A machine sees only the common mistakes. `ALLOWED` counts those that are left, room by room; it may only shrink.
-`python -m tests.test_language` lists them with file and line.
+`make words` prints it for the files that changed, `make words ARGS=all` for all. It fails nothing: a reader decides.
 """
 
 import ast
@@ -9,15 +8,13 @@ import io
 import re
 import sys
 import tokenize
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import attrs
-import pytest
 
+from tests.support.changed import changed
 from tests.support.tree import LAYERS, ROOT, name, python_files
 
 SENTENCE_WORDS: Final = 25
@@ -28,6 +25,14 @@ DOCSTRING_CHARACTERS: Final = 25
 
 CODE_PER_WHY: Final = 60
 """Lines of code for each comment inside functions, in the rooms where a wrong change costs most."""
+
+WHY_LINES: Final = 200
+"""Lines of code from which a file is asked for comments."""
+
+FUNCTION_LINES: Final = 60
+"""Lines of one function from `def` to its end, without its docstring."""
+
+FILE_LINES: Final = 500
 
 WHY_ROOMS: Final = (
     "core/stablecast/core",
@@ -68,6 +73,7 @@ SYNONYMS: Final[Mapping[str, str]] = {
 }
 """Near-synonyms in names of modules and classes, each with the word to use."""
 
+ARTICLES: Final = frozenset({"a", "an", "the", "of", "this", "it", "its", "return", "to"})
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 MARKUP = re.compile(r"<!--.*?-->|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
 END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`\[*\"(\d])|\n")
@@ -85,9 +91,6 @@ class Mistake:
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
-
-
-# ------------------------------------------------------------------------------------------------------- documents
 
 
 def documents() -> list[Path]:
@@ -131,9 +134,6 @@ def headless_sentences(path: Path) -> Iterator[Mistake]:
             yield Mistake(f"{name(path)}:{line}", sentence[:70])
 
 
-# ------------------------------------------------------------------------------------------------------------- code
-
-
 def docstrings(path: Path) -> Iterator[tuple[Documented, str, str]]:
     """Each docstring of a file: its node, the name that it documents, and its text."""
     for node in ast.walk(ast.parse(_read(path))):
@@ -168,112 +168,38 @@ def repeating_docstrings(path: Path) -> Iterator[Mistake]:
     """The docstrings of functions that say nothing but the name."""
     for node, called, text in docstrings(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            words = set(re.findall(r"[a-z]+", text.lower())) - {
-                "a",
-                "an",
-                "the",
-                "of",
-                "this",
-                "it",
-                "its",
-                "return",
-                "to",
-            }
+            words = set(re.findall(r"[a-z]+", text.lower())) - ARTICLES
             if words <= set(re.findall(r"[a-z]+", called.lower())):
                 yield Mistake(f"{name(path)}:{node.lineno}", f"{called}: {text[:70]}")
 
 
-CHECKS: Final[Mapping[str, Callable[[Path], Iterator[Mistake]]]] = {
-    "headless": headless_docstrings,
-    "short": short_docstrings,
-    "repeating": repeating_docstrings,
-}
+def doubtful_names(path: Path) -> Iterator[Mistake]:
+    """Find a module or chapter that is named by an activity, a metaphor or a second word for one thing."""
+    words = set(path.stem.split("_"))
+    if path.stem.endswith("ing") and "_" not in path.stem and path.stem not in GERUNDS:
+        yield Mistake(name(path), "named by an activity")
+    for word in sorted(words & (METAPHORS | SYNONYMS.keys())):
+        yield Mistake(name(path), f"'{word}': {SYNONYMS.get(word, 'a metaphor')}")
 
 
-def room(path: Path) -> str:
-    """The room of a file: the first two folders inside the portion, or the folder of tests."""
-    parts = path.relative_to(ROOT).parts
-    return "/".join(parts[2:4][: max(1, len(parts) - 3)]) if parts[0] in LAYERS else parts[0]
+def long_code(path: Path) -> Iterator[Mistake]:
+    """Find long files and functions; docstrings do not count."""
+    source = _read(path)
+    if (lines := len(source.splitlines())) > FILE_LINES:
+        yield Mistake(name(path), f"{lines} lines")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            lines = 1 + (node.end_lineno or node.lineno) - first.lineno
+            if lines > FUNCTION_LINES:
+                yield Mistake(f"{name(path)}:{node.lineno}", f"{node.name} has {lines} lines")
 
 
-@cache
-def mistakes() -> dict[str, list[Mistake]]:
-    """The mistakes of each kind in code and documents."""
-    kinds = (*CHECKS, "comment: headless", "document: headless", "document: long")
-    found: dict[str, list[Mistake]] = {kind: [] for kind in kinds}
-    for path in python_files(*LAYERS):
-        for kind, check in CHECKS.items():
-            found[kind] += check(path)
-    for path in python_files(*LAYERS, "tests", "examples"):
-        found["comment: headless"] += headless_comments(path)
-    for path in python_files("tests", "examples"):
-        found["headless"] += headless_docstrings(path)
-    for path in documents():
-        found["document: headless"] += headless_sentences(path)
-        found["document: long"] += long_sentences(path)
-    return found
-
-
-ALLOWED: Final[Mapping[str, int]] = {
-    "headless": 0,
-    "short": 35,
-    "repeating": 0,
-    "comment: headless": 0,
-    "document: headless": 0,
-    "document: long": 10,
-}
-"""Mistakes of each kind that are left. A number may only shrink."""
-
-
-@pytest.mark.parametrize("kind", ALLOWED)
-def test_mistakes_only_become_fewer(kind: str) -> None:
-    found = mistakes()[kind]
-    listed = "\n".join(f"{mistake.place}: {mistake.text}" for mistake in found)
-    assert len(found) <= ALLOWED[kind], f"more than {ALLOWED[kind]}:\n{listed}"
-    assert len(found) == ALLOWED[kind], f"only {len(found)} are left: lower ALLOWED[{kind!r}]"
-
-
-# ------------------------------------------------------------------------------------------------------------ names
-
-
-def test_modules_are_named_by_nouns_of_the_field() -> None:
-    stems = {path: path.stem for path in [*python_files(*LAYERS), *ROOT.glob("spec/*.md")]}
-    wrong = [
-        name(path)
-        for path, stem in stems.items()
-        if (stem.endswith("ing") and "_" not in stem and stem not in GERUNDS)
-        or METAPHORS & set(stem.split("_"))
-        or SYNONYMS.keys() & set(stem.split("_"))
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_public_classes_have_names_of_their_own() -> None:
-    found: dict[str, list[str]] = {}
-    for path in python_files(*LAYERS):
-        for node in ast.parse(_read(path)).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, []).append(name(path))
-    twice = {called: places for called, places in found.items() if len(places) > 1 and called not in SAME_NAME}
-    assert not twice, "\n".join(f"{called}: {', '.join(places)}" for called, places in sorted(twice.items()))
-
-
-_WIRE = "a structure on the wire has the name that the public dissectors give it, in the module of its protocol"
-_CLIENT = "the client's public name for what an application sends, gets or catches"
-_BLOCKING = "the client that blocks has the names of the one that awaits"
-SAME_NAME: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("Ack", "Data", "Election", "ElectionToken", "Keepalive", "Nak", "Ncf", "Option", "Packet"), _WIRE),
-    **dict.fromkeys(("Request", "Reset", "RouteInfo", "SessionMessage", "SourceInfo", "Store"), _WIRE),
-    **dict.fromkeys(("Batch", "Message", "NotStable", "Sent"), _CLIENT),
-    **dict.fromkeys(
-        ("Context", "GroupReceiver", "Reader", "Receiver", "Source", "WildcardReceiver"),
-        "the client that blocks has the names of the one that awaits",
-    ),
-}
-"""Names that two classes share, each with the reason."""
-
-
-# --------------------------------------------------------------------------------------------------------- comments
+def few_comments(path: Path) -> Iterator[Mistake]:
+    """Find long files of tricky rooms with few comments inside functions."""
+    code, comments = why_comments(_read(path))
+    if name(path).startswith(WHY_ROOMS) and code > WHY_LINES and comments * CODE_PER_WHY < code:
+        yield Mistake(name(path), f"{comments} comments in {code} lines of code")
 
 
 def why_comments(source: str) -> tuple[int, int]:
@@ -295,35 +221,29 @@ def why_comments(source: str) -> tuple[int, int]:
     return len(code), comments
 
 
-@pytest.mark.parametrize("folder", WHY_ROOMS)
-def test_tricky_rooms_say_why(folder: str) -> None:
-    lines, comments = map(sum, zip(*(why_comments(_read(path)) for path in python_files(folder)), strict=True))
-    assert comments * CODE_PER_WHY >= lines, f"{comments} comments in {lines} lines of code"
+EVERYWHERE: Final = (headless_docstrings, headless_comments, long_code)
+IN_PRODUCTS: Final = (short_docstrings, repeating_docstrings, few_comments, doubtful_names)
+IN_DOCUMENTS: Final = (headless_sentences, long_sentences, doubtful_names)
 
 
-# -------------------------------------------------------------------------------------------------- the guard itself
+def checks(path: Path) -> tuple[Callable[[Path], Iterator[Mistake]], ...]:
+    """Return the checks of a file."""
+    if path in documents():
+        return IN_DOCUMENTS
+    return EVERYWHERE + (IN_PRODUCTS if name(path).startswith(LAYERS) else ())
 
 
-def test_the_mistakes_of_a_text_are_found(tmp_path: Path) -> None:
-    text = (
-        "# What a heading may do\n\nWhat was sent is gone. Is it? It is.\n\n- Who asks, gets.\n\n```\nWho\n```\n"
-        + "word " * 30
-    )
-    assert [sentence for _, sentence in sentences(text)][:4] == [
-        "What was sent is gone.",
-        "Is it?",
-        "It is.",
-        "Who asks, gets.",
-    ]
-    source = 'def sent():\n    """Sent."""\n\n\ndef lost():\n    """What was lost on the way."""\n    x = 1  # why\n'
-    assert why_comments(source) == (3, 1)
-    path = ROOT / "tests" / "test_language.py"
-    assert list(headless_docstrings(path)) == []
+def main(arguments: list[str]) -> int:
+    """Print the advice for changed files, or for all; return 0."""
+    files = [*python_files(*LAYERS, "tests", "examples"), *documents()]
+    known = None if arguments == ["all"] else changed()
+    for path in files:
+        if known is None or name(path) in known:
+            for check in checks(path):
+                for found in check(path):
+                    print(f"{found.place}: {check.__name__.replace('_', ' ')}: {found.text}")
+    return 0
 
 
 if __name__ == "__main__":
-    for kind, listed in mistakes().items():
-        places = Counter(mistake.place.partition(":")[0] for mistake in listed)
-        print(f"{kind}: {len(listed)} in {len(places)} files")
-        if kind in sys.argv[1:]:
-            print("\n".join(f"  {mistake.place}: {mistake.text}" for mistake in listed))
+    sys.exit(main(sys.argv[1:]))
