@@ -32,6 +32,7 @@ from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores
+from stablecast.client.own_address import OwnAddress
 from stablecast.client.presence import presence_topic
 from stablecast.client.range_answers import StoredTopics, stored
 from stablecast.client.range_bounds import Bound, ReadBounds
@@ -188,8 +189,8 @@ class Context:
         self.configuration = configuration
         settings, self.config = configured_options.of_context(configuration, resolution, resolver, resolver_service)
         self.resolution = source_discovery.plan(settings, resolver, resolver_service)
-        own = interface or configured_options.interface_of(self.config)
-        self.interface = address.check_ip(own or source_discovery.interface_of(self.resolution))
+        self._named = interface
+        self.interface = address.check_ip(self._choose())
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
@@ -219,6 +220,11 @@ class Context:
         self._owns_interpreter = machine.process.owns_interpreter
         self._closing = AsyncExitStack()
 
+    def _choose(self) -> str:
+        """Return the address of this host that peers reach, by the rules of `interface`; this may block."""
+        own = self._named or configured_options.interface_of(self.config)
+        return own or source_discovery.interface_of(self.resolution)
+
     @classmethod
     def from_config(cls, *files: str | Path, **arguments: Any) -> "Context":
         """Make a context from option files, XML and TOML; arguments and errors are those of `configured_options`."""
@@ -243,7 +249,7 @@ class Context:
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
             inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads)
-            port = RequestPort(listening, inputs.on_items, inputs.on_left)
+            port = self._port = RequestPort(listening, inputs.on_items, inputs.on_left)
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
@@ -254,6 +260,9 @@ class Context:
             lost_after = self.resolution.config.names.activity_timeout
             self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
             stack.callback(self._names.close)
+            own = OwnAddress(self.interface, self._choose, self._move, lambda: _silent(self._resolver))
+            stack.push_async_callback(own.close)
+            own.follow()
             self._closing = stack.pop_all()
         if self.times is not None:
             self.times.begin(self._loop)
@@ -262,6 +271,26 @@ class Context:
         watch_forks()
         OPEN.add(self)
         return self
+
+    async def _move(self, interface: str) -> None:
+        """Go on at another address of this host: streams, request port, registrations and advertisements follow."""
+        within = (self.config.request_port,) * 2 if self.config.request_port else self.config.ports
+        listening = ports.listen_in_range(interface, within)
+        self.interface = interface
+        self.request_address = address.join(interface, listening.getsockname()[1])
+        await self._port.move(listening)
+        self.pool.move(interface)
+        self.reads.open(self.pool, self.request_address)
+        if self._resolver is not None:
+            self._resolver.move(interface)
+        self.transports.move(interface)
+        for source in list(self._sources.values()):
+            source.move(self.request_address, await self.transports.moved(source))
+            if self._resolver is not None:
+                self._resolver.remove_source(*codec.split(source.config.incarnation))
+            source_discovery.announce(self._resolver, source.config, source.place, source.advertise)
+        for receiver in list(self._receivers.values()):
+            await receiver.move()
 
     async def __aexit__(self, *_: object) -> None:
         """Close the context."""
@@ -430,6 +459,7 @@ class Context:
         try:
             source.stream = prepared.open(source)
             await source.start(source.stream)
+            source.advertise = advertise
             self._names.add(source)
             source_discovery.announce(self._resolver, config, source.place, advertise)
         except BaseException:
@@ -924,6 +954,10 @@ class Context:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
         check_loop(self._loop, "the context")
+
+
+def _silent(resolver: Combined | None) -> bool:
+    return resolver is not None and resolver.silent
 
 
 def _whence(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -325,6 +325,12 @@ class GroupReceiver(IteratedReceiver):
         self._open[share] = receiver
         self._do(self._serve(receiver))
 
+    async def move(self) -> None:
+        """Go on at the context's new address, with every share. Raises PortError."""
+        for receiver in tuple(self._open.values()):
+            await receiver.place.move(self._context.interface, self._context.request_ports)
+            await receiver.move()
+
     async def _serve(self, receiver: ShareReceiver) -> None:
         await receiver.place.port.start()
         sources = self._sources

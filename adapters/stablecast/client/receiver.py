@@ -41,7 +41,7 @@ from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import EndOfSource, Event, RegistrationError
-from stablecast.core.protocol.inputs import Gone, Lost, Reset
+from stablecast.core.protocol.inputs import Gone, Lost, Moved, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
@@ -481,6 +481,8 @@ class Receiver(IteratedReceiver):
     def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:
         session = self._sessions.get(info.incarnation)
         if session is not None:
+            if not any(place.startswith(STORED) for place in (session.transport, plan.transport)):
+                self._follow(session, plan.transport)
             return session
         known = any(session.transport == plan.transport for session in self._sessions.values())
         if (known and not is_source_string(plan.transport)) or codec.split(info.incarnation)[0] != session_id:
@@ -525,6 +527,22 @@ class Receiver(IteratedReceiver):
         earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]
         session.start(self._consumption.history(related), earlier)
         return session
+
+    def _follow(self, session: ClientSession, transport: str) -> None:
+        """Note the place of a life, which moves with its host, and leave the stream at its last one."""
+        left, session.transport = session.transport, transport
+        if left == transport:
+            return
+        if (farewell := self._farewells.pop(session.incarnation, None)) is not None:
+            farewell.cancel()
+        if left in self._joiners and all(one.transport != left for one in self._sessions.values()):
+            self._joiners.pop(left).abandon()
+            self._indexes.pop(left, None)
+
+    async def move(self) -> None:
+        """Go on at the context's new address, which stores and sources learn."""
+        for session in (*self._sessions.values(), *self._finished):
+            session.receive(Moved(self._context.request_address))
 
     def on_inherited(self) -> None:
         """Close ended sessions whose messages another session now answers for."""

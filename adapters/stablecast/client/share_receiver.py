@@ -21,7 +21,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import Event, RegistrationError
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.runtime import address, machine
+from stablecast.runtime import address, machine, ports
 from stablecast.runtime.request_port import RequestPort
 
 HELD = "holds it"
@@ -54,6 +54,12 @@ class SharePlace:
         self.met_source = context.met_source
         inputs = RequestInputs({}, self.lives, self.oddities, context.reads)
         self.port = RequestPort(listening, inputs.on_items)
+
+    async def move(self, interface: str, within: tuple[int, int]) -> None:
+        """Listen at another address of this host, at the same port or at one of a range. Raises PortError."""
+        listening = ports.listen_in_range(interface, within)
+        self.request_address = address.join(interface, listening.getsockname()[1])
+        await self.port.move(listening)
 
     def forget_receiver(self, receiver: Receiver) -> None:
         """Do nothing: the member forgets its shares."""

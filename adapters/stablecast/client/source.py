@@ -73,6 +73,7 @@ from stablecast.transports.wire.properties import Value
 
 if TYPE_CHECKING:
     from stablecast.client.measured_times import TimedBlocks
+    from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 
 logger = logging.getLogger("stablecast")
 
@@ -150,6 +151,7 @@ class Source:
         self.config = config
         self.topic = config.topic
         self.place = config.transport
+        self.advertise: AdvertiseOptions | None = None
         self.on_close: Callable[[], None] | None = None
         self.on_forced_reclaim: Callable[[events.Reclaimed], None] | None = None
         self.on_receiver_gone: Callable[[events.ReceiverGone], None] | None = None
@@ -225,6 +227,11 @@ class Source:
         self.stream = stream
         await stream.start()
         self._driver.feed(inputs.Start())
+
+    def move(self, reply_to: str, place: str) -> None:
+        """Go on at other addresses: those of the request port and of the stream."""
+        self.config, self.place = attrs.evolve(self.config, reply_to=reply_to, transport=place), place
+        self.receive(inputs.Moved(reply_to, place))
 
     async def registered(self, within: float | None = None) -> None:
         """Wait until the source may send: enough stores have registered it, now or again after they were lost.

@@ -75,6 +75,25 @@ class Transports:
         if self._receivers is not None:
             self._receivers.close()
 
+    def move(self, interface: str) -> None:
+        """Use another address of this host for all sessions. Raises PortError."""
+        self._interface = interface
+        for sources, _ in self._sources.values():
+            sources.move(interface)
+        if self._receivers is not None:
+            self._receivers.move(interface)
+
+    async def moved(self, source: Source) -> str:
+        """Return the place of a source at the address that the sessions use now, and let joiners in there."""
+        if not isinstance(source.stream, StreamServer):
+            return source.stream.place if source.stream is not None else source.place
+        _, port = address.parse(source.place)
+        listening = ports.listen_in_range(self._interface, (port, port))
+        place = address.join(self._interface, listening.getsockname()[1])
+        self._servers[place] = source.stream
+        await source.stream.move(listening)
+        return place
+
     def statistics(self) -> dict[str, dict[str, int]]:
         """Return the counters of each session, by `source` or `receiver` and its source string."""
         found: dict[str, dict[str, int]] = {}

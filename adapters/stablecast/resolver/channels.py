@@ -66,6 +66,12 @@ class Channels:
         self._empty = asyncio.Event()
         self._empty.set()
 
+    def move(self, interface: str) -> None:
+        """Connect from another address of this host from now on, and end the connections of the old one."""
+        self._interface = interface
+        for transport in tuple(self._open.values()):
+            transport.abort()
+
     def connect(self, number: int, address: str) -> None:
         """Begin to connect to `host:port`; a name is looked up each time."""
         task = asyncio.get_running_loop().create_task(self._connect(number, address))

@@ -64,6 +64,16 @@ class Combined(Resolution):
         """Pass all further inputs to these kinds as well."""
         self._kinds += kinds
 
+    @property
+    def silent(self) -> bool:
+        """Return whether nobody who answered before answers any more, of no kind."""
+        return bool(self._kinds) and all(kind.silent for kind in self._kinds)
+
+    def move(self, interface: str) -> None:
+        """Resolve from another address of this host. Raises PortError, InterfaceError."""
+        for kind in self._kinds:
+            kind.move(interface)
+
     def found(self, topic: str, record: SourceRecord) -> None:
         """Report a source that a kind found, unless it is reported already."""
         self._abandoned.pop(topic, None)

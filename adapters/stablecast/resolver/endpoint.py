@@ -51,6 +51,8 @@ class Endpoint(Generic[InputT, EffectT]):
         self._on_effect = on_effect
         self._sending: Socket | None = None
         self._branches: dict[str, Socket] = {}
+        self._main: DatagramSocket | None = None
+        self._readers: dict[str, DatagramSocket] = {}
         self._moved: dict[str, str] = {}
         self._named: dict[str, str] = {}
         self._heard: dict[str, float] = {}
@@ -61,7 +63,7 @@ class Endpoint(Generic[InputT, EffectT]):
         """Send from this socket, read it, and start the machine's timer."""
         self._sending = sock
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
-        self.read(sock)
+        self._main = self.read(sock)
 
     def begin(self) -> None:
         """Do what is due at once, without an input."""
@@ -71,7 +73,19 @@ class Endpoint(Generic[InputT, EffectT]):
     def branch(self, to: str, sock: Socket) -> None:
         """Send to the peer `to` from this socket, and read it."""
         self._branches[to] = sock
-        self.read(sock)
+        self._readers[to] = self.read(sock)
+
+    def change(self, sock: Socket, to: str = "") -> None:
+        """Send from and read another socket, because this host has another address; `to`: only for that peer."""
+        changed = self._readers[to] if to else self._main
+        if changed is None:
+            sock.close()
+            return
+        changed.move(sock)
+        if to:
+            self._branches[to] = sock
+        else:
+            self._sending = sock
 
     def move(self, peer: str, to: str) -> None:
         """Send what is for `peer` to the address `to`, and hear it as `peer`: the machine knows its first address."""
@@ -107,7 +121,7 @@ class Endpoint(Generic[InputT, EffectT]):
         """Close the sockets; nothing is sent or reported afterwards."""
         if self._driver is not None:
             self._driver.close()
-        self._sending = None
+        self._sending = self._main = None
         for sock in self._sockets:
             sock.close()
         await asyncio.sleep(0)  # Loops forget a reader in their next turn.

@@ -35,6 +35,15 @@ class Resolution(ABC):
         """Return the likely reason why the receiver of `topic` has no session."""
 
     @abstractmethod
+    def move(self, interface: str) -> None:
+        """Resolve from another address of this host. Raises PortError, InterfaceError."""
+
+    @property
+    def silent(self) -> bool:
+        """Return whether nobody who answered before answers any more."""
+        return False
+
+    @abstractmethod
     async def close(self) -> None:
         """Stop resolution and close all sockets; nothing is reported afterwards."""
 

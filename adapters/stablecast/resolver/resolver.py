@@ -21,7 +21,7 @@ from stablecast.runtime.unicast import ANY_PORT, NO_ENDS, LocalEnd, UnicastSetti
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.udp import effects as fx
 from stablecast.transports.resolution.udp import inputs
-from stablecast.transports.resolution.udp.carriers import MulticastGroup
+from stablecast.transports.resolution.udp.carriers import MulticastGroup, Relays
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 
@@ -70,6 +70,7 @@ class Resolver(Resolution):
         self._member: DatagramSocket | None = None
         self._joining: asyncio.TimerHandle | None = None
         self._hosts: RelayHosts | None = None
+        self._change: Callable[[str], None] = _nothing
 
     @classmethod
     async def start(
@@ -109,6 +110,14 @@ class Resolver(Resolution):
         except StablecastError:
             await resolver.close()
             raise
+
+        def change(own: str) -> None:
+            resolver._endpoint.change(bound(unicast, own))
+            for relay, end in ends.items():
+                if relay in places:
+                    resolver._endpoint.change(bound(unicast, own, end), places[relay])
+
+        resolver._change = change
         if config.relays.force_alive:
             resolver._endpoint.begin()  # A context without sources and receivers gives the machine no input.
         resolver._hosts = RelayHosts(
@@ -137,7 +146,25 @@ class Resolver(Resolution):
         interface = choose_device(settings.interface, interfaces())
         resolver._group = (settings, interface)
         resolver._endpoint.open(multicast.sending(interface, settings.ttl, settings.loop))
+
+        def change(own: str) -> None:
+            resolver._group = (settings, own)
+            resolver._endpoint.change(multicast.sending(own, settings.ttl, settings.loop))
+            if resolver._member is not None:
+                resolver._member.move(multicast.hearing(settings.group, settings.port, own, settings.receive_buffer))
+
+        resolver._change = change
         return resolver
+
+    @property
+    def silent(self) -> bool:
+        """Return whether every relay has become inactive."""
+        carrier = self._machine.carrier
+        return isinstance(carrier, Relays) and carrier.alone
+
+    def move(self, interface: str) -> None:
+        """Resolve from another address of this host. Raises PortError, InterfaceError."""
+        self._change(interface)
 
     def feed(self, event: inputs.ResolutionInput) -> None:
         """Feed one input to the machine; do nothing once closed. Raises MisuseError."""

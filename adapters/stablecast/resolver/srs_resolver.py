@@ -104,6 +104,10 @@ class SrsResolver(Resolution):
         self._driver.close()
         await self._channels.close()
 
+    def move(self, interface: str) -> None:
+        """Connect to the services from another address of this host, and anew."""
+        self._channels.move(interface)
+
     def feed(self, event: ResolutionInput) -> None:
         """Feed one input to the machine; do nothing once closed. Raises MisuseError."""
         self._driver.feed(event)

@@ -207,6 +207,12 @@ class ConnectionPool:
         link = self._links.get(address)
         return link is not None and link.made_at is not None
 
+    def move(self, source_ip: str) -> None:
+        """Connect from another address of this host from now on; connections from the old one are made again."""
+        self._source_ip = source_ip
+        for link in tuple(self._links.values()):
+            link.abort()
+
     async def close(self) -> None:
         """Send what is queued, so that a last acknowledgement is not lost, and close all connections."""
         self._closed = True

@@ -160,6 +160,20 @@ class DatagramSocket:
                 self._peer = peer
         self._loop.add_reader(sock, self._read)
 
+    def move(self, sock: machine.Socket) -> None:
+        """Read and send with another socket, because the host has another address."""
+        if self._closed:
+            sock.close()
+            return
+        if not self._holding:
+            self._loop.remove_reader(self._sock)
+            self._loop.add_reader(sock, self._read)
+        left, self._sock = self._sock, sock
+        left.close()
+        if self._peer:
+            with suppress(OSError):
+                sock.connect(parse(self._peer))
+
     @property
     def port(self) -> int:
         """Return the local port of the socket; 0 once closed."""

@@ -1,6 +1,7 @@
 """The network interfaces of this host, and the address that a setting selects (P-810)."""
 
 import contextlib
+import errno
 import ipaddress
 from collections.abc import Iterable, Sequence
 
@@ -114,6 +115,23 @@ def resolved_place(text: str) -> str:
     except OSError as error:
         remedy = "correct the host name, or write ip:port"
         raise AddressError(f"'{text}' has no address ({error.strerror}): {remedy}") from None
+
+
+def has_address(host: str) -> bool:
+    """Return whether this host has an IPv4 address now, also one that is no device's first."""
+    if any(device.address == host for device in interfaces()):
+        return True
+    try:
+        probe = machine.network.datagram()
+    except OSError:  # No descriptor is free, which says nothing about the address.
+        return True
+    try:
+        probe.bind((host, 0))
+    except OSError as error:
+        return error.errno != errno.EADDRNOTAVAIL
+    finally:
+        probe.close()
+    return True
 
 
 def announced(host: str) -> str:

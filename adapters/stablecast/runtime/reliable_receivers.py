@@ -97,6 +97,13 @@ class _JoinedSession:
         """Begin to drive the machine."""
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
 
+    def begin(self, machine: LbtrmReceiver | LbtruReceiver) -> None:
+        """Drive another machine, which joins the session anew; the listeners stay."""
+        self._driver.close()
+        self.machine = machine
+        self._driver = UntracedDriver(machine, self._perform, self._on_failed)
+        self._driver.wake()
+
     def arrived(self, found: list[memoryview]) -> None:
         """Feed the datagrams of one read."""
         self._driver.feed(SessionDatagrams(tuple(found)))
@@ -211,6 +218,21 @@ class ReliableReceivers:
         session.joined[joined] = set()
         return joined
 
+    def move(self, interface: str) -> None:
+        """Receive at another address of this host. Raises PortError.
+
+        Sources of LBT-RU know a receiver by its address. So its sessions begin anew, and receivers recover the rest.
+        """
+        self.interface = check_ip(interface)
+        if self._asking is not None:
+            self._asking.move(datagrams.bind(interface, 0))
+        for address, group in self._groups.items():
+            group.socket.move(multicast.hearing(*parse(address), interface))
+        for where, session in self._sessions.items():
+            if not where.group:
+                session.hearing.move(datagrams.bind_near(interface, *PORTS))
+                session.begin(self._ru_receiver(where, session.machine.settings))
+
     def all_statistics(self) -> dict[str, dict[str, int]]:
         """Return the counters of each session, by source string."""
         return {f"receiver {where}": session.statistics() for where, session in self._sessions.items()}
@@ -270,10 +292,14 @@ class ReliableReceivers:
             endpoint.close()
 
         endpoint = DatagramSocket(datagrams.bind_near(self.interface, *(ports if ports[0] else PORTS)), read)
-        begun = (machine.entropy.bits(64), machine.clock.monotonic_ns(), settings or LBTRU_RECEIVER)
-        receiver = LbtruReceiver(where.address, where.session_id, *begun)
+        receiver = self._ru_receiver(where, settings or LBTRU_RECEIVER)
         session = _JoinedSession(where, receiver, endpoint, endpoint, closed)
         return session
+
+    @staticmethod
+    def _ru_receiver(where: Where, settings: ReceiverSettings) -> LbtruReceiver:
+        instance = machine.entropy.bits(64)
+        return LbtruReceiver(where.address, where.session_id, instance, machine.clock.monotonic_ns(), settings)
 
     def _on_strange(self, found: list[Sent]) -> None:
         self.strange += sum(len(those) for _, those in found)

@@ -104,6 +104,15 @@ class ReliableSources:
         self._driver.feed(OpenSession(number, address, where.session_id, hearing.port, settings or SourceSettings()))
         return number
 
+    def move(self, interface: str) -> None:
+        """Send from another address of this host, at the same ports: datagrams name them. Raises PortError."""
+        self.interface = check_ip(interface)
+        for session in self._sessions.values():
+            where = session.where = attrs.evolve(session.where, host=interface)
+            session.hearing.move(datagrams.bind(interface, where.port))
+            if session.saying is not session.hearing:
+                session.saying.move(multicast.sending(interface))
+
     def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> machine.Socket:
         try:
             return datagrams.bind(self.interface, *ports)

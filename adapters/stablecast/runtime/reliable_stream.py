@@ -52,6 +52,11 @@ class ReliableStream:
     _held: bool = False
     _wants: bool = False
 
+    @property
+    def place(self) -> str:
+        """Return the source string of the session."""
+        return str(self._sources.where(self._session))
+
     async def start(self) -> None:
         """Begin to send the greeting at its interval."""
         self._sources.streams += 1

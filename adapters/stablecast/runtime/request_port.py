@@ -65,6 +65,15 @@ class RequestPort:
         """Return the number of connected peers."""
         return len(self._peers)
 
+    async def move(self, listening: machine.Socket) -> None:
+        """Listen at another socket, because the host has another address; the peers of the old one come again."""
+        left, self._listening = self._server, listening
+        await self.start()
+        if left is not None:
+            await ports.close(left)
+        for peer in tuple(self._peers):
+            peer.abort()
+
     async def start(self) -> None:
         """Begin to accept peers on the listening socket."""
         loop = asyncio.get_running_loop()

@@ -122,6 +122,16 @@ class StreamServer:
         )
         await self._server.start_serving()
 
+    async def move(self, listening: machine.Socket) -> None:
+        """Listen at another socket, because the host has another address; the joiners of the old one join again."""
+        left, self._listening = self._server, listening
+        await self.start()
+        if left is not None:
+            await ports.close(left)
+        for subscriber in tuple(self.subscribers):
+            if subscriber.transport is not None:
+                subscriber.transport.abort()
+
     @property
     def full(self) -> bool:
         """Return whether the server accepts no more joiners."""

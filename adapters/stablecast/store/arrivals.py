@@ -169,6 +169,7 @@ class StoreArrivals:
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
         self.joiners: dict[int, StreamJoiner | SessionMember] = {}
+        self._places: dict[int, str] = {}
         listener = SessionListener(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
         self._sessions = SharedSessions(interface, listener)
         self._transports = transports or TransportConfig()
@@ -199,10 +200,14 @@ class StoreArrivals:
                 self._on_announcement(item)
 
     def join(self, effect: Join) -> None:
-        """Join a source's stream, once."""
-        if effect.incarnation in self.joiners:
+        """Join a source's stream, once, and anew where the source has moved to."""
+        joined = self._places.get(effect.incarnation) if effect.incarnation in self.joiners else None
+        if joined == effect.transport:
             return
-        self.traffic[effect.incarnation] = Traffic()
+        if joined is not None:
+            self.joiners.pop(effect.incarnation).abandon()
+        self._places[effect.incarnation] = effect.transport
+        self.traffic.setdefault(effect.incarnation, Traffic())
 
         def ended(gone: bool) -> None:
             if gone:
@@ -242,6 +247,7 @@ class StoreArrivals:
     def leave(self, effect: Leave) -> None:
         """Leave the stream of a life, and forget its traffic."""
         self._streams.forget(effect.incarnation)
+        self._places.pop(effect.incarnation, None)
         self.traffic.pop(effect.incarnation, None)
         joiner = self.joiners.pop(effect.incarnation, None)
         if joiner is not None:

@@ -78,6 +78,17 @@ class Located:
 
 
 @attrs.frozen
+class Moved:
+    """Source or receiver: its host has another address, so it listens at `reply_to` now, a source sends at `transport`.
+
+    The life goes on. Stores and receivers learn the addresses from the registrations and the SRI.
+    """
+
+    reply_to: Address
+    transport: Address = ""
+
+
+@attrs.frozen
 class Departed:
     """Source: the connection of this context's receivers ended (P-338)."""
 
@@ -231,10 +242,10 @@ class Tick:
 
 
 # fmt: off
-SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Held | Located | Departed | Withdraw | Tick
+SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Held | Located | Moved | Departed | Withdraw | Tick
 ReceiverInput = (
     Start | Arrived | Reset | Gone | Data | Lost | RegIdChosen | LowChosen | Consumed | Useless | Acknowledge | History
-    | Withdraw | Finish | Tick
+    | Moved | Withdraw | Finish | Tick
 )
 StoreInput = (
     Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | Lacking | ProxyQuorum | Tick

@@ -146,11 +146,13 @@ class ReceiverSession:
                 self._acknowledge(now)
             case inputs.History():
                 self.lives.remember(event.incarnation, event.first, event.last + 1)
+            case inputs.Moved():
+                self.arrivals.requests.answer_to(event.reply_to)
+                self.contact.config = self.enlistment.move(event.reply_to, now, self.outbox)
             case inputs.Withdraw():
                 fire(RECEIVER, self, ReceiverStep.WITHDRAW, now, 0)
             case inputs.Start():
-                if self.state is ReceiverState.WAITING and self.config.source_request:
-                    self.contact.begin(now + self.config.sri_request_interval_ns)
+                self.contact.start(now, waiting=self.state is ReceiverState.WAITING)
             case _:
                 assert_never(event)
 
@@ -179,8 +181,6 @@ class ReceiverSession:
         effects: list[ReceiverEffect] = self.outbox  # type: ignore[assignment] # this machine has no other effects
         self.outbox = []
         return effects
-
-    # Data.
 
     def _on_data(self, event: Data, now: int) -> None:
         plain = event.session == self.config.incarnation == event.incarnation and not event.recovered

@@ -11,7 +11,7 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Effect
-from stablecast.core.protocol.messages import ANY_STORE, LateJoinInfo, Role
+from stablecast.core.protocol.messages import ANY_STORE, Address, LateJoinInfo, Role
 from stablecast.core.protocol.request_window import RequestWindow, Target
 from stablecast.core.protocol.settings import ReceiverConfig
 
@@ -45,6 +45,10 @@ class Recovery:
 
     def __bool__(self) -> bool:
         return bool(self.cared)
+
+    def answer_to(self, reply_to: Address) -> None:
+        """Have the answers to later requests sent to another address."""
+        self.history.reply_to = self.gaps.reply_to = reply_to
 
     def begin(self, origin: int, otr: bool) -> None:
         """Set the first number that is not history; with `otr` recover gaps of the stream, too."""

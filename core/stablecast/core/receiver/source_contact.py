@@ -58,6 +58,11 @@ class SourceContact:
         """True if both sides allow late join, without which nothing is recovered (P-411)."""
         return self.config.late_join and self.source.late_join
 
+    def start(self, now: int, *, waiting: bool) -> None:
+        """Plan the first request where the session waits for an SRI, and knows whom to ask."""
+        if waiting and self.config.source_request:
+            self.begin(now + self.config.sri_request_interval_ns)
+
     def begin(self, at: int) -> None:
         """Open a request, to be sent from `at` (ns) on."""
         self.asked, self.due = 0, at

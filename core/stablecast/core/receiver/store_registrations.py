@@ -27,7 +27,16 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import AskRegId, Effect, Notify
 from stablecast.core.protocol.events import Oddity, RegistrationChange, RegistrationFlag, RegistrationSuccess
-from stablecast.core.protocol.messages import Deregistered, Pace, Refused, Registered, Role, SourceInfo, StoreEntry
+from stablecast.core.protocol.messages import (
+    Address,
+    Deregistered,
+    Pace,
+    Refused,
+    Registered,
+    Role,
+    SourceInfo,
+    StoreEntry,
+)
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
@@ -101,6 +110,13 @@ class StoreRegistrations:
             self.versions[entry.index] = entry.version
         if changed:
             out.append(Notify(RegistrationChange(f"registering again with {', '.join(changed)}")))
+
+    def move(self, reply_to: Address, now: int, out: list[Effect]) -> ReceiverConfig:
+        """Register again from another address, and return the configuration with it."""
+        self.config = attrs.evolve(self.config, reply_to=reply_to)
+        for registration in self.enrollment.registrations.values():
+            registration.relocate(reply_to, "", now, out)
+        return self.config
 
     def on_reg_id(self, store_index: int, reg_id: int, now: int, out: list[Effect]) -> None:
         """Register under the RegID that the application chose; ignored unless the store was asked about."""

@@ -292,6 +292,11 @@ class Registration:
         self.address = address
         fire(REGISTRATION, self, RegistrationEvent.MOVE, now, out)
 
+    def relocate(self, reply_to: msg.Address, transport: msg.Address, now: int, out: list[Effect]) -> None:
+        """Register again, because the client has other addresses now: the store answers to those of the request."""
+        self.request = attrs.evolve(self.request, reply_to=reply_to, transport=transport)
+        fire(REGISTRATION, self, RegistrationEvent.MOVE, now, out)
+
     def park(self, now: int, out: list[Effect]) -> None:
         """Drop the store until the next start."""
         fire(REGISTRATION, self, RegistrationEvent.PARK, now, out)

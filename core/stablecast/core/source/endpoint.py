@@ -131,6 +131,8 @@ class SourceEndpoint:
                 self.sending.on_blocked(event.count, event.payload_bytes, self.outbox)
             case inputs.Located():
                 self._on_located(event, now)
+            case inputs.Moved():
+                self._on_moved(event, now)
             case inputs.Departed():
                 self.sending.liveness.on_departed(event.context, self.outbox)
             case inputs.Withdraw():
@@ -327,6 +329,16 @@ class SourceEndpoint:
                 registration.move(event.address, now, self.outbox)
                 if before:
                     self.outbox.append(Notify(events.StoreMoved(event.name, before, event.address)))
+        self._review(now)
+
+    def _on_moved(self, event: inputs.Moved, now: int) -> None:
+        """Register again from the new addresses, and announce them."""
+        config = attrs.evolve(self.config, reply_to=event.reply_to, transport=event.transport)
+        self.config = self.sending.config = self.announcing.config = config
+        for registration in self.enrollment.registrations.values():
+            registration.relocate(event.reply_to, event.transport, now, self.outbox)
+        if self.state is SourceState.ACTIVE:
+            self._change_info(now)
         self._review(now)
 
     # Rules.

@@ -1,0 +1,81 @@
+"""The host of a context gets another address: everything that named the last one follows."""
+
+import logging
+
+import pytest
+
+from stablecast.client import own_address
+from stablecast.client.own_address import OwnAddress
+from stablecast.core.protocol.events import RegistrationComplete
+from tests.adapters.client.test_transport_sessions import KINDS, OPTIONS
+from tests.support.network import LOCAL, Events, Network
+
+HERE, THERE = "127.0.0.2", "127.0.0.3"
+WAYS = {"lbttcp": {}, **{kind: OPTIONS[kind] for kind in KINDS}}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+async def test_a_source_goes_on_at_its_hosts_next_address(net: Network, kind: str) -> None:
+    """Its life, its numbers and its registration stay; the store and the receivers, old and new, follow."""
+    store = await net.store()
+    sending = await net.context(interface=HERE)
+    source = await sending.source("orders", stores=[store], session_id=7, options=WAYS[kind])
+    listening = await net.context()
+    receiver = listening.receiver("orders", session_id=8)
+    await (await source.send(b"one")).stable()
+    assert (await anext(receiver)).payload == b"one"
+    life, before = source.life, (sending.request_address, source.place)
+    await sending._move(THERE)
+    assert all(HERE in place for place in before)
+    assert all(THERE in place for place in (sending.request_address, source.place))
+    await (await source.send(b"two")).stable()
+    assert (await anext(receiver)).payload == b"two"
+    later = await net.context()
+    assert (await anext(later.receiver("orders", session_id=9))).payload == b"one"
+    assert source.life == life
+
+
+@pytest.mark.parametrize("kind", WAYS)
+async def test_a_receiver_goes_on_at_its_hosts_next_address(net: Network, kind: str) -> None:
+    """It gets what was sent before and after, each once, and a store sends it what it missed."""
+    store = await net.store()
+    sending = await net.context()
+    source = await sending.source("orders", stores=[store], session_id=7, options=WAYS[kind])
+    events = Events()
+    listening = await net.context(interface=HERE)
+    receiver = listening.receiver("orders", session_id=8, on_event=events)
+    await events.first(RegistrationComplete)
+    await (await source.send(b"one")).stable()
+    await listening._move(THERE)
+    await (await source.send(b"two")).stable()
+    assert [(await anext(receiver)).payload for _ in range(2)] == [b"one", b"two"]
+
+
+async def moves(has: set[str], choice: str, *, silent: bool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where a context at `HERE` goes, at a host that has these addresses and whose rule chooses this one."""
+    monkeypatch.setattr(own_address, "has_address", has.__contains__)
+    went: list[str] = []
+
+    async def move(found: str) -> None:
+        went.append(found)
+
+    own = OwnAddress(HERE, lambda: choice, move, lambda: silent)
+    for _ in range(3):
+        await own.look()
+    return went
+
+
+async def test_an_address_is_chosen_anew_only_when_it_is_gone_or_useless(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An address that the host has stays while a relay answers; one sentence names what happened."""
+    assert await moves({HERE, THERE}, THERE, silent=False, monkeypatch=monkeypatch) == []
+    assert await moves({HERE, THERE}, THERE, silent=True, monkeypatch=monkeypatch) == [THERE]
+    assert await moves({HERE}, LOCAL, silent=True, monkeypatch=monkeypatch) == []
+    caplog.clear()
+    assert await moves({THERE}, THERE, silent=False, monkeypatch=monkeypatch) == [THERE]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    caplog.clear()
+    # The application named this address, so the context waits for it, and says so once.
+    assert await moves({THERE}, HERE, silent=False, monkeypatch=monkeypatch) == []
+    assert len(caplog.records) == 1
