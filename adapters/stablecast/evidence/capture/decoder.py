@@ -18,6 +18,7 @@ from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
 from stablecast.evidence.capture.connections import Direction, session_name, transport_of
+from stablecast.evidence.capture.copies import COPY_NS, SOON_NS, RecentPackets
 from stablecast.evidence.capture.files import CaptureFrame, CutError, FrameMark, frames
 from stablecast.evidence.capture.ip import (
     TCP,
@@ -31,7 +32,7 @@ from stablecast.evidence.capture.ip import (
     gravest,
 )
 from stablecast.evidence.capture.layers import CapturedLargeMessages, Decoded, Layer, LayerProblem, undecoded
-from stablecast.evidence.capture.network import IpNetwork, WholePacket
+from stablecast.evidence.capture.network import Carried, IpNetwork, WholePacket
 from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.uniform_layers import messages
@@ -50,6 +51,8 @@ MAX_DIRECTIONS = 1 << 16
 """Followed directions of TCP connections; the one silent for longest is dropped for a new one."""
 SKEW_NS = 1 * SECOND
 """Frames captured at several places may be out of order, but not by more than this."""
+_QUERIES, _ANSWERS = slice(1, 2), slice(2, 4)
+"""The numbers of queries and of advertisements in a datagram of resolution."""
 MAX_NAMES = 1 << 16
 """Flows and sessions whose kinds and names are cached."""
 
@@ -74,6 +77,7 @@ class CapturePacket:
         anew: Whether it opens another connection between endpoints that had one.
         refused: The datagram that a host without a listener refuses by ICMP.
         cut: Whether the capture has not all bytes of the frame.
+        copied: Whether a packet of resolution or TCP was captured before. Datagrams with numbers tell it themselves.
     """
 
     number: int
@@ -92,6 +96,7 @@ class CapturePacket:
     anew: bool = False
     refused: PortUnreachable | None = None
     cut: bool = False
+    copied: bool = False
 
 
 @attrs.define
@@ -215,6 +220,7 @@ class CaptureDecoder:
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
         self._large = CapturedLargeMessages()
         self._now_ns = 0
+        self._recent, self._copied = RecentPackets(), False
         self._starts = plan.starts
         self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
 
@@ -227,7 +233,7 @@ class CaptureDecoder:
         """Yield the packet of a frame, and the rest of a stream that it ends."""
         if frame.time_ns < self._now_ns - SKEW_NS:  # another capture begins, or the clock was set
             yield from self.close()
-            self._now_ns, self._starts = 0, {}
+            self._now_ns, self._starts, self._recent = 0, {}, RecentPackets()
         self._now_ns = max(self._now_ns, frame.time_ns)
         self._last = frame
         carried = self._network.unwrap(frame)
@@ -236,6 +242,7 @@ class CaptureDecoder:
             for whole in self._network.abandon():
                 yield self._abandoned(whole)
             return
+        self._copied = self._repeats(carried)
         match carried.content:
             case UdpDatagram() | TcpSegment() as damaged if carried.damaged:
                 yield self._damaged(damaged, carried.frames)
@@ -247,6 +254,20 @@ class CaptureDecoder:
                 yield attrs.evolve(self._foreign(carried.frames), refused=refused)
             case _:
                 yield self._foreign(carried.frames)
+
+    def _repeats(self, carried: Carried) -> bool:
+        """Return whether a datagram of resolution, or a segment of ours, was captured before."""
+        now_ns, ident = self._last.time_ns, carried.ident
+        match carried.content:
+            case UdpDatagram(source, target, payload) if self._kind(UDP, source, target) is TrafficKind.LBMR:
+                # Several queries may have the same answer at once, so only a query is known again without a number.
+                if ident or (payload[_QUERIES] > b"\0" and payload[_ANSWERS] == b"\0\0"):
+                    within_ns = COPY_NS if ident else SOON_NS
+                    return self._recent.repeats((source, target, ident, payload), now_ns, within_ns)
+            case TcpSegment() as segment if ident or segment.payload:
+                if self._kind(TCP, segment.source, segment.target) is not None:
+                    return self._recent.repeats((ident, segment), now_ns)
+        return False
 
     def close(self) -> Iterator[CapturePacket]:
         """Yield the rest of all streams at the end of a capture."""
@@ -370,6 +391,7 @@ class CaptureDecoder:
             problems=found.problems,
             settles=settles,
             cut=self._last.length > len(self._last.octets),
+            copied=self._copied and kind is not None and number > 0,
         )
 
 

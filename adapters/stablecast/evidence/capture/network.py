@@ -94,12 +94,13 @@ class IpReassembly:
 class Carried:
     """The datagram or segment of a frame, or nothing of ours; `frames` are all frames that it came in.
 
-    `damaged`: a checksum is wrong, so every receiver drops it.
+    `damaged`: a checksum is wrong, so every receiver drops it. `ident`: the identification of its IP packet.
     """
 
     content: Content | None
     frames: tuple[int, ...]
     damaged: bool = False
+    ident: int = 0
 
 
 class IpNetwork:
@@ -127,7 +128,7 @@ class IpNetwork:
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
         """Return the contents of a whole packet."""
         damaged = packet.source in self._checking and intact(packet) is False
-        return Carried(content(packet), frames, damaged)
+        return Carried(content(packet), frames, damaged, packet.ident)
 
     def abandon(self) -> list[WholePacket]:
         """Return the dropped datagrams with missing pieces."""

@@ -12,6 +12,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket
 from stablecast.evidence.capture.doctor.findings import MAX_FRAMES, CaptureAdvice, milliseconds, percent
 from stablecast.evidence.capture.doctor.thresholds import Thresholds
+from stablecast.evidence.capture.statements import DATAGRAMS
 from stablecast.text import plural
 
 WHOSE: Final = "the capture"
@@ -26,7 +27,7 @@ class CaptureQuality:
 
     Attributes:
         ours: Packets of the protocol.
-        datagrams: Datagrams of sessions with their copies, `copies` of them.
+        datagrams: Packets that may be copies, `copies` of them.
         back: Packets that are older than the one before, `farthest` ns at most, without those of a set clock.
         jump: The longest step of the clock, ns.
     """
@@ -56,6 +57,8 @@ class CaptureQuality:
         if packet.kind is None:
             return
         self.ours += 1
+        if packet.kind not in DATAGRAMS:
+            self.add_datagram(packet.number, copied=packet.copied)
         if 0 < behind <= SKEW_NS:
             self.back += 1
             self.farthest = max(self.farthest, behind)
@@ -90,7 +93,7 @@ class CaptureQuality:
             yield CaptureAdvice(
                 "copies",
                 WHOSE,
-                f"{self.copies:,} of {plural(self.datagrams, 'datagram')} ({percent(share)}) are copies that were "
+                f"{self.copies:,} of {plural(self.datagrams, 'packet')} ({percent(share)}) are copies that were "
                 "captured twice. They are counted once",
                 "Capture at one interface, or mirror one direction of a port only. If copies come from the network "
                 "itself, look for a loop.",

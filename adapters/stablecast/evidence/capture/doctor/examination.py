@@ -45,6 +45,8 @@ class Examination:
         self.quality.add_packet(packet)
         if packet.refused is not None and len(self._unreachable) < MAX_UNREACHABLE:
             self._unreachable[packet.refused.source, packet.refused.target] += 1
+        if packet.copied:
+            return
         first = packet.layers[0].record if packet.layers else None
         if isinstance(first, lbmr.Packet) and packet.source and packet.target:
             at = At(packet.number, packet.time_ns, (packet.source, packet.target))
@@ -81,7 +83,8 @@ class Examination:
         for (session, _), history in self._sessions.items():
             port = session[0], session[1]
             unreachable = {receiver: count for (receiver, at), count in self._unreachable.items() if at == port}
-            yield from SessionFindings(history, self.thresholds, self._end_ns, unreachable).all()
+            alive_ns = self._resolution.advertised_ns.get(session, 0)
+            yield from SessionFindings(history, self.thresholds, self._end_ns, unreachable, alive_ns).all()
 
     def _of_resolution(self) -> Iterator[CaptureAdvice]:
         multicast = {session: history for (session, client), history in self._sessions.items() if client is None}

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import Endpoint, endpoint_text
 from stablecast.evidence.capture.ports import TransportKey
 from stablecast.evidence.capture.statements import At
@@ -70,10 +71,11 @@ class ContextHistory:
 
 @attrs.define
 class ResolutionHistory:
-    """All contexts of a capture, and the names of topics."""
+    """All contexts of a capture, the names of topics, and the time of each session's last advertisement."""
 
     contexts: dict[bytes | Endpoint, ContextHistory] = attrs.field(factory=dict)
     names: dict[tuple[TransportKey, int], str] = attrs.field(factory=dict)
+    advertised_ns: dict[TransportKey, int] = attrs.field(factory=dict)
     _advertised: dict[str, int] = attrs.field(factory=dict)
 
     def add(self, at: At, packet: lbmr.Packet, sessions: Mapping[TransportKey, Counter[int]]) -> None:
@@ -124,8 +126,12 @@ class ResolutionHistory:
         if len(self._advertised) < MAX_TOPICS or tir.name in self._advertised:
             self._advertised[tir.name] = at.time_ns
         session = transport_of(tir.transport)
-        if session is not None and len(self.names) < MAX_TOPICS:
+        if session is None:
+            return
+        if len(self.names) < MAX_TOPICS:
             self.names[session, tir.index] = tir.name
+        if len(self.advertised_ns) < MAX_TOPICS or session in self.advertised_ns:
+            self.advertised_ns[session] = at.time_ns
 
 
 def transport_of(transport: object) -> TransportKey | None:
@@ -137,6 +143,16 @@ def transport_of(transport: object) -> TransportKey | None:
             return transport.address, transport.port, transport.session_id
         case _:
             return None
+
+
+def advertised(packet: CapturePacket) -> Iterator[TransportKey]:
+    """Yield the sessions that a packet of topic resolution advertises."""
+    first = packet.layers[0].record if packet.layers else None
+    if isinstance(first, lbmr.Packet):
+        for tir in first.advertisements:
+            session = transport_of(tir.transport)
+            if session is not None:
+                yield session
 
 
 def _compiled(pattern: str) -> "re.Pattern[str] | None":

@@ -43,6 +43,7 @@ class SessionFindings:
         history: The session.
         thresholds: Values from which on something is a finding.
         end_ns: Time of the last packet of the capture.
+        alive_ns: Time of the last sign that the source's context lives, beside its datagrams.
         unreachable: Number of ICMP messages by the receiver that got them for a NAK to this session.
     """
 
@@ -50,6 +51,7 @@ class SessionFindings:
     thresholds: Thresholds
     end_ns: int
     unreachable: Mapping[Endpoint, int]
+    alive_ns: int = 0
 
     def all(self) -> Iterator[CaptureAdvice]:
         """Yield all findings of the session."""
@@ -86,6 +88,8 @@ class SessionFindings:
         yield from self._unrepaired(whose, lost)
 
     def _losses(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        if not self.history.sent:
+            return  # Nobody knows how many were sent.
         sent = max(self.history.span, len(lost))
         share = len(lost) / sent
         reported = self._reported("loss", whose, share)
@@ -232,9 +236,15 @@ class SessionFindings:
         )
 
     def _early_exit(self, losses: Mapping[Endpoint, Mapping[int, AskedLoss]]) -> Iterator[CaptureAdvice]:
-        """Report receivers that were still asking when the source ended for good."""
+        """Report receivers that were still asking when the source ended for good.
+
+        A source that the capture does not show has not ended: new numbers that receivers ask for prove that it goes
+        on, and so do later advertisements.
+        """
         ended_ns = self.history.source_ns
-        if self.end_ns - ended_ns <= ANSWER_NS:
+        if not ended_ns or self.history.unheard or self.end_ns - ended_ns <= ANSWER_NS:
+            return
+        if self.alive_ns - ended_ns > ANSWER_NS:
             return
         for receiver, lost in losses.items():
             left = [loss for loss in lost.values() if loss.repaired_ns is None and loss.last_ns > ended_ns]
@@ -335,6 +345,10 @@ class SessionFindings:
         asked = {number for _, number in history.losses}
         missing = sum(stop - start for start, stop in history.unseen)
         missing -= sum(number in history.unseen for number in asked)
+        if history.unheard or not history.sent:
+            missing += sum(history.newest is None or number > history.newest for number in asked)
+            yield from self._unheard(missing)
+            return
         sent = history.sent + missing
         reported = self._reported("missing", history.name, missing / max(1, sent))
         if reported is not None:
@@ -344,6 +358,22 @@ class SessionFindings:
                 "this session are then too low.",
                 figures={"missing": missing},
             )
+
+    def _unheard(self, missing: int) -> Iterator[CaptureAdvice]:
+        """Report a source whose datagrams, or whose last ones, are not in the capture."""
+        history = self.history
+        reported = self._reported("missing", history.name, missing / max(1, history.sent + missing))
+        if reported is None or history.called is None:
+            return
+        which = "its datagrams end" if history.sent else "no new datagram of the source is in the capture"
+        yield reported(
+            text=f"{which}, while receivers ask for numbers up to {history.called:,}. So the capture lacks datagrams "
+            "of the source, and shows neither its losses nor its end",
+            remedy="Capture where the source's datagrams pass. A mirror port or a filter may leave out multicast, and "
+            "show NAKs only.",
+            frames=(history.called_frame,),
+            figures={"missing": missing},
+        )
 
 
 def _recovery_times(lost: Mapping[int, AskedLoss]) -> list[int]:

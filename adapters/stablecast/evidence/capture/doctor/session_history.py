@@ -100,7 +100,9 @@ class SessionHistory:
         repairs, unasked: Repairs, and those that no NAK preceded.
         rate: Time, frame and number of NAKed numbers of the busiest second.
         unseen: Numbers that were sent and are not in the capture.
-        source_ns: Time of the source's last datagram.
+        source_ns: Time of the source's last datagram; 0 if none is captured.
+        called: The highest number that receivers asked for.
+        called_frame: The packet of its first NAK.
         pause: The longest pause of the source that it ended itself.
         bursts: Its bursts of new datagrams.
     """
@@ -115,6 +117,8 @@ class SessionHistory:
     newest: int | None = None
     first_ns: int = 0
     source_ns: int = 0
+    called: int | None = None
+    called_frame: int = 0
     topics: Counter[int] = attrs.field(factory=Counter)
     losses: dict[tuple[Endpoint, int], AskedLoss] = attrs.field(factory=dict)
     late: dict[tuple[Endpoint, int], LateDatagram] = attrs.field(factory=dict)
@@ -170,6 +174,11 @@ class SessionHistory:
             return self.sent
         return max(self.sent, self.newest - self.oldest + 1)
 
+    @property
+    def unheard(self) -> bool:
+        """Return whether receivers know of datagrams that the capture does not show: the source goes on unseen."""
+        return self.called is not None and (self.newest is None or self.called > self.newest)
+
     def _beat(self, at: At, number: int) -> None:
         """Count session messages, which have numbers of their own."""
         self.beats += 1
@@ -217,6 +226,8 @@ class SessionHistory:
             self.late[receiver, number] = LateDatagram(loss.frame, at.time_ns - loss.asked_ns)
 
     def _asked(self, at: At, number: int) -> None:
+        if self.called is None or number > self.called:
+            self.called, self.called_frame = number, at.frame
         key = at.ends[0], number
         loss = self.losses.get(key)
         if loss is None and key not in self.late:
@@ -236,7 +247,7 @@ class SessionHistory:
         if len(self.losses) >= MAX_LOSSES:
             self.uncounted += 1
             return
-        tail = number >= self._newest_data
+        tail = 0 <= self._newest_data <= number <= (self.newest or 0)
         sent_ns = self._sent_ns.get(number)
         passed = sent_ns is not None
         self.losses[key] = AskedLoss(at.frame, sent_ns or at.time_ns, at.time_ns, at.time_ns, tail, passed)

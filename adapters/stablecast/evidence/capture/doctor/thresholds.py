@@ -34,7 +34,7 @@ class Thresholds:
     deaf: float = _threshold(10, "queries", "queries for a topic in a row without an advertisement")
     missing: float = _threshold(0.001, "share", "datagrams that the capture misses, and that no receiver asks for")
     truncated: float = _threshold(0.001, "share", "packets of the protocol that the snap length of the capture cut")
-    copies: float = _threshold(0.01, "share", "datagrams that were captured twice")
+    copies: float = _threshold(0.01, "share", "packets that were captured twice")
     disorder: float = _threshold(0.01, "share", "packets that were captured before the packet in front of them")
     clock: float = _threshold(1, "steps", "steps back of the capture's clock by more than a second")
 

@@ -16,6 +16,7 @@ from typing import Final
 from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket, packets
 from stablecast.evidence.capture.doctor import Examination, Thresholds
 from stablecast.evidence.capture.doctor.capture_quality import CaptureQuality
+from stablecast.evidence.capture.doctor.resolution_history import advertised
 from stablecast.evidence.capture.files import CaptureError, CutError, watched
 from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.form_rule import FormRule
@@ -105,6 +106,8 @@ class CaptureJudges:
         if not (packet.layers or packet.problems or packet.lost or packet.anew):
             return
         self._forms.judge_packet(packet)
+        for session in advertised(packet):
+            self._multicast.advertised(session, packet.time_ns)
         for statement in self._reader.statements_of(packet):
             if isinstance(statement, StatedDatagram):
                 if self._multicast.judge_datagram(statement):

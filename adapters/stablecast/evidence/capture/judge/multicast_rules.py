@@ -13,6 +13,7 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.evidence.capture.copies import RecentPackets
 from stablecast.evidence.capture.ip import Endpoint
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.ports import TransportKey
@@ -39,15 +40,8 @@ ANSWER_NS: Final = 1 * SECOND
 REPEAT_NS: Final = 50 * MILLISECOND
 """NAKs of a receiver that are further apart are two; nearer ones may be of several receivers."""
 
-COPY_NS: Final = JITTER_NS
-"""The same datagram within this time was captured twice: at two interfaces, or at two places."""
-
 PAUSE_NS: Final = 60 * SECOND
 """An idle source sends session messages more often than this."""
-
-MAX_COPIES: Final = 1 << 10
-"""Datagrams that are remembered to recognize copies."""
-
 
 MAX_SESSIONS: Final = 1 << 12
 """Sessions that are followed; the first one is settled for a new one."""
@@ -131,6 +125,7 @@ class DatagramSession:
     def close(self, now_ns: int) -> None:
         """Judge open NAKs and accusations at the end of the capture."""
         self._overdue(now_ns)
+        self.lossy |= any(self._unheard(number, at) for number, at in self.early.items())
         for number, asked in self.asked.items():
             self._unanswered(number, asked, now_ns)
         for number, at in self.early.items():
@@ -148,6 +143,14 @@ class DatagramSession:
                 else (RuleStanding.BROKEN, "")
             )
             self.findings.note(rule, standing, self.name, (frame, time_ns), text + doubt)
+
+    def advertised(self, now_ns: int) -> None:
+        """Note that the source's context lives: if its datagrams ended before, the capture misses later ones."""
+        self.lossy |= self.ended_ns is not None and now_ns - self.ended_ns > ANSWER_NS
+
+    def _unheard(self, number: int, at: At) -> bool:
+        """Return whether a receiver knows of a number that the source told nobody in the capture."""
+        return self.newest is not None and number > self.newest and self.told_ns <= at.time_ns
 
     def _accuse(self, rule: str, number: int | None, frame: int, time_ns: int, text: str) -> None:
         if len(self.accused) < MAX_ACCUSED:
@@ -293,7 +296,7 @@ class DatagramSession:
         text = f"datagram {number} is asked for or refused"
         if self.newest is None or self.ended_ns is None:
             self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not in the capture")
-        elif number > self.newest and self.told_ns <= at.time_ns:
+        elif self._unheard(number, at):
             text += ", and the source does not send its newest number after that"
             self.findings.cannot_tell("M3", self.name, at.frame, text)
         elif number > self.newest:
@@ -315,11 +318,11 @@ class Multicast:
     findings: CaptureFindings
     sessions: dict[tuple[TransportKey, Endpoint | None], DatagramSession] = attrs.field(factory=dict)
     now_ns: int = 0
-    recent: dict[tuple[Ends, Reliable], int] = attrs.field(factory=dict)
+    recent: RecentPackets = attrs.field(factory=RecentPackets)
 
     def judge_datagram(self, datagram: StatedDatagram) -> bool:
         """Judge the next datagram of any session; return False if it was captured before."""
-        if self._copied(datagram):
+        if self.recent.repeats((datagram.at.ends, datagram.packet), datagram.at.time_ns):
             return False
         self._resume(datagram.at.time_ns)
         key = datagram.session, datagram.client
@@ -342,14 +345,11 @@ class Multicast:
         for ((address, _, _), _), session in self.sessions.items():
             session.lossy |= address in (ends[0][0], ends[1][0])
 
-    def _copied(self, datagram: StatedDatagram) -> bool:
-        """Return whether the datagram is a copy in the capture."""
-        key = datagram.at.ends, datagram.packet
-        before = self.recent.pop(key, None)
-        self.recent[key] = datagram.at.time_ns
-        if len(self.recent) > MAX_COPIES:
-            del self.recent[next(iter(self.recent))]
-        return before is not None and datagram.at.time_ns - before < COPY_NS
+    def advertised(self, session: TransportKey, now_ns: int) -> None:
+        """Note an advertisement of a session, which shows that its source lives."""
+        for (key, _), followed in self.sessions.items():
+            if key == session:
+                followed.advertised(now_ns)
 
     def close(self, now_ns: int) -> None:
         """Settle all sessions at the end of the capture."""

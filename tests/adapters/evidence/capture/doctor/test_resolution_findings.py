@@ -101,3 +101,16 @@ def test_the_longest_row_without_an_answer_counts(tmp_path: Path) -> None:
     later = [query("orders", at_ms=10_000 + 200 * turn) for turn in range(3)]
     found = advice(tmp_path / "one.pcap", [*asked, advertisement("orders", 1, at_ms=5_000), *later])
     assert found["deaf", WHOSE].value == 20
+
+
+def test_a_query_that_was_captured_twice_is_counted_once(tmp_path: Path) -> None:
+    """A context repeats a query after 20 ms at the earliest; the identification of its packet tells a copy later."""
+    asked = [query("orders", at_ms=200 * turn) for turn in range(12)]
+    twice = [*asked, *((at + 5 * MS, packet) for at, packet in asked)]
+    found = advice(tmp_path / "one.pcap", twice)
+    assert (found["deaf", WHOSE].value, found["copies", "the capture"].value) == (12, 0.5)
+    numbered = [(at, packet[:4] + bytes((7, turn)) + packet[6:]) for turn, (at, packet) in enumerate(asked)]
+    late = [*numbered, *((at + 15 * MS, packet) for at, packet in numbered)]
+    assert advice(tmp_path / "two.pcap", late)["deaf", WHOSE].value == 12
+    quick = [query("orders", at_ms=10 * turn) for turn in range(12)]
+    assert {*advice(tmp_path / "three.pcap", quick)} == {("deaf", WHOSE)}

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, RateSettings, SourceSettings
-from stablecast.transports.wire import lbtrm, lbtru
+from stablecast.transports.wire import lbmr, lbtrm, lbtru
 from stablecast.transports.wire.reliable_packets import Reason
 from tests.adapters.evidence.capture.doctor.played_session import (
     FIRST,
@@ -235,6 +235,29 @@ def test_what_is_captured_twice_is_counted_once(tmp_path: Path) -> None:
     twice = advice(tmp_path / "two.pcap", [one for packet in packets for one in (packet, packet)])
     assert twice.pop(("copies", "the capture")).value == 0.5
     assert {key: one.value for key, one in twice.items()} == {key: one.value for key, one in alone.items()}
+
+
+def test_naks_alone_show_only_that_the_capture_lacks_the_source(tmp_path: Path) -> None:
+    """Numbers that rise prove that the source goes on, so it neither ended nor lost what it sent last."""
+    asked = [nak(6 + 4 * turn) for turn in range(6)]
+    found = advice(tmp_path / "one.pcap", said(*asked, 3_000, nak(40)))
+    assert {*found} == {("missing", NAME)}
+    missing = found["missing", NAME]
+    assert (missing.value, missing.figures, missing.frames) == (1, {"missing": 7}, (7,))
+    assert "ask for numbers up to 40" in missing.text
+
+
+def test_a_source_whose_last_datagrams_are_not_captured_has_not_ended(tmp_path: Path) -> None:
+    begun = (data(0), data(1), data(3), nak(2))
+    asking = (*begun, 1_500, nak(2), 100, nak(2))
+    assert ("early-exit", FIRST) in advice(tmp_path / "one.pcap", said(*asking))
+    found = advice(tmp_path / "two.pcap", said(*asking, 100, nak(9)))
+    assert ("early-exit", FIRST) not in found
+    assert found["missing", NAME].figures == {"missing": 1}
+    transport = lbmr.LbtrmTransport(SENDER[0], GROUP[0], SESSION, GROUP[1], NAKS[1])
+    tir = lbmr.Packet(lbmr.PacketKind.NORMAL, (), (lbmr.Advertisement("orders", transport, 60, 1),), ())
+    later = (1_700 * MS, datagram(SENDER, ("224.9.10.11", 12_965), lbmr.encode(tir)))
+    assert ("early-exit", FIRST) not in advice(tmp_path / "three.pcap", [*said(*asking), later])
 
 
 def test_unicast_sessions_are_examined(tmp_path: Path) -> None:

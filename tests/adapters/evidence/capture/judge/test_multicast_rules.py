@@ -175,6 +175,13 @@ def test_datagrams_that_were_cut_may_have_been_answers(tmp_path: Path) -> None:
     assert BROKEN not in findings.standings.values()
 
 
+def test_a_source_that_the_capture_lost_has_not_ended(tmp_path: Path) -> None:
+    """A receiver knows of later numbers, or the source's context advertises: both live beyond the capture."""
+    asking = (data(0), data(1), data(3), 100, nak(2), 700, nak(2), 700, nak(2))
+    assert standings(spoken(*asking), tmp_path)["M4"] is BROKEN
+    assert standings(spoken(*asking, 10, nak(9)), tmp_path)["M4"] is CANNOT_TELL
+
+
 def test_a_pause_of_the_capture_is_no_fault(tmp_path: Path) -> None:
     """Or the clock was set: nobody is late because of that."""
     talk = spoken(*IGNORED, nak(0), 3_600_000, ncf(1), session(1), nak(0))
