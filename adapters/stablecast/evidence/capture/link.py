@@ -16,13 +16,18 @@ _ETHERTYPES = {0x0800: 4, 0x86DD: 6}
 """Versions of IP by ethertype."""
 _PROTOCOLS = {0x0021: 4, 0x0057: 6}
 """Versions of IP by PPP protocol."""
+BRIDGED = 0x6558
+"""The ethertype of a whole Ethernet frame in a tunnel."""
 _PPPOE, _PPPOE_HEAD = 0x8864, 6
 """The ethertype of PPP, and the bytes before it."""
 _VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})
 _FAMILIES = {2: 4, 10: 6, 24: 6, 28: 6, 30: 6}
 """Versions of IP by address family; systems number IPv6 differently."""
-MAX_TAGS = 4
-"""VLAN tags before a packet that are skipped."""
+_MPLS = frozenset({0x8847, 0x8848})
+_BOTTOM = 1
+"""The bit in the third byte of an MPLS label that no label follows."""
+MAX_TAGS = 32
+"""VLAN tags or MPLS labels before a packet that are skipped."""
 
 
 def ipv4_packet(link: int, octets: bytes) -> bytes | None:
@@ -84,8 +89,8 @@ def _cooked_2(octets: bytes) -> bytes:
     return _of_version(_ETHERTYPES.get(kind), octets[20:])
 
 
-def _behind_tags(octets: bytes, at: int) -> bytes:
-    """Return the IP packet after the ethertype at `at` and its VLAN tags."""
+def _behind_tags(octets: bytes, at: int, labelled: bool = False) -> bytes:
+    """Return the IP packet after the ethertype at `at`, its VLAN tags, and labels unless it is `labelled` already."""
     kind = int.from_bytes(octets[at : at + 2])
     for _ in range(MAX_TAGS):
         if kind not in _VLAN_TAGS:
@@ -94,7 +99,28 @@ def _behind_tags(octets: bytes, at: int) -> bytes:
         kind = int.from_bytes(octets[at : at + 2])
     if kind == _PPPOE:
         return _ppp(octets[at + 2 + _PPPOE_HEAD :])
+    if kind in _MPLS and not labelled:
+        return _behind_labels(octets, at + 2)
     return _of_version(_ETHERTYPES.get(kind), octets[at + 2 :])
+
+
+def _behind_labels(octets: bytes, at: int) -> bytes:
+    """Return the IP packet after MPLS labels, or the one in an Ethernet frame behind a control word."""
+    for _ in range(MAX_TAGS):
+        label, at = octets[at : at + 4], at + 4
+        if len(label) < 4:
+            return b""
+        if label[2] & _BOTTOM:
+            break
+    if octets[at : at + 1] and octets[at] >> 4 == 0:  # its type follows two addresses
+        return _behind_tags(octets, at + 16, labelled=True)
+    return octets[at:]
+
+
+def behind_type(kind: int, octets: bytes) -> bytes:
+    """Return the IPv4 packet after an ethertype, or nothing. A whole Ethernet frame has a type of its own, too."""
+    packet = _ethernet(octets) if kind == BRIDGED else _behind_tags(kind.to_bytes(2) + octets, 0)
+    return packet if packet and packet[0] >> 4 == 4 else b""
 
 
 _TAKERS: dict[int, Callable[[bytes], bytes]] = {

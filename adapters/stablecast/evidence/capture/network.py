@@ -9,6 +9,7 @@ from stablecast.core.machine.records import record
 from stablecast.evidence.capture.files import CaptureFrame
 from stablecast.evidence.capture.ip import Content, IpPacket, content, intact, parse
 from stablecast.evidence.capture.link import ipv4_packet
+from stablecast.evidence.capture.tunnels import MAX_TUNNELS, inner
 
 MAX_HELD = 4096
 """Incomplete datagrams; the oldest is dropped for a new one."""
@@ -117,13 +118,22 @@ class IpNetwork:
     def unwrap(self, frame: CaptureFrame) -> Carried | None:
         """Return the contents of a frame; None while pieces of its datagram are missing."""
         octets = ipv4_packet(frame.link, frame.octets)
+        numbers: tuple[int, ...] = (frame.number,)
         packet = parse(octets, len(octets) + frame.length - len(frame.octets)) if octets else None
-        if packet is None:
-            return Carried(None, (frame.number,))
-        if not packet.piece:
-            return self.carry(packet, (frame.number,))
-        whole = self._reassembly.add_piece(packet, frame.number, frame.time_ns)
-        return None if whole is None else self.carry(whole.packet, whole.frames)
+        for _ in range(MAX_TUNNELS):
+            if packet is None:
+                return Carried(None, numbers)
+            if packet.piece:
+                whole = self._reassembly.add_piece(packet, frame.number, frame.time_ns)
+                if whole is None:
+                    return None
+                packet, numbers = whole.packet, whole.frames
+            octets = inner(packet)
+            inside = parse(octets, len(octets) + packet.missing) if octets else None
+            if inside is None:
+                break
+            packet = inside
+        return Carried(None, numbers) if packet is None or packet.piece else self.carry(packet, numbers)
 
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
         """Return the contents of a whole packet."""

@@ -19,7 +19,7 @@ def test_other_numbers_of_raw_ip(link: int) -> None:
 
 
 @pytest.mark.parametrize("link", [ETHERNET, COOKED, COOKED_2])
-@pytest.mark.parametrize("tags", [1, 2, 4])
+@pytest.mark.parametrize("tags", [1, 2, 4, 32])
 def test_vlan_tags_are_passed_over(link: int, tags: int) -> None:
     assert ipv4_packet(link, framed(link, PACKET, tags)) == PACKET
 
@@ -52,7 +52,9 @@ def test_the_family_stands_in_either_byte_order() -> None:
         (RAW, b"\x60 version 6"),
         (ETHERNET, b"short"),
         (ETHERNET, bytes(12) + b"\x86\xdd" + PACKET),
-        (ETHERNET, framed(ETHERNET, PACKET, 5)),
+        (ETHERNET, framed(ETHERNET, PACKET, 33)),
+        (ETHERNET, bytes(12) + b"\x88\x47" + b"\0\0\x10\x40" * 40 + PACKET),
+        (ETHERNET, (bytes(12) + b"\x88\x47\0\0\x11\x40\0\0\0\0") * 3 + PACKET),
         (COOKED_2, b"\x86\xdd" + bytes(18) + PACKET),
         (NULL, b"\x1e\0\0\0" + PACKET),
         (ETHERNET, framed(ETHERNET, b"")),
