@@ -4,7 +4,9 @@
 store alone. They can become full, fail, and lose unsynced writes. The module needs a mount namespace of its own.
 """
 
+import contextlib
 import fcntl
+import itertools
 import os
 import random
 import shutil
@@ -19,6 +21,8 @@ NO_FLUSH = 2
 BALLAST = "ballast"
 PIECE = 64 * 1024
 SEGMENTS = "*.seg"
+INODES = 600
+"""Inodes of a tmpfs: enough for a store, and soon used up."""
 
 
 class Disk:
@@ -30,6 +34,7 @@ class Disk:
         self._root = place / "root"
         self._image = place / "image"
         self._copy = place / "copy"
+        self._aside = place / "root" / "aside"
         self._root.mkdir(parents=True)
         if kind == "ext4":
             with self._image.open("wb") as image:
@@ -37,12 +42,21 @@ class Disk:
             subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", str(self._image)], check=True)
             self._mount()
         elif kind == "tmpfs":
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "store", str(self._root)], check=True)
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,nr_inodes={INODES}", "store", str(self._root)],
+                check=True,
+            )
         self.directory = self._root / "store"
         self.directory.mkdir()
 
-    def fill(self) -> None:
-        """Fill the file system."""
+    def fill(self, how: str = "") -> None:
+        """Fill the file system, or use up its `inodes`."""
+        if how == "inodes":
+            (self._root / BALLAST).mkdir()
+            with contextlib.suppress(OSError):
+                for number in itertools.count():
+                    (self._root / BALLAST / str(number)).touch()
+            return
         with (self._root / BALLAST).open("wb") as ballast:
             size, piece = 0, 1 << 30
             while piece >= 4096:
@@ -54,7 +68,25 @@ class Disk:
 
     def free(self) -> None:
         """Undo `fill`."""
-        (self._root / BALLAST).unlink(missing_ok=True)
+        ballast = self._root / BALLAST
+        shutil.rmtree(ballast) if ballast.is_dir() else ballast.unlink(missing_ok=True)
+
+    def remove(self, how: str) -> None:
+        """Take the directory from a running store: it is `emptied`, `moved` away, or its files are `copied` ones."""
+        if how == "emptied":
+            self.damage("empty", 0)
+            return
+        self.directory.rename(self._aside)
+        if how == "copied":
+            shutil.copytree(self._aside, self.directory, ignore_dangling_symlinks=True)
+        else:
+            self.directory.mkdir()
+
+    def restored(self, how: str) -> None:
+        """Put a `moved` directory back. The store has ended."""
+        if how == "moved":
+            shutil.rmtree(self.directory)
+            self._aside.rename(self.directory)
 
     def fail(self) -> None:
         """Make the file system read-only, as the kernel does after an error of the device (ext4)."""

@@ -30,13 +30,17 @@ READY_SECONDS = 60.0
 LIVENESS_SECONDS = 60.0
 """Time limit for settling after all faults are over. An idle machine needs some seconds."""
 END_SECONDS = 20.0
+NOTICE_SECONDS = 20.0
+"""Time limit for a store to notice that its files are gone. It looks each two seconds, on an idle machine."""
+SURVIVABLE = frozenset({"disks", "daemon", "removals", "inodes", "silences"})
+"""Kinds of plans in which messages become stable while one store is gone."""
 LATE_NS = 3_000_000_000
 """Time (ns) by which other work on the machine may delay an acknowledgement."""
 
 UNDONE: Mapping[str, str] = {
     "stop": "continue", "cut": "join", "unplug": "plug", "mute": "unmute", "route": "unroute", "limit": "unlimit",
     "fill": "free", "fail": "repair", "power": "repair", "slow": "quick", "noise": "still",
-    "lag": "still",
+    "lag": "still", "remove": "restored",
 }  # fmt: skip
 """The step that ends each fault."""
 
@@ -107,8 +111,10 @@ class PlayedHistory:
                 self.kill(who)
             case "stop" if program:
                 program.signal(signal.SIGSTOP)
+                self._silence("fault", who)
             case "continue" if program:
                 program.signal(signal.SIGCONT)
+                self._silence("heal", who)
             case "cut" | "join" | "unplug" | "plug":
                 getattr(network, step.do)(who)
             case "mute" | "unmute":
@@ -140,10 +146,10 @@ class PlayedHistory:
         match step.do:
             case "fill" | "fail" | "power":
                 self._excuse(step.who)
-                self.mark("fault", who=step.who, survivable=self._plan.kind in {"disks", "daemon"})
+                self.mark("fault", who=step.who, survivable=self._plan.kind in SURVIVABLE)
                 if self._plan.kind == "powercuts":
                     self.programs[step.who].freeze()
-                {"fill": disk.fill, "fail": disk.fail, "power": disk.lose_power}[step.do]()
+                {"fill": partial(disk.fill, step.how), "fail": disk.fail, "power": disk.lose_power}[step.do]()
             case "free":
                 disk.free()
                 self.mark("heal", who=step.who)
@@ -151,11 +157,25 @@ class PlayedHistory:
                 self.kill(step.who)
                 disk.repair()
                 self.mark("heal", who=step.who)
+            case "remove":
+                self._excuse(step.who)
+                self.mark("fault", who=step.who, survivable=True)
+                disk.remove(step.how)
+            case "restored":
+                if not until(partial(_ended, self.programs[step.who]), NOTICE_SECONDS):
+                    self.mark("hang", text=f"{step.who} did not notice in {NOTICE_SECONDS:.0f} s that its files went")
+                self.kill(step.who)
+                disk.restored(step.how)
+                self.mark("heal", who=step.who)
             case "copy":
                 disk.copy()
             case "damage":
                 self.kill(step.who)
                 disk.damage(step.how, step.seed)
+
+    def _silence(self, what: str, who: str) -> None:
+        if self._plan.kind == "silences" and who in STORES:
+            self.mark(what, who=who, survivable=True)
 
     def _remember(self, step: Step) -> None:
         undo = UNDONE.get(step.do)
@@ -336,6 +356,10 @@ def _owners(job: Mapping[str, Any]) -> list[str]:
 def _begun(program: Role) -> bool:
     """Return whether an application has begun to write, or ended."""
     return program.history().exists() or not program.alive
+
+
+def _ended(program: Role) -> bool:
+    return not program.alive
 
 
 def _ready(program: Role) -> bool:

@@ -347,11 +347,62 @@ def refills(draft: Draft) -> None:
         draft.during(5.0 + draft.rng.random(), draft.rng.uniform(1.0, LONG_SECONDS), what, away)
 
 
+def removals(draft: Draft) -> None:
+    """The directory of one running store is emptied, moved away for a while, or replaced by a copy."""
+    draft.usual()
+    store = draft.rng.choice(STORES)
+    at = draft.moment(2.0)
+    how = draft.rng.choice(("emptied", "moved", "copied"))
+    draft.during(at, LONG_SECONDS, ("remove", "restored"), store, how=how)
+    draft.add(at + LONG_SECONDS + 0.1, "start", store)
+    for _ in range(draft.rng.randint(0, 2)):
+        who = draft.rng.choice([*draft.sources, *draft.receivers])
+        draft.during(at + LONG_SECONDS + 1.0 + draft.rng.random(), 0.5, ("kill", "start"), who)
+
+
+def inodes(draft: Draft) -> None:
+    """The file system of one store has no inode left, but room. The store may restart meanwhile."""
+    draft.usual()
+    index = draft.rng.randrange(len(STORES))
+    draft.disks[index] = draft.rng.choice(("ext4", "tmpfs"))
+    at = draft.moment(2.0)
+    draft.during(at, 6.0, ("fill", "free"), STORES[index], how="inodes")
+    if draft.rng.random() < 0.7:
+        draft.during(at + 1.0, 0.3, ("kill", "start"), STORES[index])
+    draft.add(at + 6.1, "start", STORES[index])
+    draft.during(at + 6.5 + draft.rng.random(), 0.5, ("kill", "start"), draft.anybody())
+
+
+def silences(draft: Draft) -> None:
+    """One store is stopped for longer than every timeout, while a source or a receiver returns."""
+    draft.usual()
+    at = draft.moment(2.0)
+    draft.during(at, draft.rng.choice((LONG_SECONDS, 8.0)), ("stop", "continue"), draft.rng.choice(STORES))
+    who = draft.rng.choice([*draft.sources, *draft.sources, *draft.receivers])
+    draft.during(at + draft.rng.uniform(-0.2, 1.0), draft.rng.uniform(0.1, 1.0), ("kill", "start"), who)
+
+
+def repositories(draft: Draft) -> None:
+    """The limits of the stores keep a few messages, of sizes up to a third of a limit. Anybody may be away."""
+    _keeping_few(draft)
+    size = draft.rng.choice((100, 1000, 20_000, 60_000))
+    job = draft.sources["source"]
+    job["size"], job["burst"] = size, max(1, 50_000 // size)
+    limits = [f"repository-disk-file-size-limit={LEAST_DISK_BYTES}"]
+    if draft.rng.random() < 0.5:
+        limits += [f"repository-size-limit={LEAST_DISK_BYTES}", f"repository-size-threshold={LEAST_DISK_BYTES // 2}"]
+    draft.store_options = tuple(limits)
+    draft.kept = LEAST_DISK_BYTES // (2 * max(size, 1000))
+    for _ in range(draft.rng.randint(1, 3)):
+        what = draft.rng.choice((("kill", "start"), ("stop", "continue"), ("cut", "join")))
+        draft.during(draft.moment(), draft.rng.uniform(0.2, LONG_SECONDS), what, draft.anybody())
+
+
 KINDS: Mapping[str, Callable[[Draft], None]] = {
     make.__name__: make
     for make in (
         crashes, pauses, partitions, dialling, disks, powercuts, directories, limits, backlog, twins, rivals, lives,
-        rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills,
+        rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills, removals, inodes, silences, repositories,
     )
 }  # fmt: skip
 

@@ -13,12 +13,19 @@ from typing import Any
 
 from stablecast.client import context
 from stablecast.client.session import ClientSession
+from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.store import clients
+from stablecast.core.store.repository import Repository
 from stablecast.runtime import connection_pool, tls
 from stablecast.runtime.address import parse
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.store.hosts import Host
+from stablecast.store.journal import fetcher, lock, writer
+from stablecast.store.journal.journal import Journal
 from stablecast.transports.reliable.inputs import Submit
+
+STORES = 3
+"""Stores of a history."""
 
 
 def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
@@ -94,12 +101,42 @@ def parking() -> None:
     _replace(Host, "tend", tend)
 
 
+def removals() -> None:
+    """Let stores never ask whether their files are still there."""
+    for module in (lock, writer, fetcher):
+        _replace(module, "check_name", lambda *_: None)
+
+
+def inodes() -> None:
+    """Let a store go on whose journal failed: it acknowledges nothing more, and does not end."""
+    _replace(Journal, "_on_failed", lambda *_: None)
+
+
+def silences() -> None:
+    """Let a message be stable only when all three stores have it."""
+    _replace(Quorums, "intragroup", lambda _self, _group, held, _registered: held.bit_count() >= STORES)
+
+
+def repositories() -> None:
+    """Let a limit release everything, and not only the oldest messages."""
+    overflow = Repository._overflow
+
+    def all_at_once(self: Repository, _: int, *rest: Any) -> None:
+        overflow(self, self.window.lead + 1, *rest)
+
+    _replace(Repository, "_overflow", all_at_once)
+
+
 PLANTS: Mapping[str, tuple[Callable[[], None], str]] = {
     "owners": (owners, "twins"),
     "backlog": (backlog, "backlog"),
     "dialling": (dialling, "dialling"),
     "rates": (rates, "rates"),
     "parking": (parking, "daemon"),
+    "removals": (removals, "removals"),
+    "inodes": (inodes, "inodes"),
+    "silences": (silences, "silences"),
+    "repositories": (repositories, "repositories"),
 }
 """Each plant, with the kind of plans that finds it."""
 
