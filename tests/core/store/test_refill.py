@@ -140,6 +140,23 @@ def test_what_a_rule_released_is_not_asked_for() -> None:
     assert driver.machine.status.repositories[50].lacking is None
 
 
+def test_what_a_rule_released_of_a_dead_tail_is_asked_for_when_a_later_life_used_its_numbers() -> None:
+    """The numbers are those of other messages now, which no rule released."""
+    driver = StoreDriver(**FREE, repository=RepositoryConfig(disk_limit=1))
+    driver.hear(register(**SOURCE))
+    driver.sync()
+    driver.hear(info(low=0, high=-1 % 2**32, lives=((LIFE, 0),), stores=STORES))
+    for number in range(4):
+        driver.run(LIFE, LIFE, number, 1, recovered=False, now=1)
+        driver.sync()
+    driver.hear(register(**SOURCE, incarnation=NEXT), 2)
+    driver.sync()
+    driver.hear(info(incarnation=NEXT, low=2, high=5, term=2, lives=((LIFE, 0), (NEXT, 2)), stores=STORES), 2)
+    driver.hear(LateJoinInfo(NEXT, 0, 5, 5), 3)
+    # Numbers 0 and 1 are of the first life, and were released.
+    assert driver.machine.status.repositories[50].lacking_numbers == [(2, 5)]
+
+
 def test_a_damaged_record_is_asked_for_at_once() -> None:
     driver = second_life(10)
     driver.feed(Tick(), 1)

@@ -191,6 +191,17 @@ def test_a_receiver_whose_messages_had_to_go_is_named_once_a_registration() -> N
     assert driver.data(12, 1) == []
 
 
+@pytest.mark.rows("P-122")
+def test_a_receiver_is_named_whose_messages_had_to_go_below_the_trail_of_an_earlier_life() -> None:
+    driver = StoreDriver.with_source(kind=RepositoryType.MEMORY, size_threshold=60)
+    driver.data(0, 10)
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1))
+    driver.sync()
+    driver.hear(info(incarnation=LIFE + 1, term=2, lives=((LIFE + 1, 0),)))
+    driver.hear(register(**RECEIVER, incarnation=LIFE + 1))
+    assert driver.data(0, 7, LIFE + 1) == [ReleasedUnread(50, 70, 2)]
+
+
 @pytest.mark.rows("P-014", "P-101")
 def test_a_store_that_keeps_state_only_says_so() -> None:
     driver = StoreDriver.with_source(kind=RepositoryType.NO_CACHE)

@@ -222,8 +222,12 @@ class MessageWindow:
         out.append(effects.Reclaim(tickets.draw(), self.reg_id, number))
 
     def cut(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
-        """Drop everything from `number` on for good: the tail of a dead life."""
+        """Drop everything from `number` on for good: the tail of a dead life.
+
+        The life that follows uses these numbers again, and no rule has released a message of it.
+        """
         stop = self.lead + 1
+        self.released = min(self.released, number)
         for kept in (self.held, self.synced):
             kept.remove(number, stop)
         for extents in (self.memory, self.disk):

@@ -328,9 +328,9 @@ class Registry:
         refill = repository.refill
         if refill is not None and (refill.seen != repository.filling.given_up or refill.since is not None):
             self._on_lacking(repository, refill, now, out)
-        trail = repository.window.trail
-        if trail > repository.noticed:
-            repository.noticed = trail
+        trail, before = repository.window.trail, repository.noticed
+        repository.noticed = trail  # A life that uses numbers again, and a refill, move the trail back.
+        if trail > before:
             for record in self.clients.receivers_of(repository.reg_id) if repository.terms.keeps else ():
                 if record.client.acknowledged + 1 < trail and not record.warned:
                     record.warned = True

@@ -425,6 +425,19 @@ FOUND = {
         ),
         WorldSetup(brief=True),
     ),
+    # A store let the oldest messages of a dead tail go by its limit. A later life used their numbers again, and the
+    # store did not ask the others for its messages (S3).
+    "numbers_of_a_released_tail": Schedule(
+        207960,
+        ((377, 40), (405, 1)),
+        (
+            Fault(299, Act.STALL, "source", "store0", 120, False),
+            Fault(348, Act.CRASH, "store1", "receiver0", 46, False),
+            Fault(393, Act.CRASH, "source", "", 38, True),
+            Fault(435, Act.PART, "source", "store2", 180, True),
+        ),
+        WorldSetup(disk_limit=480),
+    ),
 }
 
 
