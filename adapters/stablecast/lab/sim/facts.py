@@ -40,6 +40,8 @@ class Facts:
         calm: All faults are over.
         terms: Term of each life, as first announced.
         granted: Stores that know a life's registration.
+        holders_of: By store and RegID, the lives that got it, in order.
+        announced: What a life was announced by: itself, the lives before it, and its address and RegID at each store.
         doubtful: Lives that no quorum knows, because disks were lost.
         forked: Lives that do not follow each other for that reason.
         copied: Stores that got an older copy of their disk, `undeclared` those of them to which nobody declared it.
@@ -66,6 +68,8 @@ class Facts:
     calm: bool = False
     terms: dict[int, int] = attrs.field(factory=dict)
     granted: dict[int, set[str]] = attrs.field(factory=dict)
+    holders_of: dict[tuple[str, int], list[int]] = attrs.field(factory=dict)
+    announced: dict[int, set[int | tuple[str, int]]] = attrs.field(factory=dict)
     doubtful: set[int] = attrs.field(factory=set)
     forked: set[int] = attrs.field(factory=set)
     copied: set[str] = attrs.field(factory=set)
@@ -145,6 +149,25 @@ class Facts:
                 stores.discard(store)
                 if life in self.terms and not (stores if silent else self.judge.registered(stores)):
                     self.doubtful.add(life)
+
+    def on_granted(self, store: str, reg_id: int, life: int) -> None:
+        """Record that a store granted a RegID to a life, or to a receiver of it."""
+        self.granted.setdefault(life, set()).add(store)
+        lives = self.holders_of.setdefault((store, reg_id), [])
+        if lives[-1:] != [life]:
+            lives.append(life)
+
+    def strangers(self, life: int, other: int) -> bool:
+        """Return whether no receiver can know that two lives are of one source.
+
+        All stores of the first one lost their disks, and no announcement leads from it to the other. README promises
+        receivers something across lives only if a quorum of the stores keeps its disks.
+        """
+        known, found = self.announced.get(life, set()), set[int | tuple[str, int]]()
+        while known - found:
+            found = known
+            known = found.union(*(names for names in self.announced.values() if names & found))
+        return not self.granted.get(life) and other not in known
 
     def on_told(self, life: int, term: int) -> None:
         """Record the first announcement of a life, with its term.

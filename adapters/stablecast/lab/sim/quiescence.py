@@ -119,6 +119,9 @@ def _farewell(cluster: Cluster) -> Trouble | None:
         if STORES[index] in cluster.checkers.facts.copied:
             # The copy may know an earlier life, whose state the lifetime ends.
             clients = [one for one in clients if life == one.incarnation]
+        if cluster.checkers.facts.holders_of.get((STORES[index], reg_id), [life])[-1] != life:
+            # A RegID has one holder at a time. Another life got this one when the lease was over, and keeps the state.
+            clients = [one for one in clients if reg_id not in (one.reg_id, one.source_reg_id)]
         if any(one.incarnation == life or reg_id in (one.reg_id, one.source_reg_id) for one in clients):
             return "L1", f"the source deregistered, {STORES[index]} has not forgotten it"
     return None

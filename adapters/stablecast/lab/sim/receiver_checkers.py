@@ -130,7 +130,7 @@ class ReceiverCheckers:
         # In turns two lives may have stores of their own: a receiver cannot know that they are one source's (P-505).
         for number in range(first, stop) if not facts.setup.turns else ():
             owner = facts.stable.get(number, sender)
-            if owner != sender and facts.order[owner] <= run.order:
+            if owner != sender and facts.order[owner] <= run.order and not facts.strangers(sender, owner):
                 facts.report("D1", f"{what}, that of {owner:#x} is stable")
         handed.add(first, stop)
 

@@ -72,6 +72,9 @@ class StoreCheckers:
 
     def on_info(self, store: str, info: SourceInfo) -> None:
         """Record an SRI of a source or a proxy that a store receives."""
+        names = self.facts.announced.setdefault(info.incarnation, {info.incarnation})
+        names.update(life for life, _ in info.lives)
+        names.update((entry.address, entry.source_reg_id) for entry in info.stores)
         if info.incarnation not in self.facts.stand_ins:
             self.facts.on_told(info.incarnation, info.term)
             self.heard_of.setdefault(store, []).extend(entry.index for entry in info.stores)
@@ -92,7 +95,7 @@ class StoreCheckers:
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
         """Check that a granted registration is synced."""
-        self.facts.granted.setdefault(life, set()).add(store)
+        self.facts.on_granted(store, reg_id, life)
         if self.facts.disks[store].clients.get(reg_id) != life:
             self.facts.report("R2", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
 

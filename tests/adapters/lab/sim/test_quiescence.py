@@ -114,6 +114,24 @@ def test_who_registers_once_more_when_a_source_has_left_is_another(
     assert (trouble(cluster) is None) is over
 
 
+@pytest.mark.parametrize("holders", [(1,), (), (1, None)], ids=["another since", "nobody", "another before"])
+def test_another_life_that_got_the_reg_id_keeps_the_state_of_a_source_that_left(
+    holders: tuple[int | None, ...],
+) -> None:
+    """A RegID has one holder at a time. None stands for the life that left."""
+    cluster = quiet(WorldSetup())
+    cluster.leave(SOURCE)
+    cluster.world.run(cluster.world.now + SECOND)
+    source = cluster.source
+    assert source is not None
+    index, reg_id = next(iter(source.known_at.items()))
+    client = Client(Role.SOURCE, reg_id, index, "sim", 1, 1, 0, "a:1", "a:2", 0, 0, -1, ())
+    cluster.disks[STORES[index]].log.append(DiskRecord(99, DiskRecordKind.STATE, lambda: client_record(client), reg_id))
+    for life in holders:
+        cluster.checkers.facts.on_granted(STORES[index], reg_id, source.config.incarnation if life is None else life)
+    assert (trouble(cluster) is None) is (holders == (1,))
+
+
 @pytest.mark.rows("P-586", "P-588")
 def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
     """And what is sent then is none of its business."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from stablecast.core.protocol.messages import Life, StoreEntry
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.setup import STORES
@@ -10,6 +11,7 @@ from tests.adapters.lab.sim.checker_world import (
     NEXT,
     PROCESS,
     READER,
+    STREAM,
     begin,
     broken,
     deliver,
@@ -17,6 +19,7 @@ from tests.adapters.lab.sim.checker_world import (
     store,
     world,
 )
+from tests.core.samples import info
 
 
 def test_what_a_later_life_got_stable_an_earlier_session_need_not_have() -> None:
@@ -99,6 +102,38 @@ def test_what_another_life_got_stable_is_not_delivered_of_this_one() -> None:
     checkers.receivers.on_begin(READER, PROCESS, NEXT, 0)
     checkers.receivers.on_delivered(PROCESS, NEXT, LIFE, 0, [(LIFE, 0)])
     assert broken(checkers) == ["D1"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "reg_id", "lives", "found"),
+    [
+        (STORES, 9, (), []),
+        (STORES[1:], 9, (), ["D1"]),
+        (STORES, STREAM, (), ["D1"]),
+        (STORES, 9, ((LIFE, 0),), ["D1"]),
+    ],
+    ids=["nobody knows", "a store knows", "a RegID tells", "an announcement tells"],
+)
+def test_no_receiver_can_know_that_a_source_is_the_one_which_all_stores_lost(
+    lost: tuple[str, ...], reg_id: int, lives: tuple[Life, ...], found: list[str]
+) -> None:
+    """README promises receivers something across lives if a quorum of the stores keeps its disks."""
+    checkers = world()
+    for life, number, known in ((LIFE, STREAM, ()), (NEXT, reg_id, lives)):
+        entry = StoreEntry(0, 0, "store:1", number, 1)
+        checkers.stores.on_info(STORES[0], info(incarnation=life, stores=(entry,), lives=((life, 0), *known)))
+        for name in STORES if life == LIFE else ():
+            checkers.facts.on_granted(name, number, life)
+    begin(checkers)
+    deliver(checkers, 0, 1)
+    for name in lost:
+        checkers.facts.on_lost(name, disk=True)
+    store(checkers, 0, 1, life=NEXT)
+    checkers.on_life(NEXT, 0)
+    checkers.on_stable(NEXT, 0, 1, list(STORES))
+    checkers.receivers.on_session(READER, PROCESS, NEXT, {})
+    checkers.receivers.on_handed(PROCESS, LIFE, 0, 1)
+    assert broken(checkers) == found
 
 
 def test_acknowledged_is_what_was_consumed() -> None:
