@@ -438,47 +438,6 @@ FOUND = {
         ),
         WorldSetup(disk_limit=480),
     ),
-    # Each store lost its disk, so the receiver took the next life for another source. The judge did not (D1).
-    "a_source_that_all_stores_lost": Schedule(
-        201061,
-        (
-            (295, 30),
-            (330, 37),
-            (824, 12),
-            (1553, 1),
-            (1574, 1),
-            (1600, 18),
-            (2450, 1),
-            (2551, 8),
-            (2755, 4),
-            (2902, 1),
-            (3041, 18),
-            (3308, 20),
-            (3452, 1),
-        ),
-        (
-            Fault(101, Act.FREEZE, "source", "store1", 611, False),
-            Fault(364, Act.RESTORE, "store2", "", 11, False),
-            Fault(590, Act.CRASH, "source", "", 74, True),
-            Fault(1283, Act.WIPE, "store0", "", 4, True),
-            Fault(1308, Act.CRASH, "source", "", 101, True),
-            Fault(1602, Act.WIPE, "store1", "", 48, False),
-        ),
-        WorldSetup(habit=Habit.FICKLE),
-    ),
-    # An earlier life got the RegID of one that was cut off beyond its lease, and that then left. The judge missed its
-    # farewell (L1).
-    "farewell_after_the_lease": Schedule(
-        206473,
-        ((2381, 1),),
-        (
-            Fault(514, Act.TAKEOVER, "source", "", 2490, True),
-            Fault(2317, Act.FULL, "store1", "source", 211, False),
-            Fault(2380, Act.FULL, "store0", "receiver0", 33, False),
-            Fault(3126, Act.PART, "source", "", 874, False),
-        ),
-        WorldSetup(leaving=Leaving.HASTY_SOURCE, brief=True, habit=Habit.SLOW),
-    ),
 }
 
 
