@@ -251,6 +251,10 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
         {"lbmc.ume_receiver_keepalive.rcv_regid": ["7"], "lbmc.ume_receiver_keepalive.session_id": ["65261"]},
     ),
     (m.RetransmitRequest(m.Role.RECEIVER, LIFE, 0, 1, 3, 8, "10.0.0.1:14391"), {"lbmc.ume_rxreq.id_2": ["0"]}),
+    (
+        m.RetransmitRequest(m.Role.RECEIVER, LIFE, 7, 1, 3, 8, "10.0.0.1:14391", 2),
+        {"lbmc.ume_rxreq.id_2": ["7"], "lbmc.ume_storeid.store_id": ["2"]},
+    ),
     (m.RetransmitRequest(m.Role.STORE, LIFE, 0, 1, 3, 8, "10.0.0.1:14391"), {"lbmc.ume_rxreq.id_2": ["9"]}),
     (m.Keepalive(m.Role.STORE, LIFE, 7, True, 1), {"lbmc.ume_keepalive.flags.r_flag": ["1"]}),
     (

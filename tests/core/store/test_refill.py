@@ -16,6 +16,7 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.core.protocol.inputs import Damaged, Lacking, Tick
 from stablecast.core.protocol.messages import (
+    ANY_STORE,
     LateJoinInfo,
     LateJoinRequest,
     RetransmitRequest,
@@ -189,6 +190,36 @@ def test_each_peer_is_asked_twice_and_then_the_round_ends() -> None:
     driver.hear(info(incarnation=NEXT, low=10, high=9, term=2, version=2, lives=lives, stores=changed), now)
     driver.feed(Tick(), now + 1)
     assert requests(driver)
+
+
+def test_what_all_peers_deny_is_done_with_in_one_step() -> None:
+    """The part that one peer may have is asked for, and the round ends as if all had been asked in vain."""
+    driver = second_life(100, repository=RepositoryConfig(size_limit=2 * 2 * (256 + 12)))
+    asked, now = [], 1
+    for low in (90, 95):
+        driver.feed(Tick(), now)
+        ((request_to, request),) = driver.sent(RetransmitRequest)
+        asked.append((request_to, request.first, request.last, request.store_index))
+        now += 1
+        driver.hear(LateJoinInfo(NEXT, request.request, low, 99, int(request_to[-1])), now)
+    assert asked == [("peer:2", 0, 1, 0), ("peer:1", 0, 1, 0)]
+    driver.feed(Tick(), now)
+    assert requests(driver) == [("peer:1", 61, 90, 91)]
+    assert driver.machine.status.repositories[50].lacking_numbers == [(0, 100)]
+    assert driver.machine.repositories[50].refill.awaited(0, 100) == 90
+
+
+@pytest.mark.parametrize("forwarding", [False, True])
+@pytest.mark.parametrize("store_index", [1, ANY_STORE], ids=["today", "earlier"])
+def test_a_store_denies_to_another_one_that_hears_denials(store_index: int, forwarding: bool) -> None:
+    """Stores of earlier releases would take a denial for the source's. None is asked of the source for them."""
+    driver = second_life(100, repository=RepositoryConfig(forwarding=forwarding), request_rate=1000)
+    driver.run(NEXT, NEXT, 100, 5, recovered=False, now=1)
+    driver.sync()
+    driver.machine.repositories[50].refill.waiting.remove(0, 100)
+    driver.hear(RetransmitRequest(Role.RECEIVER, NEXT, 50, 1, 0, 9, "peer:1", store_index), 1)
+    assert driver.sent(LateJoinInfo) == [("peer:1", LateJoinInfo(NEXT, 1, 100, 104, 0))] * (store_index == 1)
+    assert driver.sent(LateJoinRequest) == []
 
 
 def test_the_newest_slice_is_asked_for_first() -> None:

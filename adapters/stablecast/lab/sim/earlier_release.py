@@ -8,7 +8,15 @@ like any receiver.
 
 import attrs
 
-from stablecast.core.protocol.messages import Message, Register, Registered, SourceInfo, StoreMemory
+from stablecast.core.protocol.messages import (
+    ANY_STORE,
+    Message,
+    Register,
+    Registered,
+    RetransmitRequest,
+    SourceInfo,
+    StoreMemory,
+)
 
 
 def as_earlier(message: Message) -> Message:
@@ -21,5 +29,7 @@ def as_earlier(message: Message) -> Message:
         case SourceInfo():
             stores = tuple(attrs.evolve(entry, generation=0) for entry in message.stores)
             return attrs.evolve(message, stores=stores, founding=False)
+        case RetransmitRequest():
+            return attrs.evolve(message, store_index=ANY_STORE)
         case _:
             return message

@@ -304,6 +304,7 @@ class RetransmitRequest:
 
     A receiver sends it to a store (`by` RECEIVER, with the source's RegID there), a store or a late receiver to a
     source (`by` STORE, RegID 0). A store that forwards a receiver's request keeps the receiver's `reply_to` (P-404).
+    A store that asks another one like a receiver names itself by its `store_index`, and so tells that it hears denials.
     """
 
     by: Role
@@ -313,6 +314,7 @@ class RetransmitRequest:
     first: int
     last: int
     reply_to: Address
+    store_index: int = ANY_STORE
 
 
 @attrs.frozen
@@ -395,7 +397,7 @@ class LateJoinRequest:
 class LateJoinInfo:
     """LJ_INFO: what the sender can retransmit; it answers a `LateJoinRequest`, or denies a `RetransmitRequest`.
 
-    The source can send `low`..`high`, and lower numbers are gone for good. A store denies a receiver's request: it has
+    The source can send `low`..`high`, and lower numbers are gone for good. A store denies a request: it has
     nothing from the first number of `request` up to `low`, and none of it is to come. `store_index` names the store.
     """
 

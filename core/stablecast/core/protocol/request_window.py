@@ -15,7 +15,7 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Effect, Send
-from stablecast.core.protocol.messages import Address, Incarnation, RetransmitRequest, Role
+from stablecast.core.protocol.messages import ANY_STORE, Address, Incarnation, RetransmitRequest, Role
 
 CHUNK_MESSAGES = 64
 """Messages in one request, where the window is small."""
@@ -63,7 +63,10 @@ class OpenRequest:
 
 @attrs.define
 class RequestWindow:
-    """Missing messages, and the requests for them. Numbers are extended, spans in ns. `targets` were asked last."""
+    """Missing messages, and the requests for them. Numbers are extended, spans in ns. `targets` were asked last.
+
+    `store_index` is that of a store which asks others.
+    """
 
     by: Role
     incarnation: Incarnation
@@ -78,6 +81,7 @@ class RequestWindow:
     turn: int = 0
     requests: int = 0
     targets: list[Target] = attrs.field(factory=list)
+    store_index: int = ANY_STORE
 
     def __bool__(self) -> bool:
         return bool(self.wanted or self.retrying or self.asked)
@@ -219,6 +223,7 @@ class RequestWindow:
             serial.wire(request.start),
             serial.wire(request.stop - 1),
             self.reply_to,
+            self.store_index,
         )
 
     def abstract(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:

@@ -292,11 +292,8 @@ class StoreEndpoint:
                 self.registry.on_info(message, now, self.outbox)
                 if self.early_acks:
                     self._take_early_acks(now)
-            case msg.LateJoinInfo(store_index=msg.ANY_STORE):
-                repository = self.registry.of_stream(message.incarnation)
-                if repository is not None:
-                    repository.on_late_join(message, now, self.outbox)
-                    self.registry.after(repository, now, self.outbox)
+            case msg.LateJoinInfo():
+                self._on_late_join(message, now)
             case _:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for a store")
 
@@ -342,6 +339,18 @@ class StoreEndpoint:
         store = repository.refill is not None and repository.refill.asks(request.reply_to)
         self.serving.on_request(request, repository, self.outbox, refill=store)
         self.serving.serve(self.repositories, now, self.outbox)
+
+    def _on_late_join(self, answer: msg.LateJoinInfo, now: int) -> None:
+        """Process what the source retains, or what another store denies to a refill."""
+        repository = self.registry.of_stream(answer.incarnation)
+        if repository is None:
+            return
+        if answer.store_index == msg.ANY_STORE:
+            repository.on_late_join(answer, now, self.outbox)
+            self.registry.after(repository, now, self.outbox)
+        elif repository.refill is not None:
+            repository.refill.on_denied(answer)
+            self.registry.refilling.wake(repository.reg_id, now)
 
     def _on_keepalive(self, message: msg.Keepalive, now: int) -> None:
         record = self.clients.records.get(message.reg_id)

@@ -11,6 +11,7 @@ would.
   would release the oldest messages at once ends the refill.
 * A number belongs to one life. A message of another life is refused, so nothing that was cut comes back. Nothing below
   `released` is asked for, because a rule let it go.
+* A peer denies what it does not have. What all of them deny is done with in one step, however long it is.
 * Each round ends. Numbers that no peer sent stay on record, with the cause. They are asked for again when another store
   registers, and a few more times, ever more rarely.
 """
@@ -25,7 +26,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Effect, Notify
 from stablecast.core.protocol.events import LackCause, NotRefilled, Refilled, RefillStarted
 from stablecast.core.protocol.history import FORGOTTEN, owner
-from stablecast.core.protocol.messages import Address, Incarnation, Life, Role, StoreEntry
+from stablecast.core.protocol.messages import Address, Incarnation, LateJoinInfo, Life, Role, StoreEntry
 from stablecast.core.protocol.request_window import RequestWindow, Target
 from stablecast.core.protocol.settings import StoreConfig
 
@@ -150,6 +151,7 @@ class SourceRefill:
         if named != self.named:
             self.named = named
             self.peers = [Target(one.address, one.source_reg_id) for one in named]
+            self.requests.store_index = own[0]
             self.requests.give_up_ns = TRIES * max(1, len(named)) * self.requests.retry_ns - 1
             self.rounds = 0
             self._begin_round()
@@ -214,6 +216,12 @@ class SourceRefill:
             self._next_slice()
         self.requests.window = min(self.size, self.requests.outstanding + room)
         self.requests.issue(self.peers, now, out)
+
+    def on_denied(self, answer: LateJoinInfo) -> None:
+        """Process the denial of a request: what all peers deny is not asked for again in this round."""
+        for start, stop in self.requests.deny(answer.request, answer.low):
+            self.waiting.remove(start, stop)
+            self.requests.got(start, stop)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
         """Repeat requests; end the round if everything was asked for, and begin another one in time."""

@@ -27,6 +27,7 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Effect, Notify, Send, SendStored
 from stablecast.core.protocol.events import Oddity, RequestsDropped
 from stablecast.core.protocol.messages import (
+    ANY_STORE,
     Address,
     Incarnation,
     LateJoinInfo,
@@ -105,8 +106,9 @@ class RetransmissionService:
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
-        if not refill:  # Stores of earlier releases take such an answer for the source's.
-            self._deny(request, first, repository, out)
+        # Stores of earlier releases name no index, and take such an answer for the source's.
+        if not refill or request.store_index != ANY_STORE:
+            self._deny(request, first, repository, out, refill=refill)
 
     def serve(self, repositories: dict[int, Repository], now: int, out: list[Effect]) -> None:
         """Send what the rate allows, in order; released messages, and those of ended lives, are passed over."""
@@ -194,9 +196,11 @@ class RetransmissionService:
         elif first < stop:
             self.unserved += stop - first
 
-    def _deny(self, request: RetransmitRequest, first: int, repository: Repository, out: list[Effect]) -> None:
+    def _deny(
+        self, request: RetransmitRequest, first: int, repository: Repository, out: list[Effect], *, refill: bool
+    ) -> None:
         stop, filling = void_from(repository, first), repository.filling
-        if stop is not None and repository.terms.forwarding:
+        if stop is not None and repository.terms.forwarding and not refill:
             # The source may have it. What it retains no more is denied when the receiver asks again.
             question = LateJoinRequest(request.incarnation, repository.reg_id, filling.requests.reply_to)
             out.append(Send(repository.acks.source, question))

@@ -7,7 +7,16 @@ import attrs
 import pytest
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.messages import Register, Registered, Role, SourceInfo, StoreEntry, StoreMemory
+from stablecast.core.protocol.messages import (
+    ANY_STORE,
+    Register,
+    Registered,
+    RetransmitRequest,
+    Role,
+    SourceInfo,
+    StoreEntry,
+    StoreMemory,
+)
 from stablecast.lab.sim.earlier_release import as_earlier
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Schedule, draw, with_earlier
@@ -54,6 +63,8 @@ def test_only_what_is_newer_is_left_out() -> None:
     info = SourceInfo(3, "orders", 1, 0, 4, "10.0.0.1:1", (1,), False, (entry,), founding=True)
     plain = attrs.evolve(info, founding=False, stores=(attrs.evolve(entry, generation=0),))
     assert as_earlier(info) == plain
+    refill = RetransmitRequest(Role.RECEIVER, 7, 50, 1, 0, 9, "store:1", store_index=1)
+    assert as_earlier(refill) == attrs.evolve(refill, store_index=ANY_STORE)
     assert len(codec.encode(plain)) < len(codec.encode(info)), "they are options, which 0.1.0 ignores"
 
 

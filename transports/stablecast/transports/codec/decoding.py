@@ -197,6 +197,7 @@ def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> core.Message:
         header.seqnum if asked is None else asked.first_seqnum,
         header.seqnum if asked is None else asked.last_seqnum,
         f"{header.rx_ip}:{header.rx_port}",
+        core.ANY_STORE if topic is None else _store_or_any(message),
     )
 
 
@@ -274,9 +275,12 @@ def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> core.Message:
 
 def _decode_lj_info(header: h.LjInfo, message: lbmc.Message) -> core.Message:
     incarnation = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
+    return core.LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum, _store_or_any(message))
+
+
+def _store_or_any(message: lbmc.Message) -> int:
     store = find(message, h.StoreId)
-    index = core.ANY_STORE if store is None else store.flags & h.StoreId.ID_MASK
-    return core.LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum, index)
+    return core.ANY_STORE if store is None else store.flags & h.StoreId.ID_MASK
 
 
 def _store_index(message: lbmc.Message) -> int:

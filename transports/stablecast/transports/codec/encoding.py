@@ -184,7 +184,8 @@ def _encode_retransmit_request(m: core.RetransmitRequest) -> tuple[h.Header, ...
         rx_ip=host,
     )
     asked = h.RangedAck(first_seqnum=m.first, last_seqnum=m.last)
-    return (request, h.TopicIdx(tidx=index), asked) if m.by is core.Role.RECEIVER else (request, asked)
+    asker = () if m.store_index == core.ANY_STORE else (h.StoreId(flags=m.store_index),)
+    return (request, h.TopicIdx(tidx=index), asked, *asker) if m.by is core.Role.RECEIVER else (request, asked)
 
 
 def _alive(m: core.Keepalive) -> bytes:
