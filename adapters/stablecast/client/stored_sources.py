@@ -12,9 +12,11 @@ from stablecast.client.range_answers import ask_all
 from stablecast.client.range_contents import SourceContents, StableRule, counting, sources_of
 from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.core.machine import serial
+from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import Incarnation, SourceInfo, StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, quorum_of
 from stablecast.core.protocol.stored_contents import StoredAnswer
+from stablecast.runtime.driver import report
 
 LIVE_SECONDS = 1.0
 """Time that a source has to announce itself before the stores are asked."""
@@ -47,7 +49,7 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
     stop = source.stable_stop(rule, source.first(), ())
     began = source.lives[-1][1] if source.lives else source.begin()
     # The life may have sent most of the numbers that the wire can tell apart, and has no negative ones.
-    first = max(began, serial.extend(began, stop + MAX_AHEAD - serial.HALF))
+    first = max(began, serial.extend(serial.wire(began), stop + MAX_AHEAD - serial.HALF))
     return SourceInfo(
         newest.incarnation,
         source.topic,
@@ -59,7 +61,7 @@ def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | 
         False,
         entries,
         newest.term,
-        newest.lives,
+        fold(newest.lives),
         late_join=True,
     )
 
@@ -96,13 +98,19 @@ class StoredSources:
 
     async def _look(self) -> None:
         await asyncio.sleep(LIVE_SECONDS)
-        while True:
+        while not await self._ask():  # noqa: ASYNC110  # stores tell no event to a client that asks
+            await asyncio.sleep(ASK_SECONDS)
+
+    async def _ask(self) -> bool:
+        """Ask the stores once; return whether the search is over. Report what goes wrong, and go on."""
+        try:
             # From a number above 0 on, so that the stores need not look up times on their disks.
             answers = await ask_all(self._routes, self._stores, ASK_SECONDS, topic=self._topic, first=1)
             left = self._tell(sources_of(answers), [store for store in self._stores if store not in answers])
-            if len(answers) > len(self._stores) // 2 and not left:
-                return
-            await asyncio.sleep(ASK_SECONDS)
+        except Exception as error:  # noqa: BLE001  # the task has no other owner, and the stores may answer later
+            report(f"asking the stores for sources of '{self._topic or 'all topics'}' failed: {error}", error)
+            return False
+        return len(answers) > len(self._stores) // 2 and not left
 
     def _tell(self, sources: Sequence[SourceContents], silent: Sequence[str]) -> bool:
         """Announce the sources that can be announced, each life once; return whether others may be later."""

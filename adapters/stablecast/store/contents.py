@@ -142,7 +142,7 @@ class StoreContents:
             confirmations=False,
             stores=client.stores,
             term=kept.lives_term,
-            lives=tuple((life, serial.wire(first)) for life, first in kept.lives),
+            lives=tuple(kept.lives),
             answered=question.request,
             reg_id=reg_id,
             session_id=client.session_id,

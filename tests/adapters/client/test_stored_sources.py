@@ -77,6 +77,26 @@ async def test_a_source_that_runs_is_received_as_ever(net: Network) -> None:
     assert await take(receiver, 10) == list(range(10, 20))
 
 
+async def test_what_goes_wrong_while_stores_are_asked_is_reported_and_they_are_asked_again(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = await ended(net, 10)
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(str(told["exception"])))
+    failing = [OSError("no descriptors")]
+
+    async def asked(*names: Any, **more: Any) -> Any:
+        if failing:
+            raise failing.pop()
+        return await ask_all(*names, **more)
+
+    monkeypatch.setattr(stored_sources, "ask_all", asked)
+    monkeypatch.setattr(stored_sources, "ASK_SECONDS", 0.5)
+    async with Context(session_id=1) as context:
+        assert await take(context.receiver("orders", stores=stores), 10) == list(range(10))
+    assert reported == ["no descriptors"]
+
+
 @pytest.mark.parametrize("given", [{}, {"stores": []}])
 async def test_a_receiver_needs_some_way_to_its_messages(given: Any) -> None:
     async with Context() as context:

@@ -56,6 +56,14 @@ def test_an_answer_comes_back(
     assert through(answer) == answer
 
 
+def test_the_lives_of_an_answer_are_beyond_what_the_wire_can_tell_apart() -> None:
+    """A reader compares them with the numbers of the ranges, which have 64 bits."""
+    first = 3 << 32
+    lives = ((5 << 32 | 1, first), (5 << 32 | 2, first + 7))
+    answer = attrs.evolve(ANSWER, lives=lives, ranges=((first, first + 9),), reach=first + 9)
+    assert through(answer) == answer
+
+
 def test_the_largest_answer_fits_one_message() -> None:
     answer = attrs.evolve(
         ANSWER,

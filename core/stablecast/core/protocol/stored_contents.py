@@ -52,6 +52,8 @@ class StoredQuestion(SourceInfoRequest):
 class StoredAnswer(SourceInfo):
     """A store holds these messages of one source; `low` and `high` are 32 bits of the first and last number.
 
+    The numbers of its `lives` are extended, like all others.
+
     Attributes:
         answered: The `request` of the question.
         reg_id: The RegID of the source at the store; 0: the store holds nothing that was asked for.

@@ -7,6 +7,7 @@ import attrs
 
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.generations import NONE
+from stablecast.core.protocol.history import unfold
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.transports.codec import places, stored_contents
 from stablecast.transports.codec.extended_options import (
@@ -252,7 +253,10 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
         bool(found & FOUNDING),
     )
     contents = stored_contents.decode_answer(message)
-    return info if contents is None else StoredAnswer(**attrs.asdict(info, recurse=False), **contents)
+    if contents is None:
+        return info
+    known = attrs.asdict(info, recurse=False) | {"lives": tuple(unfold(info.lives, contents["reach"]))}
+    return StoredAnswer(**known, **contents)
 
 
 def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
+import attrs
+
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.generations import NONE
+from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
 from stablecast.transports.codec import places, stored_contents
 from stablecast.transports.codec.extended_options import (
@@ -240,7 +243,7 @@ def _encode_question(m: StoredQuestion) -> tuple[h.Header, ...]:
 
 
 def _encode_answer(m: StoredAnswer) -> tuple[h.Header, ...]:
-    return (*_encode_info(m), *stored_contents.encode_answer(m))
+    return (*_encode_info(attrs.evolve(m, lives=fold(m.lives))), *stored_contents.encode_answer(m))
 
 
 def _encode_late_join_request(m: core.LateJoinRequest) -> tuple[h.Header, ...]:
