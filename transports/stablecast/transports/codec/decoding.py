@@ -255,8 +255,8 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
     contents = stored_contents.decode_answer(message)
     if contents is None:
         return info
-    known = attrs.asdict(info, recurse=False) | {"lives": tuple(unfold(info.lives, contents["reach"]))}
-    return StoredAnswer(**known, **contents)
+    about = attrs.asdict(info, recurse=False) | {"lives": tuple(unfold(info.lives, contents["reach"]))}
+    return StoredAnswer(**about, **contents)
 
 
 def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
