@@ -46,6 +46,7 @@ class Inheritance:
         lost: Messages that an earlier session reported lost. The application had later ones, so they must not come now.
         lives: The lives that earlier sessions knew.
         claims: Messages that the application acknowledged itself, and the new machine has not delivered yet.
+        below: Messages of `lost` below the number at which the new machine begins.
     """
 
     delivered: dict[int, RangeSet] = attrs.field(factory=dict)
@@ -54,6 +55,7 @@ class Inheritance:
     lost: RangeSet = attrs.field(factory=RangeSet)
     lives: set[int] = attrs.field(factory=set)
     claims: RangeSet = attrs.field(factory=RangeSet)
+    below: RangeSet = attrs.field(factory=RangeSet)
 
     def add(self, life: int, first: int, stop: int) -> None:
         """Note that messages [first, stop) of this life wait, or are in hand."""
@@ -113,8 +115,14 @@ class Inheritance:
         return parts
 
     def begin(self, number: int) -> None:
-        """Note that the machine delivers from `number` on."""
+        """Note that the machine delivers from `number` on.
+
+        Before it has delivered anything, a store that grants late may take it back to a lower number.
+        """
+        self.lost.update(self.below)
+        self.below = RangeSet(self.lost.within(0, number))
         self.lost.forget(number)
+        self.passed = RangeSet()
         for held in self.delivered.values():
             self.passed.update(held.within(0, number))
 

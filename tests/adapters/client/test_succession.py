@@ -307,6 +307,21 @@ def place(**changes: Any) -> tuple[ReceiverDriver, Succession]:
     return driver, Succession(driver.machine, lambda _: None, Inbox(lambda: None))
 
 
+def test_a_session_that_a_late_store_takes_back_reports_what_was_consumed_when_it_has_delivered_it() -> None:
+    """Before, the machine had said that it begins above all of it (seed 406638: the machine refused the report)."""
+    inherited = Inheritance(lives={1}, lost=RangeSet([(20, 22)]))
+    inherited.add(1, 0, 20)
+    inherited.add(1, 22, 57)
+    inherited.begin(57)
+    assert not inherited.open
+    assert inherited.consume(50, 51) == [(50, 51)]
+    inherited.begin(10)
+    assert inherited.open
+    assert inherited.consume(51, 52) == []
+    assert inherited.deliver(1, 10, 57) == ([], [(50, 52)], [(20, 22)])
+    assert not inherited.open
+
+
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
     """D1: what is below is of an earlier run, and would come out of order. Wishes and the request maximum go first."""
     driver, succession = place()
