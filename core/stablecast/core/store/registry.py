@@ -316,9 +316,16 @@ class Registry:
     def on_receivers(self, repository: Repository, now: int, out: list[Effect]) -> None:
         """Review the pace after a receiver of this source came, went or acknowledged."""
         if repository.paced is not None:
-            receivers = [record.client for record in self.clients.receivers_of(repository.reg_id)]
-            repository.on_receivers(receivers, self.tickets, now, out)
+            repository.on_receivers(self._readers(repository), self.tickets, now, out)
             self.after(repository, now, out)
+
+    def pace(self, repository: Repository) -> None:
+        """Tell a repository how far the receivers are that it waits for."""
+        if repository.paced is not None:
+            repository.paced.update(self._readers(repository))
+
+    def _readers(self, repository: Repository) -> list[Client]:
+        return [record.client for record in self.clients.receivers_of(repository.reg_id)]
 
     def after(self, repository: Repository, now: int, out: list[Effect]) -> None:
         """Arm the timer of a changed repository, and report receivers whose unread messages were released (P-122)."""

@@ -20,3 +20,16 @@ WIPED = {
 @pytest.mark.parametrize("seed", WIPED)
 def test_a_seed_with_lost_disks_that_found_a_defect_is_clean(seed: int) -> None:
     assert run(draw(seed, wipe=True)).violations == ()
+
+
+USUAL = {
+    203825: "a refill of a tiny memory asked for void numbers two at a time (S3)",
+    406638: "a late store took a session back, and the client reported what that had not delivered yet (X1)",
+    407614: "a store that restarted acknowledged what its disk could not read (P1)",
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("seed", USUAL)
+def test_a_usual_seed_that_found_a_defect_is_clean(seed: int) -> None:
+    assert run(draw(seed)).violations == ()
