@@ -102,7 +102,7 @@ class StoreEndpoint:
             if known is not None:
                 known.restore(first, first + count, payload_bytes)
         for repository in self.repositories.values():
-            # What this releases is acknowledged at the first tick: the driver has told by then what it cannot read.
+            # The first tick releases and acknowledges. By then the driver has told what it cannot read.
             self.registry.pace(repository)
             self.registry.refill_recovered(
                 repository, LackCause.AWAY if memory else LackCause.DAMAGED, now, self.outbox
