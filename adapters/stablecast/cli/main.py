@@ -11,6 +11,11 @@ MISSING_TESTING = "whole worlds need stablecast's testing extra: pip install 'st
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    if sys.argv[1:] == ["--version"]:
+        from stablecast.text.release import release  # noqa: PLC0415
+
+        print(release())
+        sys.exit()
     garbage_collection.defer_at_start()
     try:
         from stablecast.cli.app import run  # noqa: PLC0415  # reported below if the extra is missing

@@ -48,7 +48,6 @@ from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import report
-from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
@@ -59,6 +58,7 @@ from stablecast.transports.wire.errors import WireError
 if TYPE_CHECKING:
     from stablecast.client.measured_times import ContextTimes
     from stablecast.client.message_spans import MessageSpans
+    from stablecast.runtime.reliable_joiner import ReliableJoiner
 
 DRAIN_SECONDS = 1.0
 """Seconds that a new life of a source waits until an earlier life is recovered and consumed."""

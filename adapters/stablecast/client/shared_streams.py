@@ -6,6 +6,7 @@ something changes. It is then in the place of a receiver that joined late.
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -14,11 +15,13 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.messages import SourceInfo
-from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
+
+if TYPE_CHECKING:
+    from stablecast.runtime.reliable_joiner import ReliableJoiner
 
 MAX_ANNOUNCEMENTS = 1024
 """Announcements that are kept of one stream: one of each source that sends on it."""

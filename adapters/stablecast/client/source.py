@@ -61,7 +61,6 @@ from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe, report
-from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.source_strings import source_string
 from stablecast.runtime.stream import StreamServer
 from stablecast.runtime.wakeup_latency import Courtesy
@@ -73,6 +72,7 @@ from stablecast.transports.wire.properties import Value
 
 if TYPE_CHECKING:
     from stablecast.client.measured_times import TimedBlocks
+    from stablecast.runtime.reliable_stream import ReliableStream
     from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 
 logger = logging.getLogger("stablecast")
@@ -222,7 +222,7 @@ class Source:
 
     # ------------------------------------------------------------------------------------------------ life of a source
 
-    async def start(self, stream: StreamServer | ReliableStream) -> None:
+    async def start(self, stream: "StreamServer | ReliableStream") -> None:
         """Let joiners in, and register with the stores."""
         self.stream = stream
         await stream.start()

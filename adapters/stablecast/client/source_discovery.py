@@ -15,12 +15,11 @@ from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
-from stablecast.resolver.srs_resolver import OnRecord, SrsResolver
+from stablecast.resolver.resolution import OnRecord
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.interfaces import choose_device, facing, interfaces
 from stablecast.transports import codec
-from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr
@@ -127,6 +126,10 @@ async def start(
         context.resolver_port = resolver.port
         found.add([resolver])
     if settings.services:
+        # Contexts without a service do not pay for its protocol.
+        from stablecast.resolver.srs_resolver import SrsResolver  # noqa: PLC0415
+        from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS  # noqa: PLC0415
+
         service = await SrsResolver.start(
             context.interface,
             settings.services,

@@ -1,7 +1,7 @@
 """The transports of a context: servers of TCP, and the sessions of LBT-RM and LBT-RU that its sources share."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import attrs
@@ -14,19 +14,19 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.runtime import address, ports, tls
-from stablecast.runtime.reliable_joiner import ReliableJoiner
-from stablecast.runtime.reliable_receivers import ReliableReceivers
-from stablecast.runtime.reliable_sources import ReliableSources
-from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.session_pool import SessionPool
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner, StreamServer
 from stablecast.transports import codec
 from stablecast.transports.reliable import high_water_marks
-from stablecast.transports.reliable.lbtrm import LbtrmSources
-from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import MAX_SUBMITTED
 from stablecast.transports.wire.lbmc import DATA_HEADER
+
+if TYPE_CHECKING:
+    from stablecast.runtime.reliable_joiner import ReliableJoiner
+    from stablecast.runtime.reliable_receivers import ReliableReceivers
+    from stablecast.runtime.reliable_sources import ReliableSources
+    from stablecast.runtime.reliable_stream import ReliableStream
 
 
 @attrs.frozen
@@ -41,11 +41,11 @@ class PreparedStream:
     """
 
     config: SourceConfig
-    make: Callable[[Source], StreamServer | ReliableStream]
+    make: "Callable[[Source], StreamServer | ReliableStream]"
     cancel: Callable[[], None]
     transport: TransportConfig
 
-    def open(self, source: Source) -> StreamServer | ReliableStream:
+    def open(self, source: Source) -> "StreamServer | ReliableStream":
         """Set the batching of the source, and make the stream that it writes to."""
         batching = self.transport.batching
         source.collect(batching.minimum_bytes, batching.span_ns)
@@ -140,7 +140,9 @@ class Transports:
             if berths.leave(session):
                 sources.retire(session)
 
-        def make_stream(source: Source) -> ReliableStream:
+        def make_stream(source: Source) -> "ReliableStream":
+            from stablecast.runtime.reliable_stream import ReliableStream  # noqa: PLC0415
+
             room = sources.settings(session).datagram_max - RESERVED - DATA_HEADER.size
             source.max_payload, source.max_message = room, MAX_SUBMITTED // 2
 
@@ -151,10 +153,15 @@ class Transports:
 
         return PreparedStream(config, make_stream, leave, transport)
 
-    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, SessionPool]:
+    def _of(self, transport: TransportConfig) -> "tuple[ReliableSources, SessionPool]":
         """Return the sessions of a kind. The first source of the kind sets the rate limits."""
         kind, rates = transport.kind, transport.chosen.rates
         if kind not in self._sources:
+            # Contexts that use TCP alone do not pay for the other transports.
+            from stablecast.runtime.reliable_sources import ReliableSources  # noqa: PLC0415
+            from stablecast.transports.reliable.lbtrm import LbtrmSources  # noqa: PLC0415
+            from stablecast.transports.reliable.lbtru import LbtruSources  # noqa: PLC0415
+
             machine = LbtrmSources(rates) if kind is Transport.LBTRM else LbtruSources(rates)
             self._sources[kind] = (ReliableSources(machine, self._interface), SessionPool())
         return self._sources[kind]
@@ -167,12 +174,15 @@ class Transports:
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
-    ) -> StreamJoiner | ReliableJoiner:
+    ) -> "StreamJoiner | ReliableJoiner":
         """Join the stream of a source at `ip:port` or a source string. Raises PortError, AddressError, TlsError."""
         if not is_source_string(transport):
             joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
             return joiner
         tls.require_stream(transport)
+        from stablecast.runtime.reliable_joiner import ReliableJoiner  # noqa: PLC0415
+        from stablecast.runtime.reliable_receivers import ReliableReceivers  # noqa: PLC0415
+
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)
         where = Where.parse(transport)

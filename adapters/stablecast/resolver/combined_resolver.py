@@ -11,8 +11,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.resolver.resolution import Resolution
-from stablecast.resolver.srs_resolver import OnRecord
+from stablecast.resolver.resolution import OnRecord, Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord

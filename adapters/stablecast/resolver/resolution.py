@@ -1,10 +1,15 @@
 """The methods that all kinds of topic resolution of a context have in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
+from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 from stablecast.transports.wire.lbmr import PatternLanguage
+
+OnRecord = Callable[[str, SourceRecord], None]
+"""Gets the topic and the record of a source."""
 
 
 class Resolution(ABC):

@@ -4,19 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from stablecast.resolver.channels import Channels
-from stablecast.resolver.resolution import Resolution
+from stablecast.resolver.resolution import OnRecord, Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
 from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.unicast import NO_ENDS, LocalEnd
-from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
-OnRecord = Callable[[str, SourceRecord], None]
 OnService = Callable[[str, bool, str], None]
 
 
