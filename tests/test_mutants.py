@@ -41,10 +41,10 @@ def named(name: str) -> Mutant:
     return next(mutant for mutant in MUTANTS if mutant.name == name)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
-def test_a_fault_can_be_planted(mutant: Mutant) -> None:
-    compile(mutant.text(), mutant.module, "exec")
-    assert mutant.before != mutant.after
+def test_every_fault_can_be_planted() -> None:
+    for mutant in MUTANTS:
+        compile(mutant.text(), mutant.module, "exec")
+        assert mutant.before != mutant.after, mutant.name
 
 
 def test_mutant_names_are_unique() -> None:

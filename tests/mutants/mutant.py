@@ -79,13 +79,15 @@ class Test:
     __test__ = False
 
     node: str
+    files: tuple[str, ...] = ()
+    """Files of tests in place of the node, of which the tests in the gate run."""
 
     def command(self, core: Path) -> tuple[str, ...]:
         """Return the arguments of `python -m`."""
         return run_tests(core, self)
 
     def __str__(self) -> str:
-        return self.node
+        return self.node or f"{len(self.files)} files of the gate"
 
 
 @attrs.frozen
@@ -163,7 +165,8 @@ def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
     """Return the arguments of `python -m` that run these tests on the copy in `core`."""
     # pytest puts its own paths before PYTHONPATH, so the option must name the copy.
     paths = f"pythonpath={core} . core transports adapters"
-    nodes = (f"tests/{test.node}" for test in tests)
+    nodes = [f"tests/{test.node}" for test in tests if test.node] + [file for test in tests for file in test.files]
+    tiers = ["--tier=gate"] if any(test.files for test in tests) else []
     return (
         "pytest",
         "-x",
@@ -175,6 +178,7 @@ def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
         paths,
         "--timeout",
         f"{TEST_TIMEOUT_S}",
+        *tiers,
         *nodes,
     )
 

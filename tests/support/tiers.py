@@ -23,6 +23,8 @@ TABLE: Final = ROOT / "tests" / "tiers.toml"
 GATE: Final = "gate"
 REST: Final = "rest"
 ALL: Final = "all"
+GATE_STATES: Final = 5_000
+"""States of the largest graph that the gate explores when something that it shows has changed."""
 STARTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
 """Audit events of a program that starts a process."""
 
