@@ -9,7 +9,7 @@ from tests.agreement.drawn_schedules import draw
 from tests.torture.__main__ import obstacle
 
 OBSTACLE = obstacle()
-pytestmark = [pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
 
 SEEDS = (1, 11, 36, 10)
 """Together they have kills, stops, links that are cut or one way, noise, slow syncs and an emptied directory."""

@@ -5,7 +5,6 @@ import pytest
 from tests.bench import instructions
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.skipif(not instructions.available(), reason=instructions.MISSING)
 def test_a_message_needs_no_more_instructions_than_recorded() -> None:
     known = instructions.recorded()

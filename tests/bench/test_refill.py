@@ -8,7 +8,6 @@ from tests.bench.refill import STORES, measured
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(300)
 async def test_each_store_loses_its_disk_and_nothing_is_lost(tmp_path: Path) -> None:
     found = await measured(4000, 100, "off", tmp_path, "")
     assert found["wrong_or_lost"] == 0

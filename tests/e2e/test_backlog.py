@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.program import Program, lbmrd, running, store
 
-pytestmark = pytest.mark.timeout(300)
-
 APPLICATION = (sys.executable, str(Path(__file__).with_name("application.py")))
 MESSAGES = 300
 """Number of messages of one life of the source."""

@@ -11,8 +11,6 @@ from stablecast.store.store_log import ASKED
 from tests.support.processes import alive, children
 from tests.support.program import outcome, running
 
-pytestmark = pytest.mark.timeout(300)  # a demo gives up by itself after 123 s, and reports then why it waited
-
 SHORT = ("--messages", "200", "--seconds", "3")
 LEAST = {"Recovery.receiver": 5}
 """Changes that a run exceeds, by view; the default is ten. A receiver has three lives and acknowledges once a turn."""

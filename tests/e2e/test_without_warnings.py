@@ -23,7 +23,6 @@ def is_quiet(errors: str) -> bool:
     return not any(word in errors for word in COMPLAINTS)
 
 
-@pytest.mark.timeout(120)
 def test_the_examples(tmp_path: Path) -> None:
     with (
         default_cluster(tmp_path),
@@ -38,7 +37,6 @@ def test_the_examples(tmp_path: Path) -> None:
         assert is_quiet(embedded.error())
 
 
-@pytest.mark.timeout(120)
 def test_the_commands(tmp_path: Path) -> None:
     """A relay, a store, a receiver and a source run. The daemons end directly after their clients."""
     with lbmrd() as (relay, resolver), store(tmp_path) as (keeper, address):
@@ -55,7 +53,6 @@ def test_the_commands(tmp_path: Path) -> None:
             assert (status, is_quiet(errors)) == (0, True)
 
 
-@pytest.mark.timeout(120)
 def test_a_local_cluster(tmp_path: Path) -> None:
     with running("up", "--stores", "2", "--directory", tmp_path / "data") as cluster:
         _, second = (shlex.split(cluster.line()) for _ in range(2))

@@ -24,7 +24,6 @@ PLACE: Final = OUTPUT / "play"
 pytestmark = [
     NEEDS_CHROMIUM,
     pytest.mark.thorough,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not (PLACE / "stablecast.zip").is_file(), reason="the page is not built: run 'make site' first"),
 ]
 

@@ -132,7 +132,6 @@ SEEN_IN = {
 """The graphs that show a fault which the smallest graph does not show."""
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = catalog.configurations(MODELS, (f"Registration/{SEEN_IN.get(name, 'graph_small')}",))
@@ -141,7 +140,6 @@ def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.rows("P-541", "P-554")
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ELECTION_MUTANTS)
 def test_a_fault_of_the_election_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T23."""

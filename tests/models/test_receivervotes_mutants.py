@@ -64,7 +64,6 @@ ONE_KNEW = {"a store without a vote never gets one"}
 """Show only where one store alone knew the receiver, and lost its disk."""
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_fault_of_a_return_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)

@@ -192,7 +192,6 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 }
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_fault_of_the_recovery_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """P-349, P-417, P-418, P-422, P-429, P-431, P-432, P-433, T3, T4, T9; formal design, 7.2 and 7.7."""

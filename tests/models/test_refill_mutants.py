@@ -53,7 +53,6 @@ LARGE = {"nothing is missed after a restart", "older lives are not missed", "no 
 """Do not show on the smallest graph."""
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.thorough] * (n in LARGE)) for n in MUTANTS])
 def test_a_fault_of_refill_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)

@@ -83,7 +83,6 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 
 
 @pytest.mark.rows("T-024", "T-102", "T-103", "T-106", "T-110", "T-113", "T-307")
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_fault_of_phases_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T26."""

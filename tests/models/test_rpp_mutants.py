@@ -67,7 +67,6 @@ LARGE = {
 
 
 @pytest.mark.rows("P-566", "P-572", "P-578", "P-585")
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.thorough] * (n in LARGE)) for n in MUTANTS])
 def test_a_fault_of_receiver_pacing_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """P-566, P-572, P-578, P-585, T17, T18, T19; formal design, 7.8."""

@@ -134,7 +134,6 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 """Each fault, and a graph that shows it."""
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_fault_of_a_service_or_a_context_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T-402 to T-418, T27; formal design, 7.10."""

@@ -132,7 +132,6 @@ LARGE = {
 
 
 @pytest.mark.rows("P-023", "P-302", "P-415", "P-515", "P-525", "P-839")
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.thorough] * (n in LARGE)) for n in MUTANTS])
 def test_a_fault_of_stability_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T1, T2, T5, T15, T16."""

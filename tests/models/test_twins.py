@@ -43,7 +43,6 @@ def test_every_model_has_one() -> None:
     assert {name.partition("/")[0] for name in FORGOTTEN} == {name.partition("/")[0] for name in KNOWN}
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FORGOTTEN)
 def test_an_abstraction_that_forgets_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     forget(monkeypatch, name)

@@ -35,7 +35,6 @@ def test_the_table_of_a_small_network() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(300)  # seconds; half a minute on a quiet machine
 def test_the_table_of_a_network_with_few_wanted_sources() -> None:
     check(200, 20)
 

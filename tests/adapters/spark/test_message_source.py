@@ -19,8 +19,6 @@ from tests.support.processes import until
 from tests.support.program import Program
 from tests.torture.spark_kills import kill, workers
 
-pytestmark = pytest.mark.timeout(300)
-
 Fill = Callable[..., None]
 
 

@@ -16,8 +16,6 @@ from stablecast.client import Context
 from tests.support.program import Program
 from tests.support.tree import ROOT
 
-pytestmark = pytest.mark.timeout(600)
-
 PAGE = ROOT / "handbook" / "howto" / "pipeline-on-spark.md"
 BEGIN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -31,7 +31,6 @@ def digests() -> list[str]:
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(300)
 def test_a_seed_has_one_run() -> None:
     command = [sys.executable, "-c", f"from {__name__} import digests; print(*digests())"]
     found = {

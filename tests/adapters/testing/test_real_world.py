@@ -163,7 +163,6 @@ def test_the_option_chooses_the_real_machine() -> None:
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(120)
 def test_stores_are_real_daemons() -> None:
     async def body(world: Any) -> None:
         assert len(world.stores) == 2

@@ -18,8 +18,6 @@ from tests.support import captures as files
 from tests.support.captures import datagram
 from tests.support.traffic_capture import GROUP, SOURCE, all_kinds
 
-pytestmark = pytest.mark.timeout(180)
-
 OURS = all_kinds().packets
 NUMBERS = ("frame", "offset", "time")
 """The columns that are numbers."""

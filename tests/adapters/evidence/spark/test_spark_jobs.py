@@ -17,8 +17,6 @@ from stablecast.evidence.spark import SparkError, verification_job
 from stablecast.evidence.spark.spark_jobs import job, reason
 from stablecast.evidence.verification.traces import UNREADABLE, VerificationRequest, run_verify
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def lose_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """End the worker of each task that repeats this one, too."""

@@ -35,7 +35,6 @@ def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[Verificatio
     return verify_paths(files), verify_on(spark, files).summary
 
 
-@pytest.mark.timeout(180)
 def test_three_judges_agree_on_clean_worlds(spark: SparkSession, tmp_path: Path) -> None:
     worlds = {}
     for seed in CLEAN_SEEDS:
@@ -51,7 +50,6 @@ UNSURVIVED = draw(20)
 """All three disks lost something that was stable: they were wiped, came back as older copies, or went bad."""
 
 
-@pytest.mark.timeout(180)
 def test_three_judges_agree_that_what_no_quorum_survived_is_not_promised(spark: SparkSession, tmp_path: Path) -> None:
     assert run_world(UNSURVIVED, tmp_path).violations == ()
     here, there = judge_all(spark, {"": tmp_path})
@@ -74,7 +72,6 @@ def firsts(summary: VerificationSummary) -> set[tuple[str, int, str]]:
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(180)
 def test_three_judges_blame_the_same_endpoint_and_record_for_every_lie(spark: SparkSession, tmp_path: Path) -> None:
     """The checkers see the rule broken; both judges of traces name the record, and no other endpoint's machine."""
     told, worlds = [], {}
@@ -108,7 +105,6 @@ def agree(spark: SparkSession, directory: Path, mutants: list[Mutant]) -> None:
     assert blamed == set(worlds), "each world is blamed, by both"
 
 
-@pytest.mark.timeout(300)
 def test_three_judges_agree_on_a_core_with_a_fault(spark: SparkSession, tmp_path: Path) -> None:
     agree(spark, tmp_path, [mutant for mutant in PLANTED if mutant.name in SAMPLE])
 

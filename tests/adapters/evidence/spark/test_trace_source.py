@@ -36,8 +36,6 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from tests.adapters.evidence.trace.traced import first_trace, put_together, records, take_apart, texts
 
-pytestmark = pytest.mark.timeout(180)
-
 
 def schema(*names: str) -> StructType:
     kind = StructType()

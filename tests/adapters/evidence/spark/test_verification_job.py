@@ -22,8 +22,6 @@ from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_t
 from tests.adapters.evidence.trace.test_trace_judge import RECEIVER_CORRUPTIONS, SOURCE_CORRUPTIONS, STORE_CORRUPTIONS
 from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
 
-pytestmark = pytest.mark.timeout(180)
-
 CORRUPTIONS = {"source": SOURCE_CORRUPTIONS, "store": STORE_CORRUPTIONS, "receiver": RECEIVER_CORRUPTIONS}
 
 Blame = tuple[str, int, str]

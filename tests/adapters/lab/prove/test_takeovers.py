@@ -57,7 +57,6 @@ FAULTS: dict[str, tuple[Patch, ProofVerdict, LossKind | None]] = {
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["one_group_of_three", "two_groups_of_one"])
 def test_two_processes_take_nothing_stable_from_each_other(name: str) -> None:
     """Formal design, 7.3 and 7.6: one that is cut off and comes back, and two sources of one context."""
@@ -66,7 +65,6 @@ def test_two_processes_take_nothing_stable_from_each_other(name: str) -> None:
 
 
 @pytest.mark.no_cover
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_rules_of_two_processes_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, verdict, kind = FAULTS[name]

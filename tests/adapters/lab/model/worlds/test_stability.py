@@ -45,7 +45,6 @@ INFORMED: tuple[Action, ...] = (*REGISTERED, ("Inform", 1), ("Sync", 1))
 
 @pytest.mark.rows("P-023", "P-302", "P-415", "P-515")
 @pytest.mark.no_cover
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -64,7 +63,6 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
 
 @pytest.mark.rows("P-416", "P-511", "P-526")
 @pytest.mark.no_cover
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("invariant", "changes"),
     [
