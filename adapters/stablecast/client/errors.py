@@ -72,7 +72,14 @@ class RegistrationTroubles:
         """Forget all, because the source is registered."""
         self._newest.clear()
 
-    def explain(self, topic: str, within: float | None, own: str, connected: Callable[[str], bool]) -> str:
+    def explain(
+        self,
+        topic: str,
+        within: float | None,
+        own: str,
+        connected: Callable[[str], bool],
+        cause: Callable[[str], str] = lambda _: "",
+    ) -> str:
         """Return the text for a source that waited `within` seconds. Refusals carry a remedy; other stores get one.
 
         `own` is the address at which the stores answer the context. `connected` returns whether a store has accepted
@@ -88,6 +95,9 @@ class RegistrationTroubles:
             why = f"{'; '.join(mute)}, although the connection is open. The store's log names the cause"
             remedy = "a store that finds no journal waits before it grants registrations; start a new store with --new"
             refusals.append(f"{why}: {remedy}. Or the store cannot connect to {own}: name an interface that it reaches")
+        if any(cause(event.store) for event in silent):  # No other remedy helps.
+            known = [event.text.rstrip(".") for event in silent if cause(event.store)]
+            return f"source '{topic}' is not registered with enough stores after {within:g} s: {'; '.join(known)}"
         if away or not refusals:
             remedy = f"start the stores, correct their addresses, or name an interface: they answer to {own}"
             refusals.append(f"{'; '.join(away) or 'no store answered'}; {remedy}")

@@ -470,7 +470,7 @@ class ClientSession:
         if isinstance(event, events.UnrecoverableLoss):
             self._on_lost(event)
         elif not self.ended:
-            self._receiver.on_notify(event, self.transport)
+            self._receiver.on_notify(self._pool.explained(event), self.transport)
 
     def _on_lost(self, event: events.UnrecoverableLoss) -> None:
         for first, stop in self.succession.lost(event.first, event.last + 1) if not self._stopped else ():

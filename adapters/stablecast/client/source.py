@@ -612,7 +612,7 @@ class Source:
             logger.warning("%s; send waits for them", error)
 
     def _missing_stores(self, within: float | None) -> str:
-        return self._troubles.explain(self.topic, within, self.config.reply_to, self._pool.connected)
+        return self._troubles.explain(self.topic, within, self.config.reply_to, self._pool.connected, self._pool.cause)
 
     def _extent(
         self, payload: Payload, properties: Mapping[str, Value] | None, hot_number: int | None = None
@@ -883,6 +883,7 @@ class Source:
     def _on_notify(self, event: events.Event) -> None:
         if self._closed:
             return
+        event = self._pool.explained(event)
         match event:
             case events.Stable():
                 if int(event.flags) & _STABLE:

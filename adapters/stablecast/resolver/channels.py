@@ -46,7 +46,8 @@ class Channel(asyncio.Protocol):
         """Report the end, unless the connection was given up."""
         if self._given_up:
             return
-        self._channels.on_lost(self._number, "the connection broke" if exc else "the peer closed the connection")
+        why = tls.cause(exc) or ("the connection broke" if exc else "the peer closed the connection")
+        self._channels.on_lost(self._number, why)
 
 
 class Channels:
@@ -144,7 +145,7 @@ class Channels:
             )
         except BaseException as error:
             channel.give_up()
-            reason = refusal(error)
+            reason = tls.cause(error) or refusal(error)
             if number in self._open:  # Made, and broken or cancelled at once.
                 self.on_lost(number, reason)
             elif isinstance(error, Exception):

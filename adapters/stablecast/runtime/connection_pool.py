@@ -13,6 +13,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+import attrs
+
+from stablecast.core.protocol.events import Event, StoreUnresponsive
 from stablecast.runtime import tls
 from stablecast.runtime.address import parse
 from stablecast.runtime.driver import report
@@ -65,6 +68,7 @@ class Attempt(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end, unless the attempt was given up."""
         if self._link is not None:
+            self._link.cause = tls.cause(exc)
             self._link.broken()
 
     def give_up(self) -> None:
@@ -84,6 +88,7 @@ class PeerLink:
         self.task: asyncio.Task[None] | None = None
         self.made_at: float | None = None
         self.over = asyncio.Event()
+        self.cause = ""
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._queue: list[bytes] = []
@@ -182,6 +187,26 @@ class ConnectionPool:
         self._links: dict[str, PeerLink] = {}
         self._ending: dict[PeerLink, None] = {}  # A set would close them in an order that no seed repeats.
         self._closed = False
+        self._causes: dict[str, str] = {}
+
+    def cause(self, address: str) -> str:
+        """Return why the last connection to a listener failed, for people; empty if it did not, or nobody knows."""
+        return self._causes.get(address, "")
+
+    def explained(self, event: Event) -> Event:
+        """Return an event, that of a silent store with the cause if it is known why no connection there lasts."""
+        why = self.cause(event.store) if isinstance(event, StoreUnresponsive) else ""
+        if not why or not isinstance(event, StoreUnresponsive):
+            return event
+        return attrs.evolve(event, text=f"{event.text.rstrip('.')}: {why}.")
+
+    def _failed(self, address: str, why: str) -> None:
+        """Note why a connection failed, or that it did not."""
+        self._causes.pop(address, None)
+        if why:
+            self._causes[address] = why
+            if len(self._causes) > MAX_LINKS:
+                del self._causes[next(iter(self._causes))]
 
     def __len__(self) -> int:
         """Return the number of peers that are connected or being connected."""
@@ -266,9 +291,11 @@ class ConnectionPool:
             try:
                 await self._attempt(link)
             except ConnectionRefusedError:
+                self._failed(link.address, "")
                 outcome = self._on_gone
                 break
-            except OSError:
+            except OSError as error:
+                self._failed(link.address, tls.cause(error) or _ended(error))
                 await asyncio.sleep(PAUSE_SECONDS)
             except Exception as error:  # noqa: BLE001 - a malformed address, say: a link must not stay half made
                 report(f"cannot connect to {link.address}", error)
@@ -304,5 +331,16 @@ class ConnectionPool:
         del self._links[link.address]
         # A port that accepts and disconnects at once must not make this a tight loop.
         lived = asyncio.get_running_loop().time() - (link.made_at or 0.0)
+        plain = "it ends connections at once: it may use TLS, which this process does not"
+        # Without a handshake a port with TLS ends the connection at the first byte, or after its time limit.
+        short = lived < tls.HANDSHAKE_SECONDS + PAUSE_SECONDS and tls.client() is None
+        self._failed(link.address, link.cause or (plain if short else ""))
         self._dial(link.address, 0.0 if lived >= PAUSE_SECONDS else PAUSE_SECONDS)
         self._on_reset(link.address)
+
+
+def _ended(error: OSError) -> str:
+    """Return the probable cause of an attempt with TLS that the peer ended without a word."""
+    if tls.client() is None or not isinstance(error, ConnectionError):
+        return ""
+    return "TLS: the peer ended the handshake: it may not use TLS, or accepts other certificates"

@@ -16,6 +16,7 @@ other end concerns only the connection: the joiner joins again, at most once in 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -46,6 +47,8 @@ CLOSE_SECONDS = 2.0
 """Time that closing waits for joiners to read the written bytes."""
 
 Item = Run | Message
+
+logger = logging.getLogger("stablecast")
 
 
 class Subscriber(asyncio.Protocol):
@@ -237,6 +240,7 @@ class StreamReader(asyncio.Protocol):
         self._closing = False
         self._transport: asyncio.Transport | None = None
         self.error = ""
+        self.failure: Exception | None = None
         self.bytes_rcved = self.messages_rcved = 0
         self.ended = asyncio.Event()
 
@@ -263,6 +267,7 @@ class StreamReader(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end of the connection."""
+        self.failure = exc
         self._transport = None
         self.ended.set()
 
@@ -289,6 +294,9 @@ class StreamReader(asyncio.Protocol):
             await self.ended.wait()
 
 
+UNGREETED = "It ends connections without a greeting: it may use TLS where this process does not"
+"""Words for a source that accepts a joiner and says nothing to it."""
+
 RETRY_SECONDS = 0.2
 """Time from one attempt to join to the next."""
 
@@ -313,6 +321,7 @@ class StreamJoiner:
     _paused: bool = False
     _bytes: int = 0
     _messages: int = 0
+    _reported: str = ""
     _task: "asyncio.Task[None]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -373,9 +382,11 @@ class StreamJoiner:
             if self._paused:
                 reader.pause()
             await reader.ended.wait()
+            self._report(tls.cause(reader.failure) or ("" if reader.bytes_rcved or self._over else UNGREETED))
         except ConnectionRefusedError:
             self._finish()
-        except OSError:
+        except OSError as error:
+            self._report(tls.cause(error))
             return  # Unreachable: the life may go on, so the joiner tries again.
         finally:
             self._reader = None
@@ -386,6 +397,12 @@ class StreamJoiner:
                 await reader.ended.wait()
         if not self._over:
             self._on_end(False)
+
+    def _report(self, why: str) -> None:
+        """Log once why the stream cannot be joined, if it is known."""
+        if why and why != self._reported:
+            logger.warning("the stream of a source at %s cannot be joined. %s", self.transport, why)
+        self._reported = why
 
     def _on_greeting(self, items: list[Item]) -> None:
         """Accept the stream if its greeting is of the expected life; else leave it."""

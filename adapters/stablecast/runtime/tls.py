@@ -10,7 +10,9 @@ certificate that it signed is accepted. Names in certificates are not compared, 
 change.
 """
 
+import logging
 import ssl
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +31,51 @@ CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
 
 HANDSHAKE_SECONDS = 10.0
 """Time limit of a TLS handshake."""
+
+
+EVERY = 1000
+"""Failed handshakes of one cause: the first is logged, and then one in this many."""
+
+refused: Counter[str] = Counter()
+"""The failed handshakes of this process, by cause, at its ports and at those that it connected to."""
+
+_PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "BAD_RECORD_TYPE", "UNSUPPORTED_PROTOCOL")
+_logger = logging.getLogger("stablecast")
+
+
+def cause(error: BaseException | None) -> str:
+    """Return why a connection with TLS failed, for people; empty for an error that is none of TLS."""
+    if not isinstance(error, ssl.SSLError):
+        return ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: this process does not accept the certificate of the peer: {error.verify_message}"
+    reason = error.reason or "the handshake failed"
+    if "ALERT" in reason:
+        words = reason.partition("ALERT_")[2].replace("_", " ").lower()
+        return f"TLS: the peer does not accept the certificate of this process: {words or reason}"
+    if reason in _PLAIN:
+        return "TLS: the peer does not use TLS, or another version"
+    if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return "TLS: the peer shows no certificate"
+    return f"TLS: {reason.replace('_', ' ').lower()}"
+
+
+class _Handshake(ssl.SSLObject):
+    """A TLS connection that counts and logs a failed handshake: event loops report none at a listening port."""
+
+    def do_handshake(self) -> None:
+        """Shake hands, as far as the bytes that came allow."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            why = cause(error)
+            refused[why] += 1
+            if refused[why] % EVERY == 1:
+                side = "at a port of this process" if self.server_side else "to a port of another process"
+                _logger.warning("a connection %s failed (%d so far). %s", side, refused[why], why)
+            raise
 
 
 class TlsError(StablecastError):
@@ -84,6 +131,7 @@ def _context(directory: str, purpose: ssl.Purpose) -> ssl.SSLContext | None:
         return None
     place = Path(directory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if purpose is ssl.Purpose.CLIENT_AUTH else ssl.PROTOCOL_TLS_CLIENT)
+    context.sslobject_class = _Handshake
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # Earlier versions send certificates in the clear.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED

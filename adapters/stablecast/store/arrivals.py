@@ -137,6 +137,10 @@ class SharedSessions:
             found.get(f"receiver {where}", {}).update(joined=len(session.lives))
         return found
 
+    def move(self, interface: str) -> None:
+        """Receive at another address of this host. Raises PortError."""
+        self._receivers.move(interface)
+
     def close(self) -> None:
         """Leave all sessions and close their sockets."""
         self._receivers.close()
@@ -252,6 +256,10 @@ class StoreArrivals:
         joiner = self.joiners.pop(effect.incarnation, None)
         if joiner is not None:
             joiner.abandon()
+
+    def move(self, interface: str) -> None:
+        """Receive what groups and LBT-RU carry at another address of this host. Raises PortError."""
+        self._sessions.move(interface)
 
     def pause(self, on: bool) -> None:
         """Stop reading all streams, or read them again."""

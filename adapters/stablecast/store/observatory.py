@@ -18,7 +18,7 @@ from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.status import ClientStatus, LackStatus, RepositoryStatus
-from stablecast.runtime import machine
+from stablecast.runtime import machine, tls
 from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
 from stablecast.transports import codec
 
@@ -178,7 +178,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         failure=str(store.failed.result()) if store.failed.done() else "",
         muted_for_ns=0 if mute is None else max(0, mute - clock.now),
         journal=store.journal_view(),
-        oddities=dict(store.oddities),
+        oddities={**store.oddities, "tls-failed": tls.refused.total()},
         sessions=store.sessions,
         events=dict(store.events),
         reports=tuple(store.reports[-LAST_REPORTS:]),

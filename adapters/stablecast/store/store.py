@@ -13,6 +13,7 @@ from typing import assert_never
 
 import attrs
 
+from stablecast.client.own_address import OwnAddress
 from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
@@ -36,7 +37,7 @@ from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe, report
-from stablecast.runtime.interfaces import announced
+from stablecast.runtime.interfaces import ANY, announced
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals
@@ -138,6 +139,10 @@ class Store:
             self.address = address.join(announced(host), listening.getsockname()[1])
             self._drive(announced(host), here_before)
             undo.pop_all()
+        # A store at all addresses follows its host; one that was told an address waits for that one.
+        self._own = OwnAddress(announced(host), lambda: announced(host), self._move, lambda: False)
+        if host == ANY:
+            self._own.follow()
         self._port = RequestPort(listening, self._arrivals.on_items)
         await self._port.start()
         self._driver.feed(Start())
@@ -154,6 +159,12 @@ class Store:
             self._wait()
         else:
             self._log_ready()
+
+    async def _move(self, host: str) -> None:
+        """Connect to peers from another address of this host, and hear groups there. Raises PortError."""
+        self._pool.move(host)
+        self._arrivals.move(host)
+        self.address = address.join(host, address.parse(self.address)[1])
 
     def _wait(self) -> None:
         """Log that nothing is granted yet, and when that is over."""
@@ -213,6 +224,7 @@ class Store:
         Raises:
             JournalError: The disk failed, now or before.
         """
+        await self._own.close()
         self._stopping = True
         if self._wait_end is not None:
             self._wait_end.cancel()

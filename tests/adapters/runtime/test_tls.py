@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import trustme
 
-from stablecast.client import Context, use_certificates
+from stablecast.client import Context, RegistrationFailed, use_certificates
 from stablecast.core.protocol.effects import Join
+from stablecast.core.protocol.events import StoreUnresponsive
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.resolver.srs.daemon import SrsDaemon
 from stablecast.runtime import tls
 from stablecast.runtime.tls import AUTHORITY, CERTIFICATE, DATAGRAMS, KEY, UNPROTECTED, VARIABLE, TlsError
 from tests.adapters.store.test_store import serving
+from tests.support.network import Events
 
 
 def certified(directory: Path, authority: trustme.CA) -> Path:
@@ -154,3 +156,64 @@ async def test_with_tls_nothing_uses_datagrams_unless_the_risk_is_accepted(
         joined = Join(source.config.incarnation + 1, source.config.transport)
         store._arrivals.join(joined)
         assert store.statistics()["oddities"] == {"stream-not-joined": 1}
+
+
+@pytest.mark.parametrize(
+    ("ours_first", "expected"), [(True, "does not accept the certificate of the peer"), (False, "may use TLS")]
+)
+async def test_a_client_is_told_why_no_store_answers(
+    ours_first: bool,
+    expected: str,
+    ours: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A certificate of another authority, and no TLS at all: the event and the exception name the cause."""
+    stranger = certified(tmp_path / "stranger", trustme.CA())
+    monkeypatch.setenv(VARIABLE, str(ours))
+    events = Events()
+    (tmp_path / "store").mkdir()
+    async with serving(tmp_path / "store") as store:
+        if ours_first:
+            monkeypatch.setenv(VARIABLE, str(stranger))
+        else:
+            monkeypatch.delenv(VARIABLE)
+        async with Context(session_id=1) as context:
+            options = {"ume_registration_interval": 500}
+            opening = context.source("orders", stores=[store.address], on_event=events, options=options, within=2)
+            with pytest.raises(RegistrationFailed, match=expected):
+                await opening
+    assert any(expected in event.text for event in events.of(StoreUnresponsive))
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("TLSV1_ALERT_UNKNOWN_CA", "does not accept the certificate of this process: unknown ca"),
+        ("WRONG_VERSION_NUMBER", "does not use TLS"),
+        ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "shows no certificate"),
+    ],
+)
+def test_a_failed_handshake_has_a_cause_in_words(reason: str, expected: str) -> None:
+    error = ssl.SSLError(1, reason)
+    error.reason = reason
+    assert expected in tls.cause(error)
+    assert tls.cause(OSError(1, "no TLS error")) == ""
+
+
+async def test_a_port_counts_and_logs_failed_handshakes(
+    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line for the first of a cause, however many there are."""
+    monkeypatch.setenv(VARIABLE, str(ours))
+    tls.refused.clear()
+    async with serving(tmp_path) as store:
+        host, port = store.address.split(":")
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"no handshake, but words of another protocol")
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+    assert list(tls.refused.values()) == [3]
+    assert sum("TLS" in record.message for record in caplog.records) == 1

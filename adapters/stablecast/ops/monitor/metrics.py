@@ -94,6 +94,11 @@ STORE_METRICS = _metrics(
         lambda s: s.view.oddities.get("damaged", 0),
     ),
     (
+        "tls_failures_total",
+        "Failed TLS handshakes of the process of the store, at its ports and at those that it connected to.",
+        lambda s: s.view.oddities.get("tls-failed", 0),
+    ),
+    (
         "older_copies_total",
         "Starts since the process began on a directory that turned out to be an older copy.",
         lambda s: s.view.events.get(OlderCopy.__name__, 0),

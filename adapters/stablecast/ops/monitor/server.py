@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from typing import Any
 
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from stablecast.ops.monitor.board import Board
 from stablecast.ops.monitor.server_log import logger
@@ -22,6 +24,50 @@ from stablecast.store.observatory import WatchedStore
 
 SHUTDOWN_SECONDS = 1.0
 """Longest wait for open answers at the end, in seconds."""
+
+
+HEAD_SECONDS = 10.0
+"""Seconds within which a viewer must have sent the whole head of its first request."""
+
+IDLE_SECONDS = 75.0
+"""Seconds for which a connection stays open between two requests."""
+
+MAX_VIEWERS = 256
+"""Connections to one monitor; one more is closed. Descriptors must remain for the sources and peers of the store."""
+
+
+class Viewer(RequestHandler):
+    """The connection of one viewer: it is ended if it does not ask in time, and where there are too many."""
+
+    __slots__ = ("_asked", "_limit")
+
+    def __init__(self, server: web.Server, **more: Any) -> None:
+        """Prepare a connection."""
+        super().__init__(server, keepalive_timeout=IDLE_SECONDS, **more)
+        self._asked = False
+        self._limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for the head of the first request."""
+        super().connection_made(transport)
+        if self._manager is not None and len(self._manager.connections) > MAX_VIEWERS:
+            self.force_close()
+        self._limit = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._judge)
+
+    def data_received(self, data: bytes) -> None:
+        """Note that a whole head has come."""
+        super().data_received(data)
+        self._asked = self._asked or bool(self._messages)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Stop waiting for a request."""
+        if self._limit is not None:
+            self._limit.cancel()
+        super().connection_lost(exc)
+
+    def _judge(self) -> None:
+        if not self._asked:
+            self.force_close()
 
 
 class Monitor:
@@ -76,7 +122,11 @@ class Monitor:
             site.application(), access_log=None, logger=complaints, shutdown_timeout=SHUTDOWN_SECONDS
         )
         await runner.setup()
-        await web.SockSite(runner, self._listening).start()
+        loop, server = asyncio.get_running_loop(), runner.server
+        assert server is not None
+        accepting = await loop.create_server(
+            lambda: Viewer(server, loop=loop, access_log=None, logger=complaints), sock=self._listening
+        )
         sweeping = asyncio.create_task(board.run())
         ending = asyncio.create_task(self._ended.wait())
         self._ready.set_result(asyncio.get_running_loop())
@@ -84,6 +134,7 @@ class Monitor:
         board.end()
         for task in (sweeping, ending):
             task.cancel()
+        accepting.close()
         await runner.cleanup()
         with suppress(asyncio.CancelledError):
             await sweeping

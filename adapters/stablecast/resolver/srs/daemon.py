@@ -43,6 +43,10 @@ class SrsConnection(asyncio.Protocol):
         self._daemon.on_lost(self._number)
 
 
+FIRST_BYTES_SECONDS = 30.0
+"""Seconds within which a new connection must have sent something. Clients register at once."""
+
+
 class SrsDaemon:
     """A service that serves until it is closed; `start` creates it. `address` is its listening address, `ip:port`."""
 
@@ -67,6 +71,7 @@ class SrsDaemon:
         self._report: asyncio.TimerHandle | None = None
         self._reported: dict[str, int] = {}
         self._peer_of: dict[int, str] = {}
+        self._unheard: dict[int, asyncio.TimerHandle] = {}
         self.details = ServiceStatistics(self._machine, config)
         self._empty = asyncio.Event()
         self._empty.set()
@@ -118,6 +123,8 @@ class SrsDaemon:
 
     def feed(self, event: events.ServiceInput) -> None:
         """Feed one input to the machine and perform its effects; do nothing once closed."""
+        if isinstance(event, events.BytesReceived) and (limit := self._unheard.pop(event.connection, None)) is not None:
+            limit.cancel()
         self._driver.feed(event)
 
     def on_made(self, number: int, transport: asyncio.Transport, address: str) -> None:
@@ -128,15 +135,23 @@ class SrsDaemon:
         self._empty.clear()
         self._peer_of[number] = address
         self.details.event("connect", address)
+        self._unheard[number] = self._loop.call_later(FIRST_BYTES_SECONDS, self._end_unheard, number)
         self.feed(events.ConnectionAccepted(number, address))
 
     def on_lost(self, number: int) -> None:
         """Forget a connection that is over, and feed its end to the machine."""
         del self._peers[number]
+        if (limit := self._unheard.pop(number, None)) is not None:
+            limit.cancel()
         self.details.event("disconnect", self._peer_of.pop(number, ""))
         if not self._peers:
             self._empty.set()
         self.feed(events.ConnectionClosed(number))
+
+    def _end_unheard(self, number: int) -> None:
+        """End a connection that never said anything, so that port scanners take no places."""
+        self._unheard.pop(number, None)
+        self._abort(number)
 
     def _report_later(self) -> None:
         """Log statistics at intervals (T-421): all counters the first time, then those that changed."""
