@@ -40,6 +40,10 @@ CLOSE_SECONDS = 2.0
 """Time that closing waits for unreachable peers, and then for slow ones, before it disconnects them."""
 
 
+WORDLESS = "it ends connections without a word: it may use TLS, which this process does not, or have no room for more"
+"""Words for a listener that accepts a connection without TLS and soon ends it."""
+
+
 class Attempt(asyncio.Protocol):
     """One attempt to connect a link, and the connection that it makes.
 
@@ -331,10 +335,12 @@ class ConnectionPool:
         del self._links[link.address]
         # A port that accepts and disconnects at once must not make this a tight loop.
         lived = asyncio.get_running_loop().time() - (link.made_at or 0.0)
-        plain = "it ends connections at once: it may use TLS, which this process does not"
+        plain = (
+            "it ends connections without a word: it may use TLS, which this process does not, or have no room for more"
+        )
         # Without a handshake a port with TLS ends the connection at the first byte, or after its time limit.
         short = lived < tls.HANDSHAKE_SECONDS + PAUSE_SECONDS and tls.client() is None
-        self._failed(link.address, link.cause or (plain if short else ""))
+        self._failed(link.address, link.cause or (WORDLESS if short else ""))
         self._dial(link.address, 0.0 if lived >= PAUSE_SECONDS else PAUSE_SECONDS)
         self._on_reset(link.address)
 

@@ -7,6 +7,7 @@ import pytest
 from stablecast.client import own_address
 from stablecast.client.own_address import OwnAddress
 from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.store import store as store_module
 from tests.adapters.client.test_transport_sessions import KINDS, OPTIONS
 from tests.support.network import LOCAL, Events, Network
 
@@ -79,3 +80,18 @@ async def test_an_address_is_chosen_anew_only_when_it_is_gone_or_useless(
     # The application named this address, so the context waits for it, and says so once.
     assert await moves({THERE}, HERE, silent=False, monkeypatch=monkeypatch) == []
     assert len(caplog.records) == 1
+
+
+async def test_a_store_at_all_addresses_follows_its_host(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It connects to its clients from the next address; before, no source hears its answers."""
+    now = ["192.0.2.1"]
+    monkeypatch.setattr(store_module, "announced", lambda _: now[0])
+    address = await net.store(listen="0.0.0.0:0")
+    store = net.stores["store"]
+    context = await net.context()
+    place = f"{LOCAL}:{address.rpartition(':')[2]}"
+    source = await context.source("orders", stores=[place], session_id=7, wait=False)
+    now[0] = HERE
+    await store._own.look()
+    assert store.address.startswith(HERE)
+    await (await source.send(b"one")).stable()

@@ -83,3 +83,38 @@ async def test_what_fails_later_ends_it_aloud(monkeypatch: pytest.MonkeyPatch) -
     assert monitor._thread is not None
     await asyncio.to_thread(monitor._thread.join)
     assert [args.exc_type for args in said] == [AttributeError]
+
+
+async def test_a_viewer_that_says_nothing_whole_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow or silent request takes no place for ever; one that asks in time is answered, and may ask again."""
+    monkeypatch.setattr(tested, "HEAD_SECONDS", 0.2)
+    monitor = Monitor(MonitorSettings(), [busy().watched()])
+    monitor.start()
+    try:
+        host, port = monitor.address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        assert await reader.read() == b""
+        writer.close()
+        assert "Overview" in await fetched(monitor, "/")
+    finally:
+        await monitor.stop()
+
+
+async def test_one_viewer_too_many_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are served on."""
+    monkeypatch.setattr(tested, "MAX_VIEWERS", 1)
+    monitor = Monitor(MonitorSettings(), [busy().watched()])
+    monitor.start()
+    host, port = monitor.address.split(":")
+    first, asking = await asyncio.open_connection(host, int(port))
+    second, other = await asyncio.open_connection(host, int(port))
+    try:
+        assert await second.read() == b""
+        asking.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200" in await first.readline()
+    finally:
+        for one in (asking, other):
+            one.close()
+            await one.wait_closed()
+        await monitor.stop()

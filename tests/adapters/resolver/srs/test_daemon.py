@@ -178,3 +178,18 @@ async def test_a_closed_service_does_nothing(here: Place) -> None:
     service._abort(99)
     idle = SrsDaemon(SrsConfig(), here.log.append)
     await idle.close()
+
+
+async def test_a_connection_that_says_nothing_is_ended(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port scanner takes no place for ever; a client that registered stays."""
+    monkeypatch.setattr(daemon, "FIRST_BYTES_SECONDS", 0.05)
+    service = await here.service()
+    host, port = service.address.split(":")
+    silent, one = await asyncio.open_connection(host, int(port))
+    _, two = await asyncio.open_connection(host, int(port))
+    two.write(GREETING)
+    assert await silent.read() == b""
+    assert service.statistics()
+    assert len(service._peers) == 1
+    one.close()
+    two.close()
