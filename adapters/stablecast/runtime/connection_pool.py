@@ -335,9 +335,6 @@ class ConnectionPool:
         del self._links[link.address]
         # A port that accepts and disconnects at once must not make this a tight loop.
         lived = asyncio.get_running_loop().time() - (link.made_at or 0.0)
-        plain = (
-            "it ends connections without a word: it may use TLS, which this process does not, or have no room for more"
-        )
         # Without a handshake a port with TLS ends the connection at the first byte, or after its time limit.
         short = lived < tls.HANDSHAKE_SECONDS + PAUSE_SECONDS and tls.client() is None
         self._failed(link.address, link.cause or (WORDLESS if short else ""))

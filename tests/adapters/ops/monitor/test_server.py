@@ -111,7 +111,7 @@ async def test_one_viewer_too_many_is_cut_off(monkeypatch: pytest.MonkeyPatch) -
     second, other = await asyncio.open_connection(host, int(port))
     try:
         assert await second.read() == b""
-        asking.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        asking.write(f"GET / HTTP/1.1\r\nHost: {monitor.address}\r\n\r\n".encode())
         assert b"200" in await first.readline()
     finally:
         for one in (asking, other):
