@@ -402,8 +402,8 @@ KINDS: Mapping[str, Callable[[Draft], None]] = {
     make.__name__: make
     for make in (
         crashes, pauses, partitions, dialling, disks, powercuts, directories, limits, backlog, twins, rivals, lives,
-        rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills, removals, inodes,
-        silences, repositories,
+        rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills, removals, inodes, silences,
+        repositories,
     )
 }  # fmt: skip
 
