@@ -149,7 +149,10 @@ class PlayedHistory:
                 self.mark("fault", who=step.who, survivable=self._plan.kind in SURVIVABLE)
                 if self._plan.kind == "powercuts":
                     self.programs[step.who].freeze()
-                {"fill": partial(disk.fill, step.how), "fail": disk.fail, "power": disk.lose_power}[step.do]()
+                if step.do == "fill":
+                    disk.fill(step.how)
+                else:
+                    {"fail": disk.fail, "power": disk.lose_power}[step.do]()
             case "free":
                 disk.free()
                 self.mark("heal", who=step.who)
