@@ -361,14 +361,13 @@ def removals(draft: Draft) -> None:
 
 
 def inodes(draft: Draft) -> None:
-    """The file system of one store has no inode left, but room. The store may restart meanwhile."""
+    """The file system of one store has no inode left, but room. The store restarts meanwhile."""
     draft.usual()
     index = draft.rng.randrange(len(STORES))
     draft.disks[index] = draft.rng.choice(("ext4", "tmpfs"))
     at = draft.moment(2.0)
     draft.during(at, 6.0, ("fill", "free"), STORES[index], how="inodes")
-    if draft.rng.random() < 0.7:
-        draft.during(at + 1.0, 0.3, ("kill", "start"), STORES[index])
+    draft.during(at + draft.rng.uniform(0.5, 3.0), 0.3, ("kill", "start"), STORES[index])
     draft.add(at + 6.1, "start", STORES[index])
     draft.during(at + 6.5 + draft.rng.random(), 0.5, ("kill", "start"), draft.anybody())
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from stablecast.client import context
 from stablecast.client.session import ClientSession
+from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.store import clients
 from stablecast.core.store.repository import Repository
@@ -21,7 +22,7 @@ from stablecast.runtime.address import parse
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.store.hosts import Host
 from stablecast.store.journal import fetcher, lock, writer
-from stablecast.store.journal.journal import Journal
+from stablecast.store.store import Store
 from stablecast.transports.reliable.inputs import Submit
 
 STORES = 3
@@ -108,8 +109,16 @@ def removals() -> None:
 
 
 def inodes() -> None:
-    """Let a store go on whose journal failed: it acknowledges nothing more, and does not end."""
-    _replace(Journal, "_on_failed", lambda *_: None)
+    """Let a store that cannot start for lack of an inode end without a sentence."""
+    start = Store.start
+
+    async def speechless(self: Store) -> None:
+        try:
+            await start(self)
+        except (StablecastError, OSError) as error:
+            raise RuntimeError from error
+
+    _replace(Store, "start", speechless)
 
 
 def silences() -> None:

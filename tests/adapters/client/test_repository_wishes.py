@@ -16,7 +16,7 @@ PAYLOAD = bytes(100 - OVERHEAD_BYTES)
 """A message costs a repository 100 bytes."""
 
 
-@pytest.mark.rows("P-111")
+@pytest.mark.rows("P-111", "P-112")
 async def test_a_size_threshold_of_the_source_is_in_effect(net: Network) -> None:
     """Other sources have the threshold of the store."""
     context = await net.context()
@@ -41,7 +41,7 @@ async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
         await (await source.send(b"soon")).stable()
 
 
-@pytest.mark.rows("P-562", "P-592", "P-593")
+@pytest.mark.rows("P-112", "P-562", "P-592", "P-593")
 @pytest.mark.parametrize(
     "wish",
     [

@@ -5,7 +5,10 @@ import pytest
 
 from stablecast.config.options import SCOPES, OptionError
 from stablecast.config.profiles import DIFFERENCES, Profile, profile
+from stablecast.core.protocol.inputs import Tick
 from stablecast.core.protocol.repairs import Repair
+from tests.core.drivers import SOURCE, StoreDriver
+from tests.core.samples import SECOND, register
 from tests.support.option_values import show
 from tests.support.profile_reasons import REASONS
 
@@ -147,3 +150,18 @@ def test_a_profile_is_filled_in_by_the_caller() -> None:
 def test_there_are_three() -> None:
     with pytest.raises(OptionError, match=r"there is no profile '5': choose one of safe, 5\.3, 6\.17"):
         profile("5")
+
+
+@pytest.mark.rows("P-532")
+@pytest.mark.parametrize(("name", "kept"), [("safe", True), ("5.3", False), ("6.17", False)])
+def test_after_half_a_minute_a_silent_source_has_no_reg_id_and_only_safe_keeps_its_state(name: str, kept: bool) -> None:
+    repository = profile(name).store.repository
+    spans = {"source_activity_ns": repository.source_activity_ns, "source_lifetime_ns": repository.source_lifetime_ns}
+    store = StoreDriver(**spans)
+    store.hear(register(**SOURCE))
+    [record] = store.machine.clients.sources()
+    store.feed(Tick(), 29 * SECOND)
+    assert record.lifetime.active
+    store.feed(Tick(), 30 * SECOND)
+    assert not record.lifetime.active
+    assert bool(store.machine.clients.sources()) is kept

@@ -62,7 +62,7 @@ def test_the_capacity_is_the_smaller_limit(terms: Terms, capacity: int | None) -
     assert terms.capacity == capacity
 
 
-@pytest.mark.rows("P-112", "P-562", "P-591", "P-592", "P-593", "P-844")
+@pytest.mark.rows("P-562", "P-591", "P-592", "P-593", "P-844")
 @pytest.mark.parametrize(
     ("request_", "granted"),
     [
