@@ -97,6 +97,8 @@ class PlayedHistory:
         self._note_end(name)
         self._due.add(name)
         program.start(self._commands.of(program))
+        if ("free", name, "") in self._open:
+            self._excuse(name)
 
     # Faults.
 

@@ -361,15 +361,16 @@ def removals(draft: Draft) -> None:
 
 
 def inodes(draft: Draft) -> None:
-    """The file system of one store has no inode left, but room. The store restarts meanwhile."""
+    """A store with a new disk starts while the disk has room, but no inode."""
     draft.usual()
     index = draft.rng.randrange(len(STORES))
     draft.disks[index] = draft.rng.choice(("ext4", "tmpfs"))
-    at = draft.moment(2.0)
-    draft.during(at, 6.0, ("fill", "free"), STORES[index], how="inodes")
-    draft.during(at + draft.rng.uniform(0.5, 3.0), 0.3, ("kill", "start"), STORES[index])
-    draft.add(at + 6.1, "start", STORES[index])
-    draft.during(at + 6.5 + draft.rng.random(), 0.5, ("kill", "start"), draft.anybody())
+    store, at = STORES[index], draft.moment(2.0)
+    draft.add(at, "kill", store)
+    draft.add(at + 0.1, "damage", store, how="empty", seed=0)
+    draft.during(at + 0.2, 6.0, ("fill", "free"), store, how="inodes")
+    draft.add(at + draft.rng.uniform(0.3, 2.0), "start", store)
+    draft.add(at + 6.3, "start", store)
 
 
 def silences(draft: Draft) -> None:

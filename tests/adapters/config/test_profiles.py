@@ -156,6 +156,7 @@ def test_there_are_three() -> None:
 @pytest.mark.parametrize(("name", "kept"), [("safe", True), ("5.3", False), ("6.17", False)])
 def test_after_half_a_minute_a_silent_source_has_no_reg_id_and_only_safe_keeps_its_state(name: str, kept: bool) -> None:
     repository = profile(name).store.repository
+    assert repository is not None
     spans = {"source_activity_ns": repository.source_activity_ns, "source_lifetime_ns": repository.source_lifetime_ns}
     store = StoreDriver(**spans)
     store.hear(register(**SOURCE))
