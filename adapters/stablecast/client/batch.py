@@ -134,7 +134,7 @@ class Batch:
     Attributes:
         count: The number of messages.
         first: The extended number of the first message.
-        incarnation: The life of the source that sent them. With the number it identifies a message.
+        incarnation: The life of the source that sent them. `key` identifies a message.
         recovered: True if they were retransmitted. This is a hint only; detect duplicates by your own data (P-427).
         otr: True if they were missing on the live stream while the receiver ran, and then recovered.
         refusals: How often the application did not acknowledge it; only batches of one message have refusals.
@@ -206,8 +206,12 @@ class Batch:
 
     @property
     def sequence_number(self) -> int:
-        """Return the 32-bit sequence number of the first message."""
+        """Return the 32-bit sequence number of the first message. It does not identify a message: use `key`."""
         return serial.wire(self.first)
+
+    def key(self, index: int) -> str:
+        """Return the text that identifies a message by its index, as `Message.key`."""
+        return f"{self.incarnation:016x}-{self.numbers(index)[1]}"
 
     def payloads(self) -> list[bytes]:
         """Return the payloads in order, `count` of them."""

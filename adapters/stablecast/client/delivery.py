@@ -5,7 +5,7 @@ reads all topics at one place.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -13,7 +13,7 @@ from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.hot_inbox import HotInbox
 from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator, SettledIterator
+from stablecast.client.iteration import BatchIterator, InboxReader, MessageIterator, SettledIterator
 from stablecast.client.message import Message
 from stablecast.client.message_ids import DistinctInbox
 from stablecast.client.redelivery import Redeliverer, Redelivery
@@ -97,6 +97,7 @@ class Delivery:
         iterator = _iterator_of(spans, auto_ack=auto_ack)
         self.reader = InboxReader(self.inbox, patience, whose, unread, iterator)
         self.alone = iterator(self.reader)
+        self.alone.is_loop = False
         self._auto_ack, self._whose, self._calls = auto_ack, whose, on_message is not None
         if not auto_ack and refusal:
             raise MisuseError(refusal)
@@ -129,14 +130,11 @@ class Delivery:
             if isinstance(batch.owner, ClientSession):
                 yield batch.owner
 
-    async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yield runs of messages; the first is one message, and each next one may be twice as long."""
+    def batches(self) -> BatchIterator:
+        """Return runs of messages; the first is one message, and each next one may be twice as long."""
         if not self._auto_ack:
             raise MisuseError(f"{self._whose} has auto_ack=False: settle its messages one by one, not in batches")
-        iterator, most = self.reader.claim(), FIRST_BATCH
-        while (batch := await iterator.batch(most)) is not None:
-            yield batch
-            most = min(2 * most, 2 * TURN_MESSAGES)
+        return BatchIterator(self.reader)
 
     def _deliver_again(self, batch: Batch) -> None:
         if self._calls:
@@ -184,8 +182,9 @@ class IteratedReceiver(ABC):
     def __aiter__(self) -> MessageIterator:
         """Begin a loop over messages, in order for each source. It continues where the previous loop ended.
 
-        A message is consumed when the loop asks for the next one; a new loop consumes the message that the previous
-        loop had in hand. The loop ends when the receiver is closed.
+        A message is consumed when its loop asks for the next one. A loop that was left in the middle of a message, by
+        an exception, a cancellation or `break`, did not consume it: the next loop begins with that message, unless the
+        application called its `ack` or `consumed`. The loop ends when the receiver is closed.
 
         Raises:
             RegistrationFailed: `reg_id` or `start_at` raised, or returned a value that is not usable.
@@ -195,16 +194,19 @@ class IteratedReceiver(ABC):
         return self._delivery.reader.claim()
 
     async def __anext__(self) -> Message:
-        """Return the next message; raises as a loop does."""
+        """Return the next message; raises as a loop does.
+
+        The caller of `anext` says that the message before is done: it is consumed by whatever asks next.
+        """
         self._delivery.reader.check()
         return await self._delivery.alone.__anext__()
 
-    def batches(self) -> AsyncGenerator[Batch, None]:
+    def batches(self) -> BatchIterator:
         """Return the runs of messages, to iterate over. A run is consumed when the loop asks for the next.
 
-        Ends and raises as a loop does. The first run is one message, and each next one may be twice as long. An
-        application that crashes on each start therefore still advances. A run has one topic and one life of a source. A
-        group that divides by number has runs of one message.
+        Ends and raises as a loop does, and a run in whose middle the loop was left comes again. The first run is
+        one message, and each next one may be twice as long. An application that crashes on each start therefore still
+        advances. A run has one topic and one life of a source. A group that divides by number has runs of one message.
         """
         return self._delivery.batches()
 

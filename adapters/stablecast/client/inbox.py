@@ -9,7 +9,7 @@ Pure: no event loop and no clock. The client wraps it for asyncio (`iteration`, 
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 MAX_QUEUED_BYTES = 32 * 1024 * 1024
 """Bytes delivered and not handed over. Beyond that, streams are not read until half of them are handed over."""
@@ -26,6 +26,7 @@ class QueuedBatch(Protocol):
 
     count: int
     incarnation: int
+    owner: Any
 
     @property
     def size(self) -> int:
@@ -94,6 +95,7 @@ class Inbox(Generic[BatchT]):
 
     def put_first(self, batch: BatchT) -> None:
         """Add a message that comes again before all others, and wake the reader that waits for one."""
+        self.return_rest()
         self.put_back(batch)
         self._wake()
 
@@ -146,6 +148,11 @@ class Inbox(Generic[BatchT]):
         if self.current is not None and self.rest:
             self.put_back(self.current.part(self.handed, self.current.count))
             self.current.cut(self.handed)
+
+    def settle_in_hand(self, owner: object, number: int) -> None:
+        """Report what `owner` delivered and the application was handed as consumed, up to `number`."""
+        if self.current is not None and self.current.owner is owner:
+            self.current.settle(min(self.handed, self.current.within(0, number + 1)[1]))
 
     def clear(self) -> None:
         """Drop all messages that were not handed over."""

@@ -5,6 +5,11 @@ leave, and after a crash all messages would come again. Therefore the event loop
 once the application had the loop for `TURN_SECONDS`, or was handed `TURN_MESSAGES`. Consumed messages are reported at
 that turn, and acknowledged one acknowledgement interval later. If the application kept the loop for longer than that
 interval, they are acknowledged before the next message is handed over.
+
+A message in hand belongs to the loop that got it. It is consumed when that loop asks for the next one, or when the
+application says so. If anything else asks first, the loop was left in the middle: its body raised, was cancelled or
+broke off. Then the message goes back and is handed over again, before all later ones. Python gives each `async for` a
+loop of its own, so no way of leaving looks like going on.
 """
 
 import asyncio
@@ -35,7 +40,7 @@ class InboxReader:
 
     Attributes:
         payloads: The payloads of the batch in hand, while single messages are read.
-        left: Messages that may be handed over before the loop makes a turn. If positive, there is a batch in hand.
+        left: Messages that may be handed over before the loop makes a turn, as of the last batch.
         until: The time of that turn, in seconds of the monotonic clock.
         now: The monotonic clock in seconds. It is kept here because it is read for each message.
         on_turn: Called before messages are handed over after a turn of the loop; it may drop messages of the inbox.
@@ -75,6 +80,7 @@ class InboxReader:
         self._turned_at = 0.0
         self._in_hand = 0
         self._iterator: weakref.ref[MessageIterator] | None = None
+        self._holder: weakref.ref[MessageIterator] | None = None
 
     def claim(self) -> "MessageIterator":
         """Begin a loop. Raises MisuseError as `check` does."""
@@ -82,6 +88,11 @@ class InboxReader:
         iterator = self._kind(self)
         self._iterator = weakref.ref(iterator)
         return iterator
+
+    def leave(self, iterator: "MessageIterator") -> None:
+        """Note that a loop was left, if it has the message in hand: that message is handed over again."""
+        if self._holder is not None and self._holder() is iterator:
+            self._holder, iterator.left = None, 0
 
     def check(self) -> None:
         """Raise MisuseError if nobody may read, another task reads, or another event loop runs."""
@@ -113,10 +124,10 @@ class InboxReader:
         inbox.clear()
         self._wake()
 
-    async def next_message(self) -> Batch:
-        """Return the batch that has the next message. Raises StopAsyncIteration when closed."""
+    async def next_message(self, iterator: "MessageIterator") -> Batch:
+        """Return the batch that has the next message of a loop. Raises StopAsyncIteration when closed."""
         inbox = self.inbox
-        self._enter()
+        self._enter(iterator)
         try:
             if inbox.rest and self._due():
                 await self._turn()
@@ -127,40 +138,50 @@ class InboxReader:
                 inbox.handed, self.payloads = 0, batch.payloads()
         finally:
             self._busy = False
-        self.left -= 1
+        iterator.left = self.left - 1
         self._in_hand = 1
         assert inbox.current is not None
         return inbox.current
 
-    async def next_batch(self, most: int) -> Batch | None:
-        """Return the next batch of at most `most` messages, None when closed.
+    async def next_batch(self, iterator: "MessageIterator", most: int) -> Batch | None:
+        """Return the next batch of a loop, of at most `most` messages, None when closed.
 
         Beyond `TURN_MESSAGES` there is no limit, because cutting costs and the loop has grown its batches by then.
         """
-        self._enter()
+        self._enter(iterator)
         try:
             self.inbox.return_rest()
             batch = await self._next(most if most <= TURN_MESSAGES else None)
         finally:
             self._busy = False
         if batch is not None:
-            self.left -= batch.count
+            iterator.left = self.left - batch.count
             self._in_hand = batch.count
         return batch
 
-    def _enter(self) -> None:
-        """Report the message in hand as consumed, because the application asks for the next one.
+    def _enter(self, iterator: "MessageIterator") -> None:
+        """Report the message in hand as consumed, because its loop asks for the next one; else take it back.
 
         Acknowledge it now if the application kept the event loop for longer than the interval.
         """
         if self._busy:
             self.check()
         self._busy = True
+        holder = None if self._holder is None else self._holder()
+        self.left = iterator.left if holder is iterator else 0
+        if holder is not None and holder is not iterator:
+            holder.left = 0  # It asks here before it goes on.
+        self._holder = weakref.ref(iterator)
         current = self.inbox.current
         if current is not None:
-            current.settle(self.inbox.handed)
+            done = holder is not None and (holder is iterator or not holder.is_loop)
+            current.settle(self.inbox.handed - (0 if done else self._in_hand))
+            if current.reported < self.inbox.handed:
+                self.inbox.handed = current.reported
+                self.payloads = current.payloads()
             if self.now() - self._turned_at > self._patience:
                 current.owner.acknowledge_now()
+        self._in_hand = 0
 
     async def _next(self, most: int | None = None) -> Batch | None:
         inbox = self.inbox
@@ -208,17 +229,27 @@ class InboxReader:
 
 
 class MessageIterator:
-    """One loop over a receiver's messages, in `task`."""
+    """One loop over a receiver's messages, in `task`.
 
-    __slots__ = ("__weakref__", "_reader", "task")
+    Attributes:
+        task: The task that began it.
+        left: Messages that it may hand over before the event loop makes a turn; 0 if another loop read meanwhile. If
+            positive, there is a batch in hand.
+        is_loop: Whether another loop that asks next shows that this one was left. After `anext`, whose caller asks for
+            each message by itself, it shows nothing.
+    """
+
+    __slots__ = ("__weakref__", "_reader", "is_loop", "left", "task")
 
     def __init__(self, reader: InboxReader) -> None:
         """Begin a loop where the previous one ended."""
         self._reader = reader
         self.task = asyncio.current_task()
+        self.left, self.is_loop = 0, True
 
     def __aiter__(self) -> "MessageIterator":
-        """Return itself."""
+        """Return itself, because a loop begins; a loop before it that had a message in hand was left."""
+        self._reader.leave(self)
         return self
 
     async def __anext__(self) -> Message:
@@ -226,17 +257,17 @@ class MessageIterator:
         reader = self._reader
         inbox = reader.inbox
         at, batch, now = inbox.handed, inbox.current, reader.now
-        if batch is not None and at < batch.count and reader.left > 0 and now() < reader.until:
-            reader.left -= 1
+        if batch is not None and at < batch.count and self.left > 0 and now() < reader.until:
+            self.left -= 1
         else:
-            batch = await reader.next_message()
+            batch = await reader.next_message(self)
             at = inbox.handed
         inbox.handed = at + 1
         return Message(reader.payloads[at], batch, at)
 
     async def batch(self, most: int) -> Batch | None:
         """Return the next batch of at most `most` messages, and report the previous one as consumed."""
-        return await self._reader.next_batch(most)
+        return await self._reader.next_batch(self, most)
 
 
 class SettledIterator(MessageIterator):
@@ -249,3 +280,35 @@ class SettledIterator(MessageIterator):
         message = await super().__anext__()
         message.take()
         return message
+
+
+class BatchIterator:
+    """The runs of messages of a receiver. Each `async for` over it is a loop of its own, as over a receiver."""
+
+    def __init__(self, reader: InboxReader) -> None:
+        """Begin where the previous loop ended, at the first wish."""
+        self._reader = reader
+        self._iterator: MessageIterator | None = None
+        self._most = FIRST_BATCH
+        self._ended = False
+
+    def __aiter__(self) -> "BatchIterator":
+        """Return itself, because a loop begins; a loop before it that had a batch in hand was left."""
+        if self._iterator is not None:
+            self._reader.leave(self._iterator)
+        return self
+
+    async def __anext__(self) -> Batch:
+        """Return the next batch, and report the previous one as consumed."""
+        if self._iterator is None and not self._ended:
+            self._iterator = self._reader.claim()
+        batch = None if self._iterator is None else await self._iterator.batch(self._most)
+        if batch is None:
+            await self.aclose()
+            raise StopAsyncIteration
+        self._most = min(2 * self._most, 2 * TURN_MESSAGES)
+        return batch
+
+    async def aclose(self) -> None:
+        """End it. A batch in hand that was not reported as consumed is handed over again."""
+        self._iterator, self._ended = None, True

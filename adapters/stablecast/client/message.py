@@ -57,7 +57,10 @@ class Message:
 
     @property
     def number(self) -> int:
-        """Return the extended number, which never wraps; of a message that was cut, that of the last piece."""
+        """Return the extended number, which never wraps; of a message that was cut, that of the last piece.
+
+        It does not identify a message: another life of the source may use it again. Use `key`.
+        """
         return self._batch.numbers(self._index)[1]
 
     @property
@@ -67,7 +70,7 @@ class Message:
         The same message has the same key whenever it comes again, also in a later run of the receiver. A source that
         starts again may use a number again whose message never became stable; the life in the key tells them apart.
         """
-        return f"{self._batch.incarnation:016x}-{self.number}"
+        return self._batch.key(self._index)
 
     @property
     def id(self) -> str | None:
@@ -91,7 +94,10 @@ class Message:
 
     @property
     def sequence_number(self) -> int:
-        """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
+        """Return the 32-bit sequence number; of a message that was cut, that of the last piece.
+
+        It does not identify a message: it wraps, and another life of the source may use it again. Use `key`.
+        """
         return serial.wire(self._batch.numbers(self._index)[1])
 
     @property
@@ -112,7 +118,7 @@ class Message:
 
     @property
     def incarnation(self) -> int:
-        """Return the life of the source that sent it. With the sequence number it identifies the message."""
+        """Return the life of the source that sent it, as `life`. Only `key` identifies a message."""
         return self._batch.incarnation
 
     @property

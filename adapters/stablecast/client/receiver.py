@@ -130,12 +130,12 @@ class Receiver(IteratedReceiver):
     """A receiver of one topic, made by `Context.receiver`; an asynchronous iterator of messages, for one task.
 
     async for message in context.receiver("orders", session_id=7):
-        print(message.sequence_number, message.payload)
+        print(message.key, message.payload)
 
     The receiver acknowledges a message when the loop asks for the next one. A message in hand when the loop is left is
-    not acknowledged, unless the application calls `message.consumed()` or iterates again. `batches()` does the same for
-    runs of messages, without cost per message. The callback `on_message` of `Context.receiver` gets each message at
-    once, without a task in between.
+    not acknowledged, unless the application calls `message.consumed()`: the next loop begins with it. `batches()` does
+    the same for runs of messages, without cost per message. The callback `on_message` of
+    `Context.receiver` gets each message at once, without a task in between.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is a choice of the application

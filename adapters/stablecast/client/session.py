@@ -371,18 +371,16 @@ class ClientSession:
             self.succession.heir.feed(inputs.Finish())
 
     def acknowledge(self, first: int, number: int) -> None:
-        """Acknowledge all messages up to `number` for the application, which was handed `first` to `number`.
-
-        Raises MisuseError for a message that was not delivered.
-        """
+        """Acknowledge messages up to `number`, handed over from `first` on; raise MisuseError if one was not delivered."""
         if self._pieces.incomplete(number):
             raise MisuseError(f"acknowledged {number}, a piece of a message that is not delivered yet")
         if self.succession.heir is not None:
             self.succession.on_acknowledged(first, number)
-            return
-        self.report_consumed()
-        self._driver.feed(inputs.Acknowledge(number, first))
-        if self.ended and not self.waiting:
+        else:
+            self.report_consumed()
+            self._driver.feed(inputs.Acknowledge(number, first))
+        self._receiver.inbox.settle_in_hand(self, number)
+        if self.succession.heir is None and self.ended and not self.waiting:
             self._receiver.on_consumed(self)
 
     def _on_failed(self, effect: object, error: Exception) -> None:

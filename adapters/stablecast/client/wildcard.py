@@ -131,7 +131,7 @@ class WildcardReceiver(IteratedReceiver):
     """A receiver of all topics that match a pattern, made by `Context.receiver`; an iterator for one task.
 
     async for message in context.receiver(pattern="^orders[.]", session_id=7):
-        print(message.topic, message.sequence_number, message.payload)
+        print(message.topic, message.key, message.payload)
 
     Messages are acknowledged as those of a `Receiver` are. They come in order for each source.
 

@@ -10,6 +10,7 @@ A context has an event loop in a thread of its own. Every thread may call every 
 they must not block, and a blocking call inside one raises MisuseError.
 """
 
-from stablecast.sync.context import Context, GroupReceiver, Message, Receiver, Sent, Source, WildcardReceiver
+from stablecast.sync.context import Context, GroupReceiver, Receiver, Sent, Source, WildcardReceiver
+from stablecast.sync.reader import Message
 
 __all__ = ["Context", "GroupReceiver", "Message", "Receiver", "Sent", "Source", "WildcardReceiver"]

@@ -378,3 +378,33 @@ def test_messages_are_settled_in_blocks(relay: str, context: Context, store: str
         letter = reading.receiver("settled.dead").next(PATIENCE_SECONDS)
         assert (letter.payload, letter.properties["error"]) == (b"one", "ValueError: mine")
         letter.nack(0)
+
+
+def test_a_loop_that_was_left_did_not_consume_its_message(relay: str, context: Context, store: str) -> None:
+    """The next read in this thread begins with it, and that of another thread once the loop is gone."""
+    source = context.source("left", stores=[store])
+    for item in (b"one", b"two", b"three", b"four"):
+        source.send(item).stable()
+    found = []
+    with Context(resolver=[relay], session_id=31) as reading:
+        receiver = reading.receiver("left")
+        for _ in range(2):
+            with pytest.raises(KeyError):  # noqa: PT012 - the loop that it leaves is what is tested
+                for message in receiver:
+                    found.append(message.payload)
+                    if message.payload == b"two":
+                        raise KeyError
+        loop = iter(receiver)
+        found.append(next(loop).payload)
+        for message in loop:
+            found.append(message.payload)
+            break
+        del loop
+        with ThreadPoolExecutor(1) as other:
+            found.append(other.submit(receiver.next, PATIENCE_SECONDS).result().payload)
+        for message in receiver:
+            found.append(message.payload)
+            break
+    assert found == [b"one", b"two", b"two", b"two", b"two", b"two", b"three"]
+    with Context(resolver=[relay], session_id=31) as later:
+        assert later.receiver("left").next(PATIENCE_SECONDS).payload == b"three"
