@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         NotProcessed,
         NotRegistered,
         NotStable,
+        NotStableYet,
         PayloadError,
         RegistrationFailed,
     )
@@ -75,6 +76,7 @@ __all__ = [
     "NotProcessed",
     "NotRegistered",
     "NotStable",
+    "NotStableYet",
     "OptionError",
     "PatternError",
     "Payload",

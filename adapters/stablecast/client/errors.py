@@ -32,6 +32,13 @@ class NotStable(StablecastError):  # noqa: N818
     """The source reclaimed the message by force before it was stable (P-323), or every store lost it (P-441)."""
 
 
+class NotStableYet(StablecastError, TimeoutError):  # noqa: N818
+    """The message was sent, and is not known to be stable after the timeout of the call. It may still become stable.
+
+    Wait again. Or send it again with its `id`: the same source then sends nothing, and receivers may drop copies.
+    """
+
+
 class NotProcessed(StablecastError):  # noqa: N818
     """The application could not process a message in all of its attempts, and there are no dead letters for it.
 

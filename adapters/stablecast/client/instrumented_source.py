@@ -82,11 +82,11 @@ class InstrumentedSent(Sent):
     _context: "SpanContext" = attrs.field(repr=False)
     _since_ns: int = attrs.field(repr=False)
 
-    async def stable(self) -> None:
+    async def stable(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as `Sent.stable`
         """Wait as `Sent.stable`, in a span that begins when the message was sent."""
         span = self._spans.stable(self.source.topic, self._key, self._context, self._since_ns)
         try:
-            await super().stable()
+            await super().stable(timeout)
         except BaseException as error:
             self._spans.end(span, error)
             raise

@@ -371,7 +371,7 @@ class ClientSession:
             self.succession.heir.feed(inputs.Finish())
 
     def acknowledge(self, first: int, number: int) -> None:
-        """Acknowledge messages up to `number`, handed over from `first` on; raise MisuseError if one was not delivered."""
+        """Acknowledge up to `number`, handed over from `first` on; raise MisuseError if one was not delivered."""
         if self._pieces.incomplete(number):
             raise MisuseError(f"acknowledged {number}, a piece of a message that is not delivered yet")
         if self.succession.heir is not None:

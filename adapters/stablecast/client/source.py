@@ -32,6 +32,7 @@ from stablecast.client.errors import (
     MessageTooLarge,
     NoRoom,
     NotRegistered,
+    NotStableYet,
     RegistrationFailed,
     RegistrationTroubles,
 )
@@ -125,9 +126,9 @@ class Sent:
         """Return the 32-bit number, as on the wire."""
         return serial.wire(self.number)
 
-    async def stable(self) -> None:
-        """Wait until enough stores have synced the message. Raises NotStable or Closed, as `Source.wait_stable`."""
-        await self.source.wait_stable(self.number)
+    async def stable(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - its errors say what is missing
+        """Wait until enough stores have synced the message, `timeout` seconds at most. Raises as `wait_stable`."""
+        await self.source.wait_stable(self.number, timeout)
 
 
 class Source:
@@ -555,8 +556,13 @@ class Source:
         self, message_id: str, payload: Payload, properties: Mapping[str, Value], more: Mapping[str, Any]
     ) -> Sent:
         """Send a message unless one with its id was sent, or another call is sending it."""
+        seconds: float | None = more["timeout"]
         while (known := self._ids.find(message_id)) is not None:
-            number = await asyncio.shield(known)
+            try:
+                async with asyncio.timeout(seconds):
+                    number = await asyncio.shield(known)
+            except TimeoutError:
+                raise self._too_late(len(payload), seconds) from None
             if number is not None:
                 return Sent(number, self)
         self._ids.begin(message_id, self._loop.create_future())
@@ -590,12 +596,16 @@ class Source:
                     if number is not None:
                         return number
         except TimeoutError:
-            if not self._may_send():
-                raise NotRegistered(self._missing_stores(seconds)) from None
-            raise NoRoom(
-                f"{self._whose} had no room for {extent[0]} bytes within {seconds:g} s, because "
-                f"{self._unsettled()}: wait longer, or raise ume_flight_size"
-            ) from None
+            raise self._too_late(extent[0], seconds) from None
+
+    def _too_late(self, size: int, seconds: float | None) -> NotRegistered | NoRoom:
+        """Return the error of a message of `size` bytes that was not sent in time."""
+        if not self._may_send():
+            return NotRegistered(self._missing_stores(seconds))
+        return NoRoom(
+            f"{self._whose} had no room for {size} bytes within {seconds:g} s, because {self._unsettled()}: "
+            "wait longer, or raise ume_flight_size"
+        )
 
     def _unsettled(self) -> str:
         """Return why the flight is full."""
@@ -786,28 +796,75 @@ class Source:
 
     # ------------------------------------------------------------------------------------------------------- stability
 
-    async def wait_stable(self, number: int) -> None:
+    async def publish(
+        self,
+        payload: Payload,
+        properties: Mapping[str, Value] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - its errors say what the call waited for
+        id: str | None = None,  # noqa: A002 - as for `send`
+    ) -> Sent:
+        """Send a message and wait until it is stable: for the stores, for room and for stability, all in `timeout`.
+
+        Raises:
+            NotRegistered, NoRoom: The message was not sent in time.
+            NotStableYet: It was sent, and is not known to be stable in time.
+            NotStable: It was sent, and cannot become stable any more.
+            MessageTooLarge, Closed, MisuseError, TypeError, ValueError: As `try_send`.
+        """
+        until = None if timeout is None else self._loop.time() + timeout
+        sent = await self.send(payload, properties, timeout=timeout, id=id)
+        await sent.stable(None if until is None else max(0.0, until - self._loop.time()))
+        return sent
+
+    async def wait_stable(self, number: int, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as `send`
         """Wait until the message with this extended number is stable, with all pieces of a message that was cut.
 
         Raises NotStable if the source reclaimed it before (P-323) or every store lost it for good (P-441), Closed when
-        the source closes. A source without stores always raises Closed.
+        the source closes, NotStableYet after `timeout` seconds. A source without stores always raises Closed.
         """
         check_loop(self._loop, self._whose)
         self.flush()
-        for piece in range(self._machine.first_piece(number), number + 1):
-            await self._stability.wait(piece)
+        pieces = range(self._machine.first_piece(number), number + 1)
+        if timeout is None:
+            for piece in pieces:
+                await self._stability.wait(piece)
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                for piece in pieces:
+                    await self._stability.wait(piece)
+        except TimeoutError:
+            raise NotStableYet(self._unstable(number, timeout)) from None
 
     @property
     def stable_through(self) -> int:
         """Return the extended number up to which all messages of this life are stable."""
         return self._stability.through
 
-    async def wait_stable_through(self, number: int) -> None:
+    async def wait_stable_through(
+        self,
+        number: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - as `send`
+    ) -> None:
         """Wait until all messages of this life up to `number` are stable. Raises like `wait_stable`."""
         check_loop(self._loop, self._whose)
         self.flush()
-        while not self._stability.check_through(number):
-            await self._change()
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._stability.check_through(number):
+                    await self._change()
+        except TimeoutError:
+            raise NotStableYet(self._unstable(number, timeout)) from None
+
+    def _unstable(self, number: int, seconds: float | None) -> str:
+        """Return why a message is not known to be stable after a while."""
+        here = ", ".join(self.registered_names()) or "none"
+        why = f"of its {len(self.config.stores)} stores these are registered and not silent: {here}"
+        return (
+            f"message {serial.wire(number)} of {self._whose} was sent, and is not known to be stable "
+            f"after {seconds:g} s; {why}. It may still become stable: wait again, or send it again with its id"
+        )
 
     # --------------------------------------------------------------------------------------------- inputs and effects
 

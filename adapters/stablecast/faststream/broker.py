@@ -224,10 +224,11 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
             reply_to: The topic for what the handler returns.
             id: As for `Source.send`: a message with a known id is not sent again.
             stable: Return when a quorum of the stores has synced the message.
-            timeout: Seconds to wait for the stores and for room; None waits for ever.
+            timeout: Seconds to wait for the stores, for room and for stability; None waits for ever.
 
         Raises:
             NotRegistered, NoRoom, MessageTooLarge, Closed: As `Source.send`.
+            NotStableYet: The message was sent, and is not known to be stable in time.
             NotStable: The message cannot become stable any more.
         """
         command = StablecastPublishCommand(

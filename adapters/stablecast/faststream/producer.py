@@ -1,5 +1,6 @@
 """The sending side of a broker of FastStream."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from faststream._internal.endpoint.utils import ParserComposition
@@ -47,6 +48,8 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
         )
 
     async def _send(self, cmd: StablecastPublishCommand, bodies: tuple[Any, ...]) -> list[Sent]:
+        now = asyncio.get_running_loop().time
+        until = None if cmd.timeout is None else now() + cmd.timeout
         source = await self._connection.source(cmd.destination)
         sent = []
         for body in bodies:
@@ -55,5 +58,5 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
             sent.append(await source.send(payload, headers, timeout=cmd.timeout, id=cmd.message_id))
         if cmd.stable and source.config.stores:
             for one in sent:
-                await one.stable()
+                await one.stable(None if until is None else max(0.0, until - now()))
         return sent

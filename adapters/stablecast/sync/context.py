@@ -11,6 +11,7 @@ from typing import Any, Self, overload
 import attrs
 
 from stablecast import client
+from stablecast.core.machine import serial
 from stablecast.sync.facade import Facade, awaited, called, like
 from stablecast.sync.loop_thread import LoopThread
 from stablecast.sync.reader import Reader
@@ -28,9 +29,17 @@ class Sent:
     number: int
     source: "Source"
 
-    def stable(self) -> None:
-        """Wait until enough stores have synced the message. Raises NotStable or Closed."""
-        self.source.wait_stable(self.number)
+    @property
+    def sequence_number(self) -> int:
+        """Return the 32-bit number, as on the wire."""
+        return serial.wire(self.number)
+
+    def stable(self, timeout: float | None = None) -> None:
+        """Wait until enough stores have synced the message, `timeout` seconds at most.
+
+        Raises NotStable, NotStableYet, Closed.
+        """
+        self.source.wait_stable(self.number, timeout)
 
 
 class Source(Facade[client.Source]):
@@ -82,6 +91,11 @@ class Source(Facade[client.Source]):
     def send(self, *arguments: Any, **more: Any) -> Sent:
         """Send a message; wait for the stores and for room."""
         return Sent(self._thread.run(self._inner.send(*arguments, **more)).number, self)
+
+    @like(client.Source.publish)
+    def publish(self, *arguments: Any, **more: Any) -> Sent:
+        """Send a message and wait until it is stable, all in `timeout` seconds."""
+        return Sent(self._thread.run(self._inner.publish(*arguments, **more)).number, self)
 
     @contextmanager
     def batch(self) -> Iterator[None]:

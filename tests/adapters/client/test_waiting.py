@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Closed, Context, MisuseError, NoRoom, NotRegistered, Source, source
+from stablecast.client import Closed, Context, MisuseError, NoRoom, NotRegistered, NotStableYet, Source, source
 from stablecast.core.protocol.events import QuorumLost
 from tests.support.network import LOCAL, Events, Network, unused_port
 
@@ -43,6 +43,32 @@ async def test_a_message_waits_while_the_stores_are_gone(net: Network) -> None:
     await net.store(listen=store)
     await (await two).stable()
     assert sender.next_number == 2
+
+
+async def test_one_limit_covers_the_stores_the_room_and_the_stability(net: Network) -> None:
+    events = Events()
+    store = await net.store()
+    options = {"ume_flight_size": 2}
+    sender = await (await net.context()).source("orders", stores=[store], on_event=events, options=options)
+    assert (await sender.publish(b"one", {"k": 1}, timeout=60, id="one")).number == 0
+    await sender.wait_stable_through(0, timeout=0)
+    frozen = net.stores["store"].statistics()
+    assert frozen["clients"] == 1
+    leaving = asyncio.create_task(net.stop())
+    for wait in (lambda: sender.publish(b"two", timeout=0), lambda: sender.wait_stable_through(1, timeout=0)):
+        with pytest.raises(NotStableYet, match=r"message 1 of source 'orders' was sent, .* after 0 s") as raised:
+            await wait()
+        assert isinstance(raised.value, TimeoutError)
+    await leaving
+    await events.first(QuorumLost)
+    with pytest.raises(NotRegistered):
+        await sender.publish(b"three", timeout=0.01)
+    first = asyncio.create_task(sender.send(b"four", id="four"))
+    await asyncio.sleep(0)
+    with pytest.raises(NotRegistered, match="start the stores"):
+        await sender.publish(b"four", timeout=0.01, id="four")  # Another call sends it, and waits as long as it likes.
+    await net.store(listen=store)
+    assert (await first).number == (await sender.publish(b"four", timeout=60, id="four")).number == 2
 
 
 async def test_a_full_flight_is_named_when_the_time_is_over(net: Network) -> None:
