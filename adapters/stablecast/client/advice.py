@@ -38,6 +38,19 @@ def advise_of_transport(transport: TransportConfig, settings: ResolutionSettings
         log.warning("topics are resolved by unicast, and the source sends over LBT-RM: %s", advice)
 
 
+def advise_of_topic(topic: str) -> None:
+    """Warn if the topic of a source looks like a pattern: it is a topic of its own, and no source of several."""
+    if topic.endswith((">", "*")):
+        log.warning("the topic '%s' looks like a pattern: a source sends on this topic alone, by its very name", topic)
+
+
+def advise_of_pattern(pattern: str) -> None:
+    """Warn if a pattern is written as those of other systems, which as a PCRE matches no usual topic."""
+    if pattern.endswith(".>"):
+        advice = "a pattern is a PCRE, so this one matches only topics that have a '>': write"
+        log.warning("the pattern '%s' looks like one of NATS; %s '^%s[.]'", pattern, advice, pattern[:-2])
+
+
 def advise_of_relations(config: SourceConfig) -> None:
     """Log options that do not fit together well."""
     for finding in relations(config):

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import attrs
 
 from stablecast.client import configured_options, source_discovery
-from stablecast.client.advice import advise_of_relations, advise_of_transport, advised
+from stablecast.client.advice import (
+    advise_of_pattern,
+    advise_of_relations,
+    advise_of_topic,
+    advise_of_transport,
+    advised,
+)
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.argument_checks import (
     check_callback,
@@ -399,6 +405,7 @@ class Context:
         check_list("stores", stores)
         check_session_id(session_id)
         check_callback("on_event", on_event)
+        advise_of_topic(topic)
         options = self.options_of("source", topic, given := options or {}, session_id, stores)
         advertise, options = own(self.resolution.config.advertise, options)
         transport, options = split(options, self._defaults.transport)
@@ -610,6 +617,7 @@ class Context:
         arguments["options"] = configured_options.of_pattern(self.configuration, pattern, given)
         arguments |= _whence(arguments)
         arguments["stores"] = self._places(arguments["stores"])
+        advise_of_pattern(pattern)
         return self._wildcards.make(pattern, **arguments)
 
     def _receiver(  # noqa: PLR0913 - each is a choice of its own

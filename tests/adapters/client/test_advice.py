@@ -46,3 +46,16 @@ async def test_a_context_may_have_the_defaults_of_another_release(net: Network) 
     await events.first(RegistrationComplete)
     with pytest.raises(OptionError, match=r"there is no profile '5\.4': choose one of safe, 5\.3, 6\.17"):
         Context(profile="5.4")
+
+
+async def test_topics_and_patterns_that_look_like_others_are_told(
+    net: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = await net.context()
+    await context.source("sensors.*")
+    await context.source("sensors.oven")
+    await context.receiver(pattern="sensors.>").close()
+    await context.receiver(pattern="^orders[.]").close()
+    told = [record.getMessage() for record in caplog.records if record.name == "stablecast"]
+    assert [text.split(" looks like ")[0] for text in told] == ["the topic 'sensors.*'", "the pattern 'sensors.>'"]
+    assert told[1].endswith("write '^sensors[.]'")
