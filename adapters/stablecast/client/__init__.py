@@ -125,6 +125,7 @@ _PLACES = {
     "NotProcessed": "stablecast.client.errors",
     "NotRegistered": "stablecast.client.errors",
     "NotStable": "stablecast.client.errors",
+    "NotStableYet": "stablecast.client.errors",
     "OptionError": "stablecast.config.option_kinds",
     "PatternError": "stablecast.config.topic_patterns",
     "Payload": "stablecast.client.outgoing_messages",
