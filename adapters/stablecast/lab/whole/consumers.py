@@ -35,6 +35,9 @@ AGAIN_SECONDS = 0.3
 LEAVING_SHARE = 0.2
 """Share of the messages after which a fickle consumer leaves its loop, for `AWAY_SECONDS` at most."""
 
+PROCESSED_SHARE = 0.5
+"""Share of the messages with which a fickle consumer left its loop that it processes before it goes on."""
+
 AWAY_SECONDS = 0.3
 
 IMPATIENT_SECONDS = 0.03
@@ -199,16 +202,19 @@ class Consumer:
             settling.cancel()
 
     async def fickle(self, receiver: Receiver) -> None:
-        """Leave the loop with a message in hand, and come back."""
-        name = ""
+        """Leave the loop with a message in hand, and come back: it was processed meanwhile, or it must come again."""
+        left: Message | None = None
         while True:
             async for message in receiver:
-                name = self.deliver(message)
                 if self.random.random() < LEAVING_SHARE:
+                    left = message
                     break
-                self.consumed(name)
+                self.consumed(self.deliver(message))
             await asyncio.sleep(0 if self.finishing else self.random.random() * AWAY_SECONDS)
-            self.consumed(name)
+            if left is not None and self.random.random() < PROCESSED_SHARE:
+                self.consumed(self.deliver(left))
+                left.ack()
+            left = None
 
     async def impatient(self, receiver: Receiver) -> None:
         """Wait for each message for a short time only."""
