@@ -91,7 +91,7 @@ PROGRAMS: Final = (
     Mutant(
         "the-message-in-hand-counts-as-consumed-with-its-run",
         "adapters/client/iteration",
-        "            current.settle(self.inbox.handed)\n",
+        "            current.settle(self.inbox.handed - (0 if done else self._in_hand))\n",
         "            current.settle(current.count)\n",
         Test("adapters/client/test_iteration.py::test_batches_go_on_where_messages_ended"),
     ),

@@ -130,14 +130,14 @@ RANGE_READERS: Final = (
     Mutant(
         "the-wire-number-of-a-life-is-its-first-number",
         "adapters/client/stored_sources",
-        "first = max(began, serial.extend(began, stop + MAX_AHEAD - serial.HALF))",
+        "first = max(began, serial.extend(serial.wire(began), stop + MAX_AHEAD - serial.HALF))",
         "first = began",
         Test(f"{_STABLE}::test_a_life_that_begins_behind_the_wrap_is_announced_empty"),
     ),
     Mutant(
         "a-life-that-is-half-the-numbers-long-begins-in-the-future",
         "adapters/client/stored_sources",
-        "first = max(began, serial.extend(began, stop + MAX_AHEAD - serial.HALF))",
+        "first = max(began, serial.extend(serial.wire(began), stop + MAX_AHEAD - serial.HALF))",
         "first = serial.extend(began, stop)",
         Test(f"{_STABLE}::test_a_life_is_announced_with_the_numbers_that_it_used"),
     ),

@@ -72,6 +72,9 @@ class Side:
     def on_notify(self, event: Event, source: str = "") -> None:
         self.told.append(event)
 
+    def explained(self, event: Event) -> Event:
+        return event
+
     def choose_reg_id(self, question: AskRegId, transport: str) -> int:
         return 0
 

@@ -32,12 +32,7 @@ KINDS = tuple(OPTIONS)
 
 
 async def first(receiver: Receiver, count: int) -> list[bytes]:
-    found: list[bytes] = []
-    async for message in receiver:
-        found.append(message.payload)
-        if len(found) == count:
-            break
-    return found
+    return [(await anext(receiver)).payload for _ in range(count)]
 
 
 async def ready(source: Source, receiver: Receiver) -> None:
