@@ -38,7 +38,6 @@ from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores
-from stablecast.client.own_address import OwnAddress
 from stablecast.client.presence import presence_topic
 from stablecast.client.range_answers import StoredTopics, stored
 from stablecast.client.range_bounds import Bound, ReadBounds
@@ -89,6 +88,7 @@ from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.event_loop import limit_accept_reports
+from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices

@@ -13,7 +13,6 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.client.own_address import OwnAddress
 from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
@@ -38,6 +37,7 @@ from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.interfaces import ANY, announced
+from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals

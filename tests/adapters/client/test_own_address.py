@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from stablecast.client import own_address
-from stablecast.client.own_address import OwnAddress
 from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.runtime import own_address
+from stablecast.runtime.own_address import OwnAddress
 from stablecast.store import store as store_module
 from tests.adapters.client.test_transport_sessions import KINDS, OPTIONS
 from tests.support.network import LOCAL, Events, Network

@@ -5,14 +5,16 @@ another one faces them. An address that the application named is never replaced 
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 import attrs
 
-from stablecast.client.advice import log
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
 from stablecast.runtime.interfaces import LOOPBACK, has_address
+
+log = logging.getLogger("stablecast")
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks at the addresses of the host."""
