@@ -303,6 +303,7 @@ NOT_BLOCKING = {
     "hold": "the transport calls it",
     "info": "the context calls it",
     "measure": "the context calls it",
+    "move": "the context calls it",
     "receive": "the context calls it",
     "registered_names": "the context calls it",
     "start": "the context calls it",
