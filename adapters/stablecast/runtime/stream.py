@@ -297,6 +297,10 @@ class StreamReader(asyncio.Protocol):
 UNGREETED = "It ends connections without a greeting: it may use TLS where this process does not"
 """Words for a source that accepts a joiner and says nothing to it."""
 
+UNGREETED_ATTEMPTS = 3
+"""Attempts in a row without a greeting before it is reported: a source that dies between its accept and its greeting
+looks the same once, and its port refuses the next attempt."""
+
 RETRY_SECONDS = 0.2
 """Time from one attempt to join to the next."""
 
@@ -322,6 +326,7 @@ class StreamJoiner:
     _bytes: int = 0
     _messages: int = 0
     _reported: str = ""
+    _ungreeted: int = 0
     _task: "asyncio.Task[None]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -382,7 +387,8 @@ class StreamJoiner:
             if self._paused:
                 reader.pause()
             await reader.ended.wait()
-            self._report(tls.cause(reader.failure) or ("" if reader.bytes_rcved or self._over else UNGREETED))
+            self._ungreeted = 0 if reader.bytes_rcved or self._over else self._ungreeted + 1
+            self._report(tls.cause(reader.failure) or (UNGREETED if self._ungreeted >= UNGREETED_ATTEMPTS else ""))
         except ConnectionRefusedError:
             self._finish()
         except OSError as error:

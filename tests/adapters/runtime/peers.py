@@ -74,10 +74,13 @@ class Listener:
             await self.changed.wait()
         return self.connections[count - 1]
 
-    async def close(self) -> None:
+    def refuse(self) -> None:
+        """Accept no connection from now on."""
         if self._server is not None:
             self._server.close()
-            self._server = None
+
+    async def close(self) -> None:
+        self.refuse()
         for connection in self.connections:
             await connection.hang_up()
 

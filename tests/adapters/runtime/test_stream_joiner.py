@@ -127,6 +127,23 @@ async def test_no_tight_loop_with_a_rude_peer(greeting: bytes, monkeypatch: pyte
         assert all(0 < pause <= module.RETRY_SECONDS for pause in pauses)
 
 
+@pytest.mark.parametrize("alive", [1, module.UNGREETED_ATTEMPTS])
+async def test_a_source_that_never_greets_is_reported_and_one_that_died_is_not(
+    alive: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A source killed between its accept and its greeting looks like one with TLS, but once only."""
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0)
+    told = Told()
+    async with listener(b"") as source:
+        source.rude = True
+        told.react = lambda: source.refuse() if len(told.told) == alive else None
+        joiner = joiner_of(source.address, 5, told)
+        await told.until(alive + 1)
+        await joiner.close()
+    assert told.told == [("end", False)] * alive + [("end", True)]
+    assert [module.UNGREETED in record.getMessage() for record in caplog.records] == [True] * (alive > 1)
+
+
 async def test_a_peer_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told()
     loop = asyncio.get_running_loop()
