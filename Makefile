@@ -14,7 +14,7 @@ BIN := .venv/bin
 comma := ,
 # One stamp for each set of extras: made once, made again when the dependencies may have changed.
 STAMP = .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
-CODE := $(wildcard core transports adapters tests examples)
+CODE := $(wildcard core transports adapters tests tools examples)
 
 .PHONY: help .venv man demo fmt words one shaky test test-all test-changed checks coverage pure judges daemons models outside versions lint types verdicts trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
 
@@ -56,9 +56,9 @@ OWN_NETWORK := $(shell unshare --net ip link set lo up 2>/dev/null && echo unsha
 # To record coverage makes code three times slower and each start of a process twice, and its report decides nothing:
 # `make coverage` records it, for the parts that show most.
 PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/lab/,composed model prove sim whole world)
-JUDGES := tests/evidence tests/handbook tests/adapters/evidence $(wildcard tests/test_*.py)
-OUTSIDE := tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples tests/release \
-    tests/torture
+JUDGES := tests/tools/evidence tests/tools/site tests/adapters/evidence $(wildcard tests/test_*.py)
+OUTSIDE := tests/adapters/testing tests/tools/agreement tests/packaging tests/tools/bench tests/e2e tests/examples tests/tools/release \
+    tests/tools/torture
 MODELS := tests/models tests/adapters/lab/proof
 # Tests are in two tiers (tests/tiers.toml). The gate decides on each change: what it shows takes minutes.
 TIER := $(if $(filter test,$(MAKECMDGOALS)),gate,all)
@@ -148,17 +148,17 @@ verdicts: .venv  ## show the graphs, conditions and ties that changed (ARGS=all:
 	@STABLECAST_VERDICTS=write $(PYTEST) --no-cov -k "graph or condition or tie or agree" $(MODELS)
 
 trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)
-	@$(BIN)/python -m tests.rows $(ARGS)
+	@$(BIN)/python -m tools.rows $(ARGS)
 
 mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME... or --rows)
-	@$(BIN)/python -m tests.mutants $(ARGS)
+	@$(BIN)/python -m tools.mutants $(ARGS)
 	@$(PYTEST) --no-cov -k fault -m "thorough or not thorough" tests/models
 
 composed: .venv  ## explore one whole system of the core over a million states, as each night (ARGS=--help)
 	@$(BIN)/stablecast model composed $(ARGS)
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
-	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(BIN)/python -m tools.bench $(ARGS)
 
 # The oldest and the newest Python that pyproject.toml declares, apart from the one of .venv; on what needs no extra tool.
 VERSIONS := 3.11 3.13
@@ -185,34 +185,34 @@ $(SITE): $(STAMP)
 	@touch $@
 
 site: $(SITE)  ## build the handbook and the page that runs the core: build/site/html (ARGS=--pages: without that page)
-	@$(BIN)/python -m tests.handbook $(ARGS)
+	@$(BIN)/python -m tools.site $(ARGS)
 
 site-check: site  ## build the site, and click through the page that runs the core with Chromium
-	@$(PYTEST) --no-cov -m "thorough or not thorough" tests/handbook
+	@$(PYTEST) --no-cov -m "thorough or not thorough" tests/tools/site
 
 site-outputs: .venv  ## run the pages of the handbook, and write their outputs anew
-	@$(BIN)/python -m tests.handbook --outputs
+	@$(BIN)/python -m tools.site --outputs
 
 soak: .venv  ## all tests, with many more property-test examples and kills of a store
 	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
 
 torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; needs root)
-	@$(BIN)/python -m tests.torture $(ARGS)
+	@$(BIN)/python -m tools.torture $(ARGS)
 
 agreement: .venv  ## one figure: simulated worlds against real processes (ARGS=--help: seeds; needs root)
-	@$(BIN)/python -m tests.agreement $(ARGS)
+	@$(BIN)/python -m tools.agreement $(ARGS)
 
 dist: .venv  ## build the wheel and the archive of the sources: dist/
-	@$(BIN)/python -m tests.release
+	@$(BIN)/python -m tools.release
 
 release: .venv  ## build them, and use them with the oldest and the newest Python, without and with extras
-	@$(BIN)/python -m tests.release --check
+	@$(BIN)/python -m tools.release --check
 
 newcomers: .venv  ## follow the pages for newcomers from an empty environment, and time it
-	@$(BIN)/python -m tests.release --newcomers
+	@$(BIN)/python -m tools.release --newcomers
 
 evidence: .venv  ## what the guarantees rest on, as a folder: build/evidence (ARGS=--full; --help: parts)
-	@$(BIN)/python -m tests.evidence $(ARGS)
+	@$(BIN)/python -m tools.evidence $(ARGS)
 
 clean:  ## remove what builds and tools wrote; .venv stays
 	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache bench.json

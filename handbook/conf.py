@@ -1,7 +1,7 @@
 """How Sphinx builds the handbook and the specification into one site: `make site`.
 
 Sphinx with Furo and MyST: all three are released several times a year. The theme asks no other host for fonts or
-scripts. `tests.handbook.site` puts the pages into one folder and adds those that are generated.
+scripts. `tools.site.assembly` puts the pages into one folder and adds those that are generated.
 """
 
 project = "stablecast"
@@ -15,7 +15,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "tests.handbook.sphinx_glossary",
+    "tools.site.sphinx_glossary",
 ]
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 4

@@ -9,9 +9,9 @@ import pytest
 
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.store import retransmission
-from tests.rows import chapter as row_table
 from tests.support.chapters import CHARTS, RENDERERS, blocks, constants, rendered, tables
 from tests.support.tree import ROOT, name, python_files
+from tools.rows import chapter as row_table
 
 SPEC = ROOT / "spec"
 CHAPTERS = sorted(SPEC.glob("*.md"))

@@ -83,7 +83,7 @@ def _allowed(module: str, layer: str, packages: dict[str, str]) -> bool:
     if top == "stablecast":
         target = packages.get(rest.partition(".")[0])
         return target is not None and LAYERS.index(target) <= LAYERS.index(layer)
-    if top == "tests":
+    if top in {"tests", "tools"}:
         return False
     return layer not in PURE or top in PURE_STDLIB or top in PURE_THIRD_PARTY
 
@@ -180,9 +180,9 @@ def test_third_party_imports_are_declared() -> None:
     distributions = packages_distributions()
     missing = {
         f"{name(path)}: {module}"
-        for path in python_files(*LAYERS, "tests", "examples")
+        for path in python_files(*LAYERS, "tests", "tools", "examples")
         for module in (full.partition(".")[0] for full in imports(ast.parse(_read(path))))
-        if module not in sys.stdlib_module_names and module not in {"stablecast", "tests"}
+        if module not in sys.stdlib_module_names and module not in {"stablecast", "tests", "tools"}
         if not path.with_name(f"{module}.py").exists()  # An example imports the file beside it.
         if not declared & {_normal(distribution) for distribution in distributions.get(module, [module])}
     }

@@ -8,10 +8,10 @@ import attrs
 import pytest
 
 from stablecast.evidence.rules.judges import SIMULATOR
-from tests.mutants.__main__ import main
-from tests.mutants.mutant import CORE, Mutant, Test, WholeWorlds, Worlds
-from tests.mutants.table import MUTANTS
 from tests.support.tree import ROOT
+from tools.mutants.__main__ import main
+from tools.mutants.mutant import CORE, Mutant, Test, WholeWorlds, Worlds
+from tools.mutants.table import MUTANTS
 
 LEAST: Final = 40
 """Least number of mutants of the core and its neighbours, and of those of the programs around them."""

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from tests.mutants.mutant import Test as KillerTest
-from tests.mutants.table import MUTANTS
-from tests.rows import __main__ as command
-from tests.rows import chapter, evidence, marks
 from tests.support.tree import name, python_files
+from tools.mutants.mutant import Test as KillerTest
+from tools.mutants.table import MUTANTS
+from tools.rows import __main__ as command
+from tools.rows import chapter, evidence, marks
 
 TEXT = chapter.CHAPTER.read_text(encoding="utf-8")
 TABLE = chapter.committed()

@@ -1,4 +1,4 @@
-"""Rules that planted faults showed to be untested (`tests/mutants`): mostly bounds, from both sides."""
+"""Rules that planted faults showed to be untested (`tools/mutants`): mostly bounds, from both sides."""
 
 import pytest
 

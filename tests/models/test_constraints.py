@@ -1,6 +1,6 @@
 """Bounds of models and configurations, and the faults that show that each bound hides none.
 
-Each constraint that somebody wrote by hand has a fault that is found in spite of it: one of `tests/mutants`, which
+Each constraint that somebody wrote by hand has a fault that is found in spite of it: one of `tools/mutants`, which
 `make mutants` plants, or a configuration `mut_*` of a model that TLC must find violated. A constraint is a clause of
 "Bounds that could hide an error" at the head of a model, which its world in Python has as well, or an operator that a
 configuration names as its CONSTRAINT. A new one without a fault fails here.
@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from stablecast.lab.model import catalog
-from tests.mutants.table import MUTANTS
+from tools.mutants.table import MUTANTS
 
 MODELS = catalog.folder()
 CONFIGURATIONS = catalog.configurations(MODELS)

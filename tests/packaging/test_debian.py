@@ -6,9 +6,9 @@ from email import message_from_string
 
 import pytest
 
-from tests.release.distributions import PROJECT
 from tests.support.left_out import needs
 from tests.support.tree import ROOT
+from tools.release.distributions import PROJECT
 
 FOLDER = ROOT / "packaging/debian"
 

@@ -1,7 +1,7 @@
 """Find the test files whose rooms changed: `python -m tests.support.changed` prints those with tests outside the gate.
 
 A test file belongs to a change if it lies in the folder of the changed room, or if it imports a changed file, itself or
-through helpers of the tests. `FOLLOWS` has the others. Of the named killers of planted faults, 96 % are found so.
+through helpers of the tests and tools. `FOLLOWS` has the others. Of the named killers of planted faults, 96 % are found so.
 
 Changes are counted since this branch left the main branch, or since the last tag. Without either everything is printed.
 """
@@ -20,21 +20,22 @@ from tests.support.tree import LAYERS, ROOT, name, python_files
 MAIN: Final = ("origin/HEAD", "origin/main", "main")
 
 FOLLOWS: Final[Mapping[str, tuple[str, ...]]] = {
-    ".github/": ("tests/packaging", "tests/release"),
-    "adapters/stablecast/client/": ("tests/e2e", "tests/examples", "tests/torture"),
+    ".github/": ("tests/packaging", "tests/tools/release"),
+    "adapters/stablecast/client/": ("tests/e2e", "tests/examples", "tests/tools/torture"),
     "adapters/stablecast/lab/demo/": ("tests/e2e",),
     "adapters/stablecast/lab/model/": ("tests/models",),
     "adapters/stablecast/lab/proof/": ("tests/models",),
     "adapters/stablecast/resolver/": ("tests/e2e",),
     "adapters/stablecast/runtime/": ("tests/e2e", "tests/adapters/cli"),
-    "adapters/stablecast/store/": ("tests/e2e", "tests/adapters/cli", "tests/torture"),
-    "core/": ("tests/models", "tests/adapters/lab/proof", "tests/e2e", "tests/torture"),
+    "adapters/stablecast/store/": ("tests/e2e", "tests/adapters/cli", "tests/tools/torture"),
+    "core/": ("tests/models", "tests/adapters/lab/proof", "tests/e2e", "tests/tools/torture"),
     "examples/": ("tests/examples", "tests/e2e"),
-    "handbook/": ("tests/handbook",),
+    "handbook/": ("tests/tools/site",),
     "packaging/": ("tests/packaging",),
-    "pyproject.toml": ("tests/packaging", "tests/release"),
+    "pyproject.toml": ("tests/packaging", "tests/tools/release"),
     "README.md": ("tests/examples",),
     "tla/": ("tests/models", "tests/adapters/lab/proof"),
+    "tools/": ("tests/tools",),
     "transports/": ("tests/models", "tests/e2e"),
 }
 """The folders of tests that use a file as text, or in a process of its own, by the beginning of its name."""
@@ -89,7 +90,7 @@ def direct(test: Path) -> set[str]:
         for path in _imports(new.pop()):
             if name(path) not in found:
                 found.add(name(path))
-                if name(path).startswith("tests/"):
+                if name(path).startswith(("tests/", "tools/")):
                     new.append(path)
     return found
 
@@ -111,7 +112,7 @@ def _modules(path: Path) -> Iterator[str]:
 @cache
 def _file(module: str) -> Path | None:
     parts = module.split(".")
-    roots = {"tests": (ROOT,), "stablecast": tuple(ROOT / layer for layer in LAYERS)}.get(parts[0], ())
+    roots = {"tests": (ROOT,), "tools": (ROOT,), "stablecast": tuple(ROOT / layer for layer in LAYERS)}.get(parts[0], ())
     stems = [root.joinpath(*parts) for root in roots]
     places = [*(stem.with_suffix(".py") for stem in stems), *(stem / "__init__.py" for stem in stems)]
     return next((place for place in places if place.exists()), None)

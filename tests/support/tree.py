@@ -9,14 +9,14 @@ LAYERS = ("core", "transports", "adapters")
 """The code folders, innermost first: each may import itself and the folders before it."""
 
 FAULTY = "STABLECAST_FAULTY"
-"""Environment variable that names the folder with the copy of a package in which `tests.mutants` planted a fault."""
+"""Environment variable that names the folder with the copy of a package in which `tools.mutants` planted a fault."""
 
 PYTHON_PATH = os.pathsep.join(
     [*filter(None, [os.environ.get(FAULTY)]), str(ROOT), *(str(ROOT / layer) for layer in LAYERS)]
 )
 """PYTHONPATH of a child process that imports `stablecast` and `tests`; the copy with a planted fault comes first."""
 
-_FOLDERS = (*LAYERS, "tests", "examples", "handbook", "spec", "tla", ".ci")
+_FOLDERS = (*LAYERS, "tests", "tools", "examples", "handbook", "spec", "tla", ".ci")
 _BINARY = frozenset({".pyc", ".so", ".png", ".gz", ".zst", ".pcap", ".pcapng", ".jar", ".seg", ".sct", ".webp"})
 
 

@@ -235,7 +235,7 @@ def checks(path: Path) -> tuple[Callable[[Path], Iterator[Mistake]], ...]:
 
 def main(arguments: list[str]) -> int:
     """Print the advice for changed files, or for all; return 0."""
-    files = [*python_files(*LAYERS, "tests", "examples"), *documents()]
+    files = [*python_files(*LAYERS, "tests", "tools", "examples"), *documents()]
     known = None if arguments == ["all"] else changed()
     for path in files:
         if known is None or name(path) in known:

@@ -17,7 +17,7 @@ from stablecast.spark.message_ranges import SourceSpan, limited, pieces
 from stablecast.spark.message_source import FORMAT, MessageSource
 from tests.support.processes import until
 from tests.support.program import Program
-from tests.torture.spark_kills import kill, workers
+from tools.torture.spark_kills import kill, workers
 
 Fill = Callable[..., None]
 

@@ -18,8 +18,8 @@ from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.spark.test_verification_job import seen
 from tests.adapters.evidence.trace.fault_injection import tell
 from tests.adapters.evidence.trace.planted_faults import LIES
-from tests.mutants.mutant import FOUND, Mutant, Worlds, run
-from tests.mutants.table import MUTANTS
+from tools.mutants.mutant import FOUND, Mutant, Worlds, run
+from tools.mutants.table import MUTANTS
 
 CLEAN_SEEDS = range(3)
 

@@ -1,6 +1,6 @@
 """The checkers of the source and of registrations: what each says of the least that breaks its rule.
 
-`tests/mutants` breaks them in worlds.
+`tools/mutants` breaks them in worlds.
 """
 
 import attrs

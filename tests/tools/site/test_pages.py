@@ -1,0 +1,116 @@
+"""The pages of the handbook: their programs run, their outputs are real.
+
+`STABLECAST_REWRITE=1 pytest tests/tools/site/test_pages.py`, or `make site-outputs`, writes the outputs anew.
+"""
+
+import ast
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.tree import name
+from tools.site.links import broken
+from tools.site.pages import fences, pages, steps
+from tools.site.play import REWRITE, played
+from tools.site.sphinx_glossary import meaning_of, meanings
+
+PAGES: Final = pages()
+PLAYED: Final = [path for path in PAGES if any(block.is_console for block in fences(path.read_text(encoding="utf-8")))]
+
+RECORDED: Final = (3, 11)
+"""The version of Python whose worlds the pages show. Another version has other worlds, and so other details."""
+
+VOLATILE: Final = {
+    r"0x[0-9a-f]{8,}": "LIFE",
+    r"\b\d+\.\d{9}\b": "INSTANT",
+    r"\b\d{9,10}\b": "ID",
+    r"\b\d+\.\d{3} ms\b": "MS",
+    r"\brecord \d+\b": "record N",
+    r"\b\d+ records\b": "N records",
+    r"-\d+-\d+\.sct": ".sct",
+    r"\b[\d.]+ +[KM]iB\b": "SIZE",
+    r"(?m)^(?: \d{8} .*| *─+)$": "ROW",
+}
+
+TO_GLOSSARY = re.compile(r"\[([^\]]+)\]\([./\w-]*glossary\.md(?:#[\w-]+)?\)")
+
+
+def masked(text: str) -> str:
+    """Return a text without the identities and instants that a small change of any program changes."""
+    for pattern, word in VOLATILE.items():
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def silent_steps(text: str) -> list[bool]:
+    """Return for each command of a page whether it prints nothing."""
+    shown = (block for block in fences(text) if block.is_console)
+    return [not step.output for block in shown for step in steps(block.body)]
+
+
+@pytest.mark.parametrize("page", PLAYED, ids=name)
+def test_the_outputs_of_a_page_are_real(page: Path) -> None:
+    found = played(page)
+    if os.environ.get(REWRITE):
+        page.write_text(found, encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    if sys.version_info[:2] == RECORDED:
+        assert masked(text) == masked(found), "make site-outputs writes the outputs anew"
+    else:
+        assert silent_steps(text) == silent_steps(found)
+
+
+def _programs() -> Iterator[tuple[str, str]]:
+    for path in PAGES:
+        for block in fences(path.read_text(encoding="utf-8")):
+            if block.language == "python":
+                yield f"{name(path)}: {block.caption or block.body[:40]}", block.body
+
+
+def test_the_programs_of_the_pages_are_python() -> None:
+    for place, text in _programs():
+        compile(text, place, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_every_page_is_in_the_contents_of_its_folder() -> None:
+    for path in PAGES:
+        index = path.parent / "index.md"
+        if path != index:
+            assert path.stem in index.read_text(encoding="utf-8"), f"{name(index)} does not list {path.stem}"
+
+
+def test_the_words_of_the_pages_are_defined() -> None:
+    known = meanings()
+    wrong = [
+        f"{name(path)}: {word}"
+        for path in PAGES
+        for word in TO_GLOSSARY.findall(path.read_text(encoding="utf-8"))
+        if word != "glossary" and meaning_of(word, known) is None
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_an_undefined_word_and_a_stale_output_are_found(tmp_path: Path) -> None:
+    """Plant the two mistakes that the tests above look for."""
+    assert meaning_of("stores", meanings()) == meanings()["store"]
+    assert meaning_of("blockchain", meanings()) is None
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```console\n$ echo typed by hand | stablecast rules S1 | head -1\nnot this\n```\n", encoding="utf-8"
+    )
+    assert "not this" not in played(page)
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#here">x</a><a href="b.html#there">x</a><a href="c.html">x</a>')
+    (tmp_path / "b.html").write_text('<p id="here"><script src="https://far.example/x.js"></script>')
+    assert list(broken(tmp_path)) == [
+        "a.html: b.html#there has no such place",
+        "a.html: c.html does not exist",
+        "b.html: https://far.example/x.js comes from another host",
+    ]

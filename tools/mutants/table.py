@@ -1,0 +1,42 @@
+"""The table of all planted faults."""
+
+from typing import Final
+
+from tools.mutants.archives import ARCHIVES
+from tools.mutants.boundaries import BOUNDARIES
+from tools.mutants.journal import JOURNAL
+from tools.mutants.known_stores import KNOWN_STORES
+from tools.mutants.mutant import Mutant
+from tools.mutants.programs import PROGRAMS
+from tools.mutants.range_readers import RANGE_READERS
+from tools.mutants.receivers import RECEIVERS
+from tools.mutants.refills import REFILLS
+from tools.mutants.reg_ids import REG_IDS
+from tools.mutants.resolution import RESOLUTION
+from tools.mutants.rows import ROWS
+from tools.mutants.shared import SHARED
+from tools.mutants.sharing import SHARING
+from tools.mutants.sources import SOURCES
+from tools.mutants.stores import STORES
+from tools.mutants.terms import TERMS
+from tools.mutants.votes import VOTES
+
+MUTANTS: Final[tuple[Mutant, ...]] = (
+    *SHARED,
+    *SOURCES,
+    *TERMS,
+    *VOTES,
+    *RANGE_READERS,
+    *ARCHIVES,
+    *RECEIVERS,
+    *REG_IDS,
+    *STORES,
+    *REFILLS,
+    *RESOLUTION,
+    *SHARING,
+    *JOURNAL,
+    *BOUNDARIES,
+    *KNOWN_STORES,
+    *PROGRAMS,
+    *ROWS,
+)

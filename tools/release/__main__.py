@@ -1,0 +1,36 @@
+"""Build and check a release: `make dist`, `make release`, `make newcomers`."""
+
+import argparse
+import subprocess
+import sys
+
+from tests.support.tree import name
+from tools.release import installation, newcomers
+from tools.release.distributions import build, sha256
+from tools.release.environments import ReleaseError
+
+
+def main() -> int:
+    """Run the command; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="install with the oldest and newest Python, and use it")
+    parser.add_argument("--newcomers", action="store_true", help="follow the pages for newcomers with real processes")
+    arguments = parser.parse_args()
+    made = build()
+    for path in made.files:
+        print(f"{sha256(path)}  {name(path)}", flush=True)
+    try:
+        if arguments.check:
+            for line in installation.check(made):
+                print(line, flush=True)
+        if arguments.newcomers:
+            for line in newcomers.follow(made):
+                print(line, flush=True)
+    except (ReleaseError, subprocess.SubprocessError) as error:
+        print(f"The release is not usable: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
