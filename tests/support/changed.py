@@ -1,7 +1,7 @@
 """Find the test files whose rooms changed: `python -m tests.support.changed` prints those with tests outside the gate.
 
 A test file belongs to a change if it lies in the folder of the changed room, or if it imports a changed file, itself or
-through helpers of the tests and tools. `FOLLOWS` has the others. Of the named killers of planted faults, 96 % are found so.
+through helpers of the tests and tools. `FOLLOWS` has the others. Of the killers of planted faults 96 % are found so.
 
 Changes are counted since this branch left the main branch, or since the last tag. Without either everything is printed.
 """
@@ -112,7 +112,9 @@ def _modules(path: Path) -> Iterator[str]:
 @cache
 def _file(module: str) -> Path | None:
     parts = module.split(".")
-    roots = {"tests": (ROOT,), "tools": (ROOT,), "stablecast": tuple(ROOT / layer for layer in LAYERS)}.get(parts[0], ())
+    roots = {"tests": (ROOT,), "tools": (ROOT,), "stablecast": tuple(ROOT / layer for layer in LAYERS)}.get(
+        parts[0], ()
+    )
     stems = [root.joinpath(*parts) for root in roots]
     places = [*(stem.with_suffix(".py") for stem in stems), *(stem / "__init__.py" for stem in stems)]
     return next((place for place in places if place.exists()), None)
