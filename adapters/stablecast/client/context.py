@@ -251,10 +251,11 @@ class Context:
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
+        self.pool.origins.oddities = self.oddities
         self.reads.open(self.pool, self.request_address)
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
-            inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads)
+            inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads, self.pool.origins)
             port = self._port = RequestPort(listening, inputs.on_items, inputs.on_left)
             stack.push_async_callback(port.close)
             await port.start()

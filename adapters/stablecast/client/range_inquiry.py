@@ -45,6 +45,9 @@ class ControlConsumer(Protocol):
     def on_control(self, message: Message) -> None:
         """Process an answer or a keepalive of a store."""
 
+    def stores_of(self, incarnation: int, index: int | None = None) -> list[str]:
+        """Return the addresses of the stores of a life of a source, or of the store with an index."""
+
 
 class RecoveredConsumer(Protocol):
     """The reading of one source, as the routes use it."""

@@ -613,6 +613,10 @@ class Receiver(IteratedReceiver):
         for session in self._of(message.incarnation):
             session.on_message(message)
 
+    def stores_of(self, incarnation: int, index: int | None = None) -> list[str]:
+        """Return the addresses of the stores of a life of a source, or of the store with an index."""
+        return [store for session in self._of(incarnation) for store in session.stores(index)]
+
     def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Pass retransmissions from the request port to their session."""
         self.arrival.ns = machine.clock.wall_ns()

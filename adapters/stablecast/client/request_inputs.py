@@ -9,25 +9,34 @@ from collections.abc import Mapping
 
 import attrs
 
-from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.range_inquiry import ControlConsumer, RangeRoutes
 from stablecast.client.receiver import Receiver
 from stablecast.client.source import Source
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.inputs import Arrived, Departed
 from stablecast.core.protocol.stored_contents import StoredAnswer
+from stablecast.runtime.origins import Origins
 from stablecast.runtime.request_port import Peer, decoded
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 
+MAX_VOICES = 65_536
+"""Receivers of which the connection is remembered that confirms for them."""
+
 
 @attrs.frozen
 class RequestInputs:
-    """Feeds input to sources and receivers, which it finds by the life of the source; `oddities` counts bad input."""
+    """Feeds input to sources and receivers, which it finds by the life of the source; `oddities` counts bad input.
+
+    A message that decides something counts only from the process that may say it (`origins`).
+    """
 
     sources: Mapping[int, Source]
     receivers: Mapping[int, Receiver]
     oddities: Counter[str]
     reads: RangeRoutes
+    origins: Origins
+    _voices: dict[tuple[int, int, int], Peer] = attrs.field(factory=dict)
 
     def on_left(self, peer: Peer) -> None:
         """Notify sources that the receivers behind a connection are gone (P-338)."""
@@ -44,7 +53,9 @@ class RequestInputs:
                 continue
             if isinstance(found, messages.ReceiverAlive):
                 peer.alive(found.context)
-            self._route(found)
+            self._route(found, peer)
+        if recovered and not self.origins.answers(peer.origin, next(iter(recovered.values()))[0]):
+            return
         for incarnation, again_sent in recovered.items():
             receiver = self.receivers.get(incarnation)
             if receiver is not None:
@@ -52,20 +63,57 @@ class RequestInputs:
             if incarnation in self.reads.readings:
                 self.reads.on_recovered(incarnation, again_sent)
 
-    def _route(self, message: messages.Message) -> None:
+    def _route(self, message: messages.Message, peer: Peer) -> None:
         if isinstance(message, StoredAnswer):
-            self.reads.on_answer(message)
+            if self.origins.answers(peer.origin, message):
+                self.reads.on_answer(message)
             return
         role = addressee(message)
         source = self.sources.get(message.incarnation)
-        if role is not messages.Role.RECEIVER and source is not None:
+        if role is not messages.Role.RECEIVER and source is not None and self._may_say(message, source, peer):
             source.receive(Arrived(message))
         receiver = self.receivers.get(message.incarnation)
-        if role is not messages.Role.SOURCE and receiver is not None:
+        if role is not messages.Role.SOURCE and receiver is not None and self._may_say(message, receiver, peer):
             receiver.on_control(message)
         consumer = self.reads.consumers.get(message.incarnation)
-        if role is not messages.Role.SOURCE and consumer is not None:
+        if role is not messages.Role.SOURCE and consumer is not None and self._may_say(message, consumer, peer):
             consumer.on_control(message)
+
+    def _may_say(self, message: messages.Message, client: Source | Receiver | ControlConsumer, peer: Peer) -> bool:
+        """Return whether a message comes from the process whose business it is."""
+        match message:
+            case messages.ConsumptionAck() | messages.ReceiverAlive():
+                return self._is_voice(message, peer)
+            case messages.RetransmitRequest() | messages.LateJoinRequest():
+                # A store forwards requests of receivers, and the answer goes to the receiver (P-404).
+                stores = client.stores_of(message.incarnation)
+                return self.origins.speaks_for(peer.origin, [message.reply_to, *stores], message)
+            case messages.SourceInfoRequest():
+                return True
+            case messages.SourceInfo() | messages.LateJoinInfo() | messages.Keepalive(store_index=messages.ANY_STORE):
+                return self.origins.answers(peer.origin, message)
+            case (
+                messages.StableAck()
+                | messages.Keepalive()
+                | messages.Registered()
+                | messages.Refused()
+                | messages.Deregistered()
+            ):
+                stores = client.stores_of(message.incarnation, message.store_index)
+                return self.origins.speaks_for(peer.origin, stores, message)
+            case _:
+                return True  # A machine reports a message that is not for it.
+
+    def _is_voice(self, message: messages.ConsumptionAck | messages.ReceiverAlive, peer: Peer) -> bool:
+        """Return whether a peer speaks for a receiver: while the first that did is connected, nobody else does."""
+        receiver = (message.incarnation, message.receiver_reg_id, message.session_id)
+        first = self._voices.get(receiver)
+        if first is not None and not first.ended.is_set():
+            return self.origins.agree(peer.origin, first.origin, message)
+        self._voices[receiver] = peer
+        if len(self._voices) > MAX_VOICES:
+            del self._voices[next(iter(self._voices))]
+        return True
 
 
 def addressee(message: messages.Message) -> messages.Role | None:

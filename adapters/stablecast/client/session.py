@@ -275,6 +275,10 @@ class ClientSession:
         """Feed retransmissions to the machine."""
         self._driver.feed_all(self._tokens.keep_recovered(messages))
 
+    def stores(self, index: int | None = None) -> list[str]:
+        """Return the addresses of the stores of the session, or of the store with an index."""
+        return self._machine.status.stores(index)
+
     def on_message(self, message: Message) -> None:
         """Feed a control message, and inherit if it was the source's first announcement."""
         self._driver.feed(inputs.Arrived(message))

@@ -880,6 +880,10 @@ class Source:
         self._report_rest()
         self._driver.feed(event)
 
+    def stores_of(self, _: int, index: int | None = None) -> list[str]:
+        """Return the addresses of the stores of the source, or of the store with an index."""
+        return self._machine.status.stores(index)
+
     def registered_names(self) -> list[str]:
         """Return the names of the stores that have registered the source and are not silent."""
         known, stores = self._machine.status.registrations, self.config.stores

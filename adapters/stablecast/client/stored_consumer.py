@@ -146,6 +146,11 @@ class StoredConsumer:
                     self._acknowledge(source, begun)
         self._perform(out)
 
+    def stores_of(self, incarnation: int, index: int | None = None) -> list[str]:
+        """Return the addresses of the stores of a life of a source, or of the store with an index."""
+        sources = (one for one in self._sources.values() if one.info.incarnation == incarnation)
+        return [store for source in sources for store in source.registrations.enrollment.addresses(index)]
+
     def on_broken(self, address: str) -> None:
         """Register again where the connection is broken."""
         now, out = machine.clock.monotonic_ns(), list[Effect]()

@@ -20,6 +20,7 @@ from stablecast.runtime import tls
 from stablecast.runtime.address import parse
 from stablecast.runtime.driver import report
 from stablecast.runtime.keepalive import keep_alive
+from stablecast.runtime.origins import Origins
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 """Bytes that may wait for one peer; beyond that they are dropped, and their connection counts as broken."""
@@ -86,9 +87,10 @@ class Attempt(asyncio.Protocol):
 class PeerLink:
     """One outgoing connection and the messages that wait until it is made."""
 
-    def __init__(self, address: str, on_lost: Callable[["PeerLink"], None]) -> None:
+    def __init__(self, address: str, on_lost: Callable[["PeerLink"], None], origins: Origins) -> None:
         """Prepare a link to `address`; `on_lost` is called once when it ends, whichever side ended it."""
         self.address = address
+        self._origins = origins
         self.task: asyncio.Task[None] | None = None
         self.made_at: float | None = None
         self.over = asyncio.Event()
@@ -108,6 +110,7 @@ class PeerLink:
         """Send the messages that were queued meanwhile."""
         self.made_at = asyncio.get_running_loop().time()
         self._transport = transport
+        self._origins.connect(self.address, transport)
         if self._queue:
             transport.write(b"".join(self._queue))
             self._empty()
@@ -181,13 +184,15 @@ class PeerLink:
 
 
 class ConnectionPool:
-    """The outgoing connections of one endpoint by address."""
+    """The outgoing connections of one endpoint by address; `origins` knows the processes at their other ends."""
 
     def __init__(self, on_reset: Callable[[str], None], on_gone: Callable[[str], None], source_ip: str) -> None:
         """Report broken connections to `on_reset` and refusing ports to `on_gone`; connect from `source_ip`."""
         self._on_reset = on_reset
         self._on_gone = on_gone
         self._source_ip = source_ip
+        self.origins = Origins()
+        self._asked_at: dict[str, str] = {}
         self._links: dict[str, PeerLink] = {}
         self._ending: dict[PeerLink, None] = {}  # A set would close them in an order that no seed repeats.
         self._closed = False
@@ -236,9 +241,17 @@ class ConnectionPool:
         link = self._links.get(address)
         return link is not None and link.made_at is not None
 
+    def answer_from(self, own: str, host: str) -> None:
+        """Connect to a host from the address of this one that it asked: it believes no other one."""
+        self._asked_at.pop(host, None)
+        self._asked_at[host] = own
+        if len(self._asked_at) > MAX_LINKS:
+            del self._asked_at[next(iter(self._asked_at))]
+
     def move(self, source_ip: str) -> None:
         """Connect from another address of this host from now on; connections from the old one are made again."""
         self._source_ip = source_ip
+        self._asked_at.clear()
         for link in tuple(self._links.values()):
             link.abort()
 
@@ -275,7 +288,8 @@ class ConnectionPool:
     def _dial(self, address: str, pause: float) -> PeerLink:
         if len(self._links) >= MAX_LINKS:
             self._evict(next(iter(self._links)))
-        link = self._links[address] = PeerLink(address, self._lost)
+        self.origins.dial(address)
+        link = self._links[address] = PeerLink(address, self._lost, self.origins)
         link.task = asyncio.get_running_loop().create_task(self._connect(link, pause))
         return link
 
@@ -316,11 +330,15 @@ class ConnectionPool:
         A link that was connected and given up at once counts as connected, because `_lost` has handled its end.
         """
         host, port = parse(link.address)
-        attempt = Attempt(link)
+        attempt, own = Attempt(link), self._asked_at.get(host, self._source_ip)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await asyncio.get_running_loop().create_connection(
-                    lambda: attempt, host, port, local_addr=(self._source_ip, 0), ssl=tls.client()
+                    lambda: attempt,
+                    host,
+                    port,
+                    local_addr=(own, 0),
+                    ssl=tls.client(),
                 )
         except BaseException:
             attempt.give_up()

@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.runtime import machine, ports, tls
+from stablecast.runtime.origins import Origin
 from stablecast.runtime.stream import Item, StreamReader
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
@@ -121,7 +122,13 @@ class RequestPort:
 
 
 class Peer(StreamReader):
-    """One connection to the port; `contexts` are the contexts that reported over it that they live, oldest first."""
+    """One connection to the port.
+
+    Attributes:
+        contexts: The contexts that reported over it that they live, oldest first.
+        origin: Who made the connection.
+        own: The address of this host that the peer connected to.
+    """
 
     def __init__(
         self,
@@ -132,12 +139,14 @@ class Peer(StreamReader):
         """Prepare a connection; `on_made` is called when it is made, `on_left` when it has ended."""
         super().__init__(lambda items: on_items(items, self), series=True)
         self.contexts: list[int] = []
+        self.origin, self.own = Origin(), ""
         self._on_made = on_made
         self._on_left = on_left
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Report that the connection is made."""
         super().connection_made(transport)
+        self.origin, self.own = Origin.of(transport), transport.get_extra_info("sockname")[0]
         self._on_made(self)
 
     def alive(self, context: int) -> None:

@@ -6,8 +6,8 @@ STABLECAST_TLS in the environment, which child processes inherit. With it, every
 authority, and every connection shows one: request ports, store ports, source streams, the resolution service (SRS).
 
 Either all processes of a system have the setting or none. Use an authority for this system alone, because every
-certificate that it signed is accepted. Names in certificates are not compared, because addresses of sources and stores
-change.
+certificate that it signed is accepted. Names in certificates are not compared with addresses, which change; they tell
+processes apart (`runtime.origins`).
 """
 
 import logging

@@ -159,16 +159,20 @@ class StoreArrivals:
         self,
         feed: Callable[[StoreInput], None],
         on_message: Callable[[ControlMessage], None],
+        may_say: Callable[[ControlMessage | codec.Recovered | codec.RecoveredRun, Peer], bool],
         oddities: Counter[str],
         interface: str,
         transports: TransportConfig | None = None,
     ) -> None:
         """Pass inputs to `feed` and control messages to `on_message`; count dropped items in `oddities`.
 
+        `may_say` tells whether a peer may send a message; the others are dropped.
+
         Groups are joined at the address `interface`.
         """
         self._feed = feed
         self._on_message = on_message
+        self._may_say = may_say
         self._oddities = oddities
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
@@ -180,10 +184,12 @@ class StoreArrivals:
         self._streams = Continuity()
         self._paused = False
 
-    def on_items(self, items: list[Item], _: Peer) -> None:
-        """Process control messages and retransmissions on the store's port."""
+    def on_items(self, items: list[Item], peer: Peer) -> None:
+        """Process control messages and retransmissions on the store's port, if the peer may say them."""
         recovered: list[codec.Recovered | codec.RecoveredRun] = []
         for found in decoded(items, self._oddities):
+            if not self._may_say(found, peer):
+                continue
             if isinstance(found, codec.Recovered | codec.RecoveredRun):
                 recovered.append(found)
             else:

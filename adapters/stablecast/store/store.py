@@ -60,6 +60,7 @@ from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.name_service import NameService
+from stablecast.store.permissions import Permissions
 from stablecast.store.proxy import Proxies, context_for
 from stablecast.store.recovered_state import lost_extents, recovered, shortened, strangers
 from stablecast.store.retransmission import Retrieval
@@ -189,7 +190,11 @@ class Store:
         journal, settings = self._journal, self.settings
         config = settings.config or StoreConfig(self.address, machine.entropy.bits(64))
         endpoint = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
-        self._arrivals = StoreArrivals(self._feed, self.on_message, self.oddities, host, settings.transports)
+        self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
+        self._pool.origins.oddities = self.oddities
+        everywhere = address.parse(settings.listen)[0] == ANY
+        may_say = Permissions(lambda: endpoint.status, self._pool, everywhere).may_say
+        self._arrivals = StoreArrivals(self._feed, self.on_message, may_say, self.oddities, host, settings.transports)
         self._messages = MessageStorage(journal, self._arrivals.tokens)
         self._proxies = Proxies(
             lambda: context_for(settings, host),
@@ -207,7 +212,6 @@ class Store:
         recording = recorder(Role.STORE, self.address, endpoint, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(endpoint, recording)
         self._driver = Driver(driven, self._perform, self._on_effect_failed)
-        self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
         self._contents = StoreContents(endpoint, journal, self.address, self._send_stored, self.oddities)

@@ -249,7 +249,7 @@ async def test_malformed_input_is_counted(net: Network) -> None:
     stranger = codec.encode(Keepalive(Role.STORE, 12345, 99, True, 0))
     await loop.sock_sendall(raw, data(1) + codec.greeting(5) + retransmission + stranger)
     await until(lambda: context.oddities["malformed-on-request-port"])
-    assert context.oddities == {"data-on-request-port": 1, "malformed-on-request-port": 1}
+    assert context.oddities == {"data-on-request-port": 1, "malformed-on-request-port": 1, "foreign-Recovered": 1}
     await loop.sock_sendall(raw, b"\xff" * 40)
     assert not await loop.sock_recv(raw, 1)
     raw.close()

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,15 @@ import trustme
 from stablecast.client import Context, RegistrationFailed, use_certificates
 from stablecast.core.protocol.effects import Join
 from stablecast.core.protocol.events import StoreUnresponsive
+from stablecast.core.protocol.messages import Deregister, Role, StableAck
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.resolver.srs.daemon import SrsDaemon
 from stablecast.runtime import tls
+from stablecast.runtime.address import parse
 from stablecast.runtime.tls import AUTHORITY, CERTIFICATE, DATAGRAMS, KEY, UNPROTECTED, VARIABLE, TlsError
+from stablecast.transports import codec
 from tests.adapters.store.test_store import serving
-from tests.support.network import Events
+from tests.support.network import Events, until
 
 
 def certified(directory: Path, authority: trustme.CA) -> Path:
@@ -72,6 +76,32 @@ async def test_strangers_are_disconnected_before_they_send_anything(
         except OSError:
             pass
         assert (len(store._port), store.statistics()["oddities"]) == (0, {})
+
+
+async def test_a_member_speaks_for_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates of one authority have names of their own, and one host has processes with several."""
+    authority = trustme.CA()
+    monkeypatch.setenv(VARIABLE, str(certified(tmp_path / "ours", authority)))
+    member = certified(tmp_path / "member", authority)
+    forger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    forger.check_hostname, forger.verify_mode = False, ssl.CERT_NONE
+    forger.load_cert_chain(member / CERTIFICATE, member / KEY)
+    (tmp_path / "store").mkdir()
+    async with serving(tmp_path / "store") as store, Context(session_id=1) as context:
+        source = await context.source("orders", stores=[store.address])
+        await (await source.send(b"x")).stable()
+        life, place = source.config.incarnation, context.request_address
+        forged = (
+            (place, StableAck(0, life, 0, 0), context.oddities),
+            (store.address, Deregister(Role.SOURCE, 0, 0, 1, life, 0, place), store.oddities),
+        )
+        for port, message, oddities in forged:
+            _, writer = await asyncio.open_connection(*parse(port), ssl=forger)
+            writer.write(codec.encode(message))
+            await until(partial(oddities.__getitem__, f"foreign-{type(message).__name__}"))
+            writer.transport.abort()
+        assert store.oddities == {"foreign-Deregister": 1}
+        assert [client.client.incarnation for client in store.machine.status.clients.values()] == [life]
 
 
 @pytest.mark.parametrize("missing", [CERTIFICATE, KEY, AUTHORITY])

@@ -46,7 +46,7 @@ class Bench:
         self.fed: list[StoreInput] = []
         self.told: list[ControlMessage] = []
         self.oddities: Counter[str] = Counter()
-        self.inlet = StoreArrivals(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
+        self.inlet = StoreArrivals(self.fed.append, self.told.append, lambda *_: True, self.oddities, "127.0.0.1")
 
     def joiner(self) -> Any:
         return self.inlet.joiners[LIFE]

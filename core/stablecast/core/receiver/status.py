@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import attrs
 
+from stablecast.core.protocol.messages import Address
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.settings import AckMode
 from stablecast.core.receiver.arrival import Arrivals, FirstNumberChoice
@@ -120,3 +121,7 @@ class ReceiverStatus:
         """Number of requests for history so far, which selects the next store; None when no history is missing."""
         history = self._arrivals.requests.history
         return history.turn if history else None
+
+    def stores(self, index: int | None = None) -> list[Address]:
+        """Return the known addresses of all stores, or of the one with this index."""
+        return self._enrollment.addresses(index)

@@ -34,7 +34,16 @@ import attrs
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import DeregistrationComplete
 from stablecast.core.protocol.inputs import Gone, Reset
-from stablecast.core.protocol.messages import ANY_STORE, Deregistered, Keepalive, Refused, Registered, Role, StoreMemory
+from stablecast.core.protocol.messages import (
+    ANY_STORE,
+    Address,
+    Deregistered,
+    Keepalive,
+    Refused,
+    Registered,
+    Role,
+    StoreMemory,
+)
 from stablecast.core.protocol.quorum import GroupRules, Intragroup, Quorums
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 
@@ -97,6 +106,12 @@ class RegistrationSet:
     def mask(self) -> int:
         """The stores that count towards a quorum."""
         return sum(1 << index for index, registration in self.registrations.items() if registration.counts)
+
+    def addresses(self, index: int | None = None) -> list[Address]:
+        """Return the known addresses of all stores, or of the one with this index."""
+        registrations = self.registrations
+        found = registrations.values() if index is None else [registrations[index]] if index in registrations else []
+        return [one.address for one in found if one.address]
 
     def leased(self, now: int) -> bool:
         """Return whether the rules of the groups are met by stores whose lease of this client goes on at `now` (ns)."""

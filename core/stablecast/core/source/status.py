@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import attrs
 
+from stablecast.core.protocol.messages import Address
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.status import registrations_of
 from stablecast.core.source.lineage import Lineage
@@ -72,3 +73,7 @@ class SourceStatus:
         """Indices of the stores whose acknowledgements do not count under `proof`."""
         known = self._enrollment.registrations.items()
         return frozenset(index for index, one in known if not self._lineage.proven(one.granted))
+
+    def stores(self, index: int | None = None) -> list[Address]:
+        """Return the known addresses of all stores, or of the one with this index."""
+        return self._enrollment.addresses(index)

@@ -215,6 +215,12 @@ class StoreStatus:
         """The repositories by RegID."""
         return LazyMapping(self._registry.repositories, RepositoryStatus)
 
+    def holder(self, reg_id: int, incarnation: Incarnation | None = None) -> Client | None:
+        """Return the client with a RegID, or else the source whose current life this is."""
+        records, streams = self._registry.clients.records, self._registry.streams
+        record = records.get(reg_id) or records.get(0 if incarnation is None else streams.get(incarnation, 0))
+        return None if record is None else record.client
+
     def receivers_of(self, source_reg_id: int) -> list[ClientStatus]:
         """Return the receivers of one source, by RegID."""
         return [ClientStatus.of(record) for record in self._registry.clients.receivers_of(source_reg_id)]

@@ -1,0 +1,57 @@
+"""Who may say what to a store: a message counts only from the process whose business it is (`runtime.origins`).
+
+A client answers for its registration from the address that it registered. What another store or a source sends is an
+answer, so it comes from a process that this store asked. While a proxy stands in for a source, the source may leave
+from any address that is its own.
+"""
+
+from collections.abc import Callable
+
+import attrs
+
+from stablecast.core.protocol import messages
+from stablecast.core.protocol.stored_contents import StoredQuestion
+from stablecast.core.store.status import StoreStatus
+from stablecast.runtime import address
+from stablecast.runtime.connection_pool import ConnectionPool
+from stablecast.runtime.request_port import Peer
+from stablecast.transports import codec
+
+
+@attrs.frozen
+class Permissions:
+    """Judge the messages to a store with this `status`, whose `pool` connected to its clients and to other stores.
+
+    `everywhere`: the store listens at all addresses of its host, and answers from the one that was asked.
+    """
+
+    status: Callable[[], StoreStatus]
+    pool: ConnectionPool
+    everywhere: bool
+
+    def may_say(self, message: messages.Message | codec.Recovered | codec.RecoveredRun, peer: Peer) -> bool:
+        """Return whether a message comes from the process whose business it is."""
+        origins = self.pool.origins
+        match message:
+            case messages.Register() | StoredQuestion() | messages.RetransmitRequest() | messages.LateJoinRequest():
+                if not origins.speaks_for(peer.origin, [message.reply_to], message):
+                    return False
+                if self.everywhere:
+                    self.pool.answer_from(peer.own, address.parse(message.reply_to)[0])
+                return True
+            case messages.Deregister():
+                holder = self.status().holder(message.reg_id, message.incarnation)
+                proxy = holder is not None and holder.election is not None
+                place = message.reply_to if holder is None or proxy else holder.reply_to
+                return origins.speaks_for(peer.origin, [place], message)
+            case messages.ConsumptionAck():
+                holder = self.status().holder(message.receiver_reg_id)
+            case messages.Keepalive():
+                holder = self.status().holder(message.reg_id)
+            case messages.SourceInfo():
+                holder = self.status().holder(0, message.incarnation)
+            case messages.LateJoinInfo() | codec.Recovered() | codec.RecoveredRun():
+                return origins.answers(peer.origin, message)
+            case _:
+                return True  # The machine reports a message that is not for it.
+        return origins.speaks_for(peer.origin, [] if holder is None else [holder.reply_to], message)

@@ -1,0 +1,48 @@
+"""Who speaks for a receiver at a source: the connection that did first, until it ends."""
+
+from collections import Counter
+from typing import Any, cast
+
+from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.request_inputs import RequestInputs
+from stablecast.client.source import Source
+from stablecast.core.protocol.inputs import Arrived
+from stablecast.core.protocol.messages import ConsumptionAck, Message, ReceiverAlive
+from stablecast.runtime.origins import Origin, Origins
+from stablecast.runtime.request_port import Peer
+
+LIFE = 7
+CONFIRMED = ConsumptionAck(LIFE, 0, 5, 4, session_id=2)
+
+
+class Told:
+    """A source that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.told: list[Message] = []
+
+    def receive(self, event: Any) -> None:
+        assert isinstance(event, Arrived)
+        self.told.append(event.message)
+
+
+def peer(host: str) -> Peer:
+    made = Peer(lambda *_: None, lambda _: None)
+    made.origin = Origin(host)
+    return made
+
+
+def test_one_host_confirms_for_a_receiver_while_it_is_connected() -> None:
+    source, oddities = Told(), Counter[str]()
+    origins = Origins()
+    origins.oddities = oddities
+    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, oddities, RangeRoutes(), origins)
+    first, other = peer("192.0.2.1"), peer("192.0.2.2")
+    inputs._route(ReceiverAlive(LIFE, 5, 2, 77), first)
+    inputs._route(CONFIRMED, other)
+    assert source.told == [ReceiverAlive(LIFE, 5, 2, 77)]
+    assert oddities == {"foreign-ConsumptionAck": 1}
+    inputs._route(CONFIRMED, peer("192.0.2.1"))
+    first.connection_lost(None)
+    inputs._route(CONFIRMED, other)
+    assert source.told[1:] == [CONFIRMED] * 2
