@@ -13,10 +13,14 @@ processes apart (`runtime.origins`).
 import logging
 import ssl
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import SECOND
 from stablecast.runtime import machine
 from stablecast.text import refusal
 
@@ -33,12 +37,19 @@ HANDSHAKE_SECONDS = 10.0
 """Time limit of a TLS handshake."""
 
 
+RELOAD_SECONDS = 1.0
+"""Least time between two looks at the files of the directory."""
+
+EXPIRY_DAYS = 14
+"""Days before its end at which a certificate of a peer is warned of."""
+
 EVERY = 1000
 """Failed handshakes of one cause: the first is logged, and then one in this many."""
 
 refused: Counter[str] = Counter()
 """The failed handshakes of this process, by cause, at its ports and at those that it connected to."""
 
+_expiring: set[str] = set()
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "BAD_RECORD_TYPE", "UNSUPPORTED_PROTOCOL")
 _logger = logging.getLogger("stablecast")
 
@@ -67,6 +78,7 @@ class _Handshake(ssl.SSLObject):
         """Shake hands, as far as the bytes that came allow."""
         try:
             super().do_handshake()
+            _warn_of_expiry(self.getpeercert() or {})
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
@@ -125,12 +137,75 @@ def require_stream(place: str) -> None:
         )
 
 
+class _Renewable(ssl.SSLContext):
+    """A context that makes each connection with the newest files of its directory.
+
+    Listeners keep the context that they were given, and a context must not change while threads shake hands with it. So
+    changed files make another one, which also trusts no authority that is gone.
+    """
+
+    directory: str
+    purpose: ssl.Purpose
+    newest: "_Renewable"
+    looked_at = 0
+    state = ""
+
+    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
+        """Return a TLS connection."""
+        self._renew()
+        if self.newest is self:
+            return super().wrap_bio(*arguments, **named)
+        return self.newest.wrap_bio(*arguments, **named)
+
+    def _renew(self) -> None:
+        """Load changed files; those that do not fit leave the old ones in use."""
+        now = machine.clock.monotonic_ns()
+        if now - self.looked_at < RELOAD_SECONDS * SECOND:
+            return
+        self.looked_at = now
+        state = _state(self.directory)
+        if state == self.state:
+            return
+        self.state = state
+        try:
+            self.newest = _load(self.directory, self.purpose)
+        except TlsError as error:
+            _logger.warning("the certificates of before stay in use: %s", error)
+        else:
+            _logger.warning("new connections use the renewed certificates in %s", self.directory)
+
+
+def _warn_of_expiry(certificate: Mapping[str, Any]) -> None:
+    """Log once that a certificate ends soon, at whoever sees it."""
+    end = certificate.get("notAfter")
+    if end is None or ssl.cert_time_to_seconds(end) - machine.clock.wall_ns() / SECOND > EXPIRY_DAYS * 86_400:
+        return
+    names = ", ".join(value for part in certificate.get("subject", ()) for _, value in part)
+    if f"{names} {end}" not in _expiring:
+        _expiring.add(f"{names} {end}")
+        _logger.warning("the certificate of a peer (%s) ends on %s: renew it", names, end)
+
+
 @cache
 def _context(directory: str, purpose: ssl.Purpose) -> ssl.SSLContext | None:
-    if not directory:
-        return None
+    return _load(directory, purpose) if directory else None
+
+
+def _state(directory: str) -> str:
+    """Return a digest of the files of a directory; empty if one is missing."""
+    try:
+        octets = [machine.files.read_bytes(Path(directory) / name) for name in (CERTIFICATE, KEY, AUTHORITY)]
+    except OSError:
+        return ""
+    return sha256(b"".join(octets)).hexdigest()
+
+
+def _load(directory: str, purpose: ssl.Purpose) -> _Renewable:
+    """Make a context with the files of a directory. Raises TlsError."""
     place = Path(directory)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if purpose is ssl.Purpose.CLIENT_AUTH else ssl.PROTOCOL_TLS_CLIENT)
+    context = _Renewable(ssl.PROTOCOL_TLS_SERVER if purpose is ssl.Purpose.CLIENT_AUTH else ssl.PROTOCOL_TLS_CLIENT)
+    context.directory, context.purpose, context.newest = directory, purpose, context
+    context.looked_at, context.state = machine.clock.monotonic_ns(), _state(directory)
     context.sslobject_class = _Handshake
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # Earlier versions send certificates in the clear.
     context.check_hostname = False

@@ -3,8 +3,10 @@
 import asyncio
 import ssl
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -23,10 +25,10 @@ from tests.adapters.store.test_store import serving
 from tests.support.network import Events, until
 
 
-def certified(directory: Path, authority: trustme.CA) -> Path:
+def certified(directory: Path, authority: trustme.CA, **how: Any) -> Path:
     """A directory with a certificate of this authority."""
     directory.mkdir()
-    issued = authority.issue_cert("stablecast.test")
+    issued = authority.issue_cert("stablecast.test", **how)
     issued.cert_chain_pems[0].write_to_path(str(directory / CERTIFICATE))
     issued.private_key_pem.write_to_path(str(directory / KEY))
     authority.cert_pem.write_to_path(str(directory / AUTHORITY))
@@ -102,6 +104,47 @@ async def test_a_member_speaks_for_no_other(tmp_path: Path, monkeypatch: pytest.
             writer.transport.abort()
         assert store.oddities == {"foreign-Deregister": 1}
         assert [client.client.incarnation for client in store.machine.status.clients.values()] == [life]
+
+
+async def test_a_renewed_certificate_is_used_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Listeners use it as well; half a set of files leaves the old ones in use."""
+    monkeypatch.setattr(tls, "RELOAD_SECONDS", 0)
+    before, after = trustme.CA(), trustme.CA()
+    place = certified(tmp_path / "ours", before)
+    renewed = certified(tmp_path / "renewed", after)
+    monkeypatch.setenv(VARIABLE, str(place))
+    stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    stranger.check_hostname = False
+    after.configure_trust(stranger)
+    stranger.load_cert_chain(renewed / CERTIFICATE, renewed / KEY)
+    (tmp_path / "store").mkdir()
+    async with serving(tmp_path / "store") as store:
+        for name in (KEY, CERTIFICATE, AUTHORITY):
+            (renewed / name).replace(place / name)
+            with suppress(ssl.SSLError, ConnectionError):
+                _, writer = await asyncio.open_connection(*parse(store.address), ssl=stranger)
+                writer.transport.abort()
+        _, writer = await asyncio.open_connection(*parse(store.address), ssl=stranger)
+        await until(lambda: len(store._port))
+        writer.transport.abort()
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("stay in use" in line for line in told) >= 1
+    assert sum("renewed" in line for line in told) >= 1
+
+
+async def test_a_certificate_that_ends_soon_is_warned_of_once(
+    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = trustme.CA()
+    soon = datetime.now(UTC) + timedelta(days=tls.EXPIRY_DAYS - 1)
+    monkeypatch.setenv(VARIABLE, str(certified(tmp_path / "ours", authority, not_after=soon)))
+    (tmp_path / "store").mkdir()
+    async with serving(tmp_path / "store") as store, Context(session_id=1) as context:
+        source = await context.source("orders", stores=[store.address])
+        await (await source.send(b"x")).stable()
+    assert [record.getMessage().count("ends on") for record in caplog.records] == [1]
 
 
 @pytest.mark.parametrize("missing", [CERTIFICATE, KEY, AUTHORITY])
