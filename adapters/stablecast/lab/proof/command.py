@@ -39,14 +39,17 @@ def prove(names: list[str], jobs: int, as_json: bool) -> int:
 def tied(names: list[str], models: Path | None, as_json: bool) -> int:
     """Tie proofs to graphs; return 0 if every graph agrees with its proof both ways."""
     where = models or catalog.folder()
-    wanted = [one for one in catalog.configurations(where, tuple(names or tie.TIED)) if one.has_graph]
+    wanted = [one for one in catalog.configurations(where, tuple(names or tie.TIED)) if tie.is_tied(one)]
     entries: list[dict[str, Any]] = []
     for configuration in wanted:
         found = tie.run(configuration)
         entries.append({"name": configuration.name, "tied": found.difference is None, **attrs.asdict(found)})
         if not as_json:
             size = f"{plural(found.states, 'state')}, {plural(found.structures, 'structure')}"
-            say(f"{configuration.name}: {'tied' if found.difference is None else 'DIFFERENT'}, {size}")
+            beyond = (
+                f", {plural(sum(found.left_out.values()), 'edge')} beyond the assumptions" if found.left_out else ""
+            )
+            say(f"{configuration.name}: {'tied' if found.difference is None else 'DIFFERENT'}, {size}{beyond}")
             if found.difference is not None:
                 say(f"  {found.difference}")
     if as_json:

@@ -41,7 +41,9 @@ def update_replaced(name: str, head: str, value: str | None) -> Callable[[System
     return change
 
 
-def _both(*changes: Callable[[SystemText], None]) -> Callable[[SystemText], None]:
+def both(*changes: Callable[[SystemText], None]) -> Callable[[SystemText], None]:
+    """Return the change that makes all of these."""
+
     def change(text: SystemText) -> None:
         for one in changes:
             one(text)
@@ -87,7 +89,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
         guard_replaced("Judge", 2, "all s. in_k(s, k) & counts(l, s) -> acked(l, s, n)"), "Judge", "safe by votes"
     ),
     "mut_cut_low_bug": Mutant(
-        _both(
+        both(
             guard_replaced("Inform.cut", 7, "all m, l4. m <= n -> (own(life(e2), m, l4) <-> own(l, m, l4))"),
             guard_replaced("Inform.cut", 6),
         ),
@@ -111,7 +113,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "mut_no_second_round_bug": Mutant(guard_replaced("Return", 2), "Return", "as new as all"),
     "mut_one_group_returns_bug": Mutant(_one_group, "Return.renewed", "formed by quorum"),
     "mut_no_proof_bug": Mutant(
-        _both(
+        both(
             update_replaced("Return.renewed", "owes(l1, s1)", None),
             update_replaced("Return.renewed", "acked(l1, s1, n1)", None),
         ),

@@ -7,7 +7,7 @@ store and one that was away decide that a receiver begins above stable messages.
 from collections.abc import Mapping
 from typing import Final
 
-from stablecast.lab.proof.mutants import Mutant, guard_replaced, update_replaced
+from stablecast.lab.proof.mutants import Mutant, both, guard_replaced, update_replaced
 from stablecast.lab.proof.system import SystemText
 
 
@@ -47,7 +47,12 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
         guard_replaced("Complete.votes", 1), "Complete.votes", "counted stores owe nothing"
     ),
     "what all stores lack is passed over in silence": Mutant(
-        update_replaced("Complete.lost", "lost(n1, l1)", None), "Complete.lost", "began above what is settled"
+        both(
+            update_replaced("Complete.lost", "lost(n1, l1)", None),
+            update_replaced("Complete.lost", "over(n1)", "below(s, n1)"),
+        ),
+        "Complete.lost",
+        "began above what is settled",
     ),
     "a start by votes is taken for certain": Mutant(
         update_replaced("Complete.votes", "certain", "true"), "Complete.votes", "certain by a store that knows"

@@ -115,6 +115,12 @@ def _completion(text: SystemText) -> None:
             "again": "again | (some k2. (all s2. in_k(s2, k2) -> before(s2)))",
         },
     )
+    # A store that became silent counts no more. It may grant again.
+    add["Leave"] = (
+        "s",
+        ("of != nobody",),
+        {"granted(s1)": "granted(s1) & s1 != s", "counted(s1)": "counted(s1) & s1 != s"},
+    )
     # All stores of a group answered, or the wait is over: then all grants decide.
     everybody = ("all s1. in_k(s1, k) -> granted(s1)", _LOWEST.format(and_s="", and_s1=""))
     add["Complete.all"] = (
@@ -129,6 +135,7 @@ def _completion(text: SystemText) -> None:
             **begun,
             "certain": "false",
             "known": "false",
+            "over(n1)": "below(s, n1) & !(some s2. granted(s2) & lacks(s2, n1))",
             "lost(n1, l1)": (
                 "lost(n1, l1) | (below(s, n1) & own(of, n1, l1) & (some s2. granted(s2) & lacks(s2, n1)))"
             ),

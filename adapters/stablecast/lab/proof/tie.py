@@ -18,15 +18,20 @@ import attrs
 from stablecast.lab.model import equal
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.graph import Graph
+from stablecast.lab.model.worlds.receiver_votes import ReceiverVotesConstants
 from stablecast.lab.model.worlds.refill import RefillConstants
 from stablecast.lab.model.worlds.registration import RegistrationConstants
 from stablecast.lab.model.worlds.stability_stores import StabilityConstants
 from stablecast.lab.proof.bounds_stability import StabilityBounds
 from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.evaluation import Evaluator, Structure
+from stablecast.lab.proof.tie_recovery import RecoveryBounds, RecoveryTie
 from stablecast.lab.proof.tie_refill import RefillBounds, RefillTie
 from stablecast.lab.proof.tie_registration import RegistrationBounds, RegistrationTie
 from stablecast.lab.proof.tie_stability import StabilityTie, Step
+
+EVERYBODY: Final = frozenset({"stores", "receiver"})
+"""Who follows the rules of votes in `tla/ReceiverVotes`."""
 
 _ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
 
@@ -38,6 +43,9 @@ class Tie(Protocol):
     def evaluator(self) -> Evaluator:
         """The evaluator of the system at the bounds."""
 
+    def start(self) -> Structure:
+        """Return the structure of the first state."""
+
     def differences(self, state: Any, structure: Structure) -> Iterator[str]:
         """Yield what a state shows otherwise than a structure."""
 
@@ -46,6 +54,9 @@ class Tie(Protocol):
 
     def settled(self, structure: Structure) -> Structure:
         """Return the structure after an edge in its normal form."""
+
+    def covers(self, action: str, state: Any) -> bool:
+        """Return whether an edge is within the assumptions of the proof; one that is not is left out, and counted."""
 
 
 class Bounds(Protocol):
@@ -57,13 +68,19 @@ class Bounds(Protocol):
 
 @attrs.frozen
 class TieResult:
-    """Hold what was compared, and the first difference. `structures`: states with their histories."""
+    """Hold what was compared, and the first difference.
+
+    `structures`: states with their histories. `reached`: states that were compared. `left_out`: edges beyond the
+    assumptions of the proof, by action.
+    """
 
     states: int
+    reached: int
     edges: int
     structures: int
     steps: Mapping[str, int]
     allowed: Mapping[str, int]
+    left_out: Mapping[str, int]
     difference: str | None = None
 
 
@@ -77,6 +94,7 @@ class TieRun:
     limit: int = 0
     steps: dict[str, int] = attrs.field(factory=dict)
     allowed: dict[str, int] = attrs.field(factory=dict)
+    left_out: dict[str, int] = attrs.field(factory=dict)
     edges: int = 0
     _states: dict[int, Any] = attrs.field(factory=dict)
     _candidates: dict[int, list[tuple[str, Step]]] = attrs.field(factory=dict)
@@ -84,7 +102,7 @@ class TieRun:
 
     def run(self) -> TieResult:
         """Return the first difference, if there is one."""
-        start = self.tie.evaluator.initial()
+        start = self.tie.start()
         seen: list[set[Structure]] = [set() for _ in self.graph.states]
         queue: deque[tuple[int, Structure]] = deque()
         wrong = self._enter(0, start, seen, queue)
@@ -96,6 +114,9 @@ class TieRun:
             if wrong is not None:
                 break
             for action, to in self.graph.edges[at]:
+                if not self.tie.covers(action, self._state(at)):
+                    self.left_out[action] = self.left_out.get(action, 0) + 1
+                    continue
                 self.edges += 1
                 after, wrong = self._follow(at, action, to, structure)
                 wrong = wrong or self._enter(to, after, seen, queue)
@@ -103,8 +124,8 @@ class TieRun:
                     path = " ".join(self.graph.path(self.graph.states[at]))
                     wrong = f"{action} after {path or 'nothing'}: {wrong}"
                     break
-        structures = sum(map(len, seen))
-        return TieResult(len(self.graph.states), self.edges, structures, self.steps, self.allowed, wrong)
+        compared = (self.edges, sum(map(len, seen)), self.steps, self.allowed, self.left_out)
+        return TieResult(len(self.graph.states), sum(map(bool, seen)), *compared, wrong)
 
     def _state(self, at: int) -> Any:
         if at not in self._states:
@@ -200,6 +221,12 @@ def _of_the_core(constants: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in constants.items() if name != "Mutant"}
 
 
+def is_tied(configuration: Configuration) -> bool:
+    """Return whether a graph follows the rules that a proof assumes: receivers and stores those of votes."""
+    votes = configuration.constants.get("Votes", EVERYBODY)
+    return configuration.has_graph and configuration.model in TIED and votes == EVERYBODY
+
+
 def run(configuration: Configuration, limit: int = 0) -> TieResult:
     """Tie the proof to the recorded graph of a configuration; a graph that is not kept is explored anew.
 
@@ -207,10 +234,10 @@ def run(configuration: Configuration, limit: int = 0) -> TieResult:
 
     Raises:
         ModelError: the core's graph is too large.
-        ProofError: there is no tie for the model.
+        ProofError: there is no tie for the graph.
     """
-    if configuration.model not in TIED:
-        raise ProofError(f"no tie to the graphs of {configuration.model}")
+    if not is_tied(configuration):
+        raise ProofError(f"no tie to the graph {configuration.name}")
     path = equal.kept_path(configuration)
     graph = Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
     return TIED[configuration.model](configuration, graph, limit).run()
@@ -237,7 +264,15 @@ def refill_run(configuration: Configuration, graph: Graph, limit: int = 0) -> Ti
     return TieRun(graph, tie, RefillBounds(constants, tie), limit)
 
 
+def recovery_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
+    """Return the comparison of the system Recovery with a graph of `tla/ReceiverVotes`."""
+    constants = ReceiverVotesConstants(**_of_the_core(configuration.constants))
+    tie = RecoveryTie.create(constants)
+    return TieRun(graph, tie, RecoveryBounds(constants, tie), limit)
+
+
 TIED: Final[Mapping[str, Callable[[Configuration, Graph, int], TieRun]]] = {
+    "ReceiverVotes": recovery_run,
     "Refill": refill_run,
     "Registration": registration_run,
     "Stability": stability_run,

@@ -12,6 +12,7 @@ import attrs
 from stablecast.lab.model.worlds.refill import RefillConstants
 from stablecast.lab.proof.evaluation import Evaluator, Structure, Value
 from stablecast.lab.proof.refill import refill
+from stablecast.lab.proof.tie_defaults import TieDefaults
 
 Step = tuple[str, dict[str, Value]]
 """The name of a transition, and its parameters."""
@@ -19,7 +20,7 @@ State = Mapping[str, Any]
 
 
 @attrs.frozen
-class RefillTie:
+class RefillTie(TieDefaults):
     """Tie the graphs of one configuration."""
 
     evaluator: Evaluator
@@ -45,10 +46,6 @@ class RefillTie:
             "Quorum": len(quorums),
         }
         return cls(Evaluator(refill(), sizes, values), constants, quorums)
-
-    def settled(self, structure: Structure) -> Structure:
-        """Return a structure as it is: no part of it is relative to something else."""
-        return structure
 
     # Comparison of a state with a structure.
 

@@ -14,6 +14,7 @@ import attrs
 from stablecast.lab.model.worlds.registration import RegistrationConstants
 from stablecast.lab.proof.evaluation import Evaluator, Structure, Value
 from stablecast.lab.proof.registration import QUEUES, registration
+from stablecast.lab.proof.tie_defaults import TieDefaults
 
 Step = tuple[str, dict[str, Value]]
 """The name of a transition, and its parameters."""
@@ -33,7 +34,7 @@ TIMERS = ("retry", "probe", "silence", "lease")
 
 
 @attrs.frozen
-class RegistrationTie:
+class RegistrationTie(TieDefaults):
     """Tie the graphs of one configuration."""
 
     evaluator: Evaluator

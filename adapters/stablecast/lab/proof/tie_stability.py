@@ -15,6 +15,7 @@ from stablecast.lab.model.worlds.stability_stores import LAYOUTS
 from stablecast.lab.proof.evaluation import Evaluator, Structure, Value
 from stablecast.lab.proof.stability import stability
 from stablecast.lab.proof.stability_quorums import quorums
+from stablecast.lab.proof.tie_defaults import TieDefaults
 
 Step = tuple[str, dict[str, Value]]
 """The name of a transition, and its parameters."""
@@ -26,7 +27,7 @@ COUNTING = frozenset({"registered", "renewing"})
 
 
 @attrs.frozen
-class StabilityTie:
+class StabilityTie(TieDefaults):
     """Tie the graphs of one configuration.
 
     Elements are store s - 1, number n - 1, life l, and l * terms + t for the epoch of life l under term t.
@@ -218,10 +219,6 @@ class StabilityTie:
     def _owner(self, lives: tuple[Any, ...], number: int) -> int:
         owners: list[int] = [one["life"] for one in lives if one["first"] <= number + 1]
         return owners[-1] if owners else 0
-
-    def settled(self, structure: Structure) -> Structure:
-        """Return a structure as it is: no part of it is relative to something else."""
-        return structure
 
     # The steps of an edge.
 

@@ -97,9 +97,9 @@ def after(structure: Structure, action: str) -> Iterator[tuple[str, Structure]]:
 
 
 def shown(structure: Structure) -> tuple[set[int], set[int]]:
-    """Return the numbers that a session began above, and those that were reported lost."""
+    """Return the numbers that a session passed over, and those of them that were reported lost."""
     over, lost = EVALUATOR.value(structure, "over"), EVALUATOR.value(structure, "lost")
-    return {number for (number,) in over}, {number for number, _ in lost}
+    return {number for (number,) in over} | {number for number, _ in lost}, {number for number, _ in lost}
 
 
 def losses(told: Sequence[Event]) -> set[int]:

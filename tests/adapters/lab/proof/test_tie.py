@@ -21,10 +21,19 @@ GRAPHS = [one for one in catalog.configurations(catalog.folder(), ("Stability",)
 KEPT = [one for one in GRAPHS if equal.kept_path(one).exists()]
 """Graphs whose states are kept beside their configuration; `stablecast model tie` explores the others anew."""
 REFILL = [one for one in catalog.configurations(catalog.folder(), ("Refill",)) if one.has_graph]
+RECOVERY = [one for one in catalog.configurations(catalog.folder(), ("ReceiverVotes",)) if tie.is_tied(one)]
+BEYOND = {"Begin": 10}
+"""Edges of each of these graphs on which a life begins although too few stores are up that remember."""
 (REGISTRATION,) = catalog.configurations(catalog.folder(), ("Registration/graph_small",))
 SHORT = 1_500
 """Structures of that graph that the test compares, breadth first."""
-LONG = {"Stability/graph_wiped": 3_000, "Refill/graph_lives": 1_500, "Refill/graph_wiped": 1_500}
+LONG = {
+    "Stability/graph_wiped": 3_000,
+    "Refill/graph_lives": 1_500,
+    "Refill/graph_wiped": 1_500,
+    "ReceiverVotes/graph_lives": 1_500,
+    "ReceiverVotes/graph_twice": 3_000,
+}
 """Structures of larger graphs that the test compares. `stablecast model tie` compares all of them."""
 SMALL = next(one for one in GRAPHS if one.path.stem == "graph_small")
 
@@ -41,7 +50,7 @@ def small_run(change: Any = None) -> tuple[Graph, tie.TieRun]:
     return graph, tie.TieRun(graph, made, StabilityBounds(constants, made))
 
 
-@pytest.mark.parametrize("configuration", [*KEPT, *REFILL], ids=lambda one: one.name)
+@pytest.mark.parametrize("configuration", [*KEPT, *REFILL, *RECOVERY], ids=lambda one: one.name)
 def test_a_graph_and_the_proof_agree_both_ways(configuration: catalog.Configuration) -> None:
     limit = LONG.get(configuration.name, 0)
     files = (configuration.path, equal.kept_path(configuration))
@@ -51,7 +60,8 @@ def test_a_graph_and_the_proof_agree_both_ways(configuration: catalog.Configurat
     with verdict.showing():
         found = tie.run(configuration, limit)
         assert found.difference is None
-        assert found.structures >= (limit or found.states)
+        assert found.structures >= (limit or found.reached)
+        assert found.left_out == (BEYOND if configuration in RECOVERY else {})
 
 
 def test_a_graph_of_registration_and_the_proof_agree_both_ways() -> None:
@@ -93,6 +103,55 @@ def test_a_step_that_a_graph_of_refill_lacks_is_noticed(action: str) -> None:
     difference = tie.refill_run(small, graph).run().difference
     assert difference is not None
     assert f"lacks {action}" in difference
+
+
+def recovery_graph(name: str) -> tuple[catalog.Configuration, Graph]:
+    (configuration,) = catalog.configurations(catalog.folder(), (f"ReceiverVotes/{name}",))
+    return configuration, Graph.read(equal.kept_path(configuration))
+
+
+def test_the_graph_of_recovery_is_compared_but_for_what_begins_without_a_quorum() -> None:
+    configuration, graph = recovery_graph("graph_small")
+    found = tie.recovery_run(configuration, graph).run()
+    assert (found.difference, found.left_out) == (None, BEYOND)
+    assert found.reached > 0.9 * found.states
+    assert {"Complete.old", "Complete.all", "Complete.lost", "Late.higher", "GiveUp", "Leave"} <= found.steps.keys()
+
+
+@pytest.mark.parametrize("action", ["Register(1)", "Return", "Restart(3)", "Die", "Stop(1)"])
+def test_a_step_that_a_graph_of_recovery_lacks_is_noticed(action: str) -> None:
+    configuration, graph = recovery_graph("graph_small")
+    at = next(at for at, edges in enumerate(graph.edges) if at and any(one == action for one, _ in edges))
+    graph.edges[at] = [(one, to) for one, to in graph.edges[at] if one != action]
+    difference = tie.recovery_run(configuration, graph).run().difference
+    assert difference is not None
+    assert f"lacks {action}" in difference
+
+
+@pytest.mark.parametrize(
+    ("shown", "forged"),
+    [
+        ('["lost",["set"]]', '["lost",["set",0]]'),
+        ('["read",["set",0]]', '["read",["set",0,1]]'),
+        ('["certain",true]', '["certain",false]'),
+        ('["start",1]', '["start",0]'),
+    ],
+    ids=["lost", "read", "certain", "start"],
+)
+def test_a_state_of_recovery_that_the_proof_forbids_is_noticed(shown: str, forged: str) -> None:
+    configuration, graph = recovery_graph("graph_small")
+    at, state = next(
+        (at, state) for at, state in enumerate(graph.states) if '["state","ACTIVE"]' in state and shown in state
+    )
+    graph.states[at] = state.replace(shown, forged)
+    assert tie.recovery_run(configuration, graph).run().difference is not None
+
+
+@pytest.mark.parametrize("name", ["graph_documented", "graph_unmarked"])
+def test_a_graph_without_the_rules_of_votes_is_not_that_of_the_proof(name: str) -> None:
+    configuration, graph = recovery_graph(name)
+    assert not tie.is_tied(configuration)
+    assert tie.recovery_run(configuration, graph).run().difference is not None
 
 
 def test_a_replaced_disk_that_the_graph_lacks_is_noticed() -> None:
