@@ -242,7 +242,7 @@ ROOMS: Mapping[str, str] = {
     "store": "core transports text runtime runtime.machine config resolver evidence.trace client store.journal",
     "ops": "",
     "ops.monitor": "core text runtime runtime.machine store",
-    "ops.operations": "core transports text runtime runtime.machine store store.journal ops.monitor",
+    "ops.operations": "core transports text runtime runtime.machine archive store store.journal ops.monitor",
     "ops.fleet": "core text ops.monitor ops.operations",
     "lab": "",
     "lab.reduction": "",

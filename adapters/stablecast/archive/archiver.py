@@ -13,9 +13,9 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.archive.archive_writer import ArchiveWriter
+from stablecast.archive.day_files import SCHEMA, DayFiles
 from stablecast.archive.manifest import MANIFEST, ArchivedFile, ArchivedHole, ArchivedSource, ArchiveError, Manifest
-from stablecast.archive.message_columns import COLUMNS, arrow_batch, chosen_by, joined, name_of, schema_of
+from stablecast.archive.message_columns import arrow_batch, chosen_by, joined, name_of
 from stablecast.client import Context
 from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_reader import MissingRange, SourceRange
@@ -111,23 +111,22 @@ class ArchiveRun:
             times=True,
             on_hole=holes.append,
         )
-        schema = schema_of(list(COLUMNS))
-        writer = ArchiveWriter(self.terms.folder, name, schema)
+        writer = DayFiles(self.terms.folder)
         async with reader:
             pending, count = [], 0
             async for batch in reader.batches():
-                pending.append(arrow_batch(batch, name, schema))
+                pending.append(arrow_batch(batch, name, SCHEMA))
                 count += batch.count
                 if count >= GROUP_ROWS:
-                    writer.write(joined(pending))
+                    writer.write(name, joined(pending))
                     pending, count = [], 0
                 if writer.rows >= SAVE_ROWS and not pending:
                     self._save(name, writer, holes, batch.numbers(batch.count - 1)[1] + 1)
             if pending:
-                writer.write(joined(pending))
+                writer.write(name, joined(pending))
         self._save(name, writer, holes, found.stop)
 
-    def _save(self, name: str, writer: ArchiveWriter, holes: list[MissingRange], stop: int) -> None:
+    def _save(self, name: str, writer: DayFiles, holes: list[MissingRange], stop: int) -> None:
         known = self.manifest.sources[name]
         self.report.messages += writer.rows
         finished = writer.finish()

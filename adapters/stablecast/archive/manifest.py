@@ -133,9 +133,9 @@ class Manifest:
         ]
 
 
-def sync(folder: Path) -> None:
-    """Put the names of a folder on the disk. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Put a file, or the names of a folder, on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -114,29 +114,23 @@ def test_a_second_run_of_an_archive_is_refused(tmp_path: Path) -> None:
 
 def archived(folder: Path) -> Manifest:
     """Return an archive of numbers 0 to 9 of which 4 and 5 are missing, and number 7 came a day late."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
-
-    from stablecast.archive.archive_writer import ArchiveWriter  # noqa: PLC0415 - needs it
-    from stablecast.archive.message_columns import COLUMNS, schema_of  # noqa: PLC0415 - needs it
+    from stablecast.archive.day_files import DayFiles  # noqa: PLC0415 - needs pyarrow
 
     folder.mkdir()
-    writer = ArchiveWriter(folder, "7", schema_of(list(COLUMNS)))
-    here = [0, 1, 2, 3, 6, 7, 8, 9]
+    writer = DayFiles(folder)
+    same = {"topic": "orders", "source": "7", "life": "ff", "properties": None, "recovered": True}
     day = 86_400_000_000
-    writer.write(
-        pa.RecordBatch.from_pydict(
+    writer.write_rows(
+        "7",
+        [
             {
-                "topic": ["orders"] * 8,
-                "source": ["7"] * 8,
-                "life": ["ff"] * 8,
-                "number": here,
-                "received": [day + number + (day if number == 7 else 0) for number in here],
-                "payload": [b"%d" % number for number in here],
-                "properties": [None] * 8,
-                "recovered": [True] * 8,
-            },
-            schema=schema_of(list(COLUMNS)),
-        )
+                **same,
+                "number": number,
+                "received": day + number + (day if number == 7 else 0),
+                "payload": b"%d" % number,
+            }
+            for number in (0, 1, 2, 3, 6, 7, 8, 9)
+        ],
     )
     source = ArchivedSource("ff", 0, 10, [ArchivedHole(4, 5, "let go by a limit")])
     manifest = Manifest("orders", {"7": source}, writer.finish())

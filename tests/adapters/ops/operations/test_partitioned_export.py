@@ -7,11 +7,12 @@ import pytest
 from pyarrow import dataset  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
+from stablecast.archive.day_files import MAX_OPEN_FILES
 from stablecast.archive.message_columns import COLUMNS
 from stablecast.cli.app import app
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.operations.export import MessageRow
-from stablecast.ops.operations.partitioned_export import MANIFEST, MAX_OPEN_FILES, PartitionedParquet
+from stablecast.ops.operations.partitioned_export import MANIFEST, PartitionedParquet
 from stablecast.ops.operations.target import OperationError
 from tests.adapters.ops.operations.store_directory import kept
 
@@ -60,7 +61,7 @@ def test_few_files_are_open_at_a_time(tmp_path: Path) -> None:
     writer = PartitionedParquet(tmp_path / "out")
     for number in range(3 * MAX_OPEN_FILES):
         writer.write([row(number, number)])
-        assert len(writer._open) <= MAX_OPEN_FILES
+        assert len(writer._files._open) <= MAX_OPEN_FILES
     writer.close()
     assert len(rows_of(tmp_path / "out")) == 3 * MAX_OPEN_FILES
 

@@ -1,6 +1,5 @@
-"""Writes batches of one source into the files of an archive, each message into the file of its day."""
+"""Writes messages into a folder of Parquet files, each into the file of its source and day."""
 
-import os
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from stablecast.archive.manifest import ArchivedFile, sync
+from stablecast.archive.message_columns import COLUMNS, schema_of
 
 UNKNOWN = "unknown"
 """The day of messages whose time is not known."""
@@ -21,9 +21,11 @@ MAX_OPEN_FILES = 8
 
 DAY_US = 86_400_000_000
 
+SCHEMA = schema_of(list(COLUMNS))
+
 
 @attrs.define
-class ArchivedDay:
+class OpenFile:
     """A file that is written, with the extent of its messages."""
 
     path: Path
@@ -36,41 +38,47 @@ class ArchivedDay:
     newest: int | None = None
 
 
-class ArchiveWriter:
-    """Writes the messages of one source, until `finish` returns the files."""
+class DayFiles:
+    """Writes messages with the columns `COLUMNS`, until `finish` returns the files."""
 
-    def __init__(self, folder: Path, source: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path) -> None:
         """Prepare to write below a folder that exists."""
         self._folder = folder
-        self._source = source
-        self._schema = schema
-        self._open: dict[str, ArchivedDay] = {}
+        self._open: dict[tuple[str, str], OpenFile] = {}
         self._done: list[ArchivedFile] = []
         self._days: set[Path] = set()
         self.rows = 0
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write a batch. Raises OSError."""
+    def write_rows(self, source: str, rows: list[dict[str, Any]]) -> None:
+        """Write messages of a source, each a value for each column. Raises OSError."""
+        self.write(source, pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+
+    def write(self, source: str, batch: pa.RecordBatch) -> None:
+        """Write a batch of a source. Raises OSError."""
         received = batch.column("received").cast(pa.int64()).to_pylist()
         start = 0
         for day, some in groupby(received, key=lambda time: None if time is None else time // DAY_US):
             times = list(some)
-            self._write(day, batch.slice(start, len(times)), times)
+            self._write(source, day, batch.slice(start, len(times)), times)
             start += len(times)
 
-    def finish(self) -> list[ArchivedFile]:
-        """Put all files on the disk, and return them. Raises OSError."""
-        for day in list(self._open):
-            self._end(day)
+    def close(self) -> None:
+        """Put all files on the disk. Raises OSError."""
+        for key in list(self._open):
+            self._end(key)
         for folder in self._days:
             sync(folder)
         sync(self._folder)
+
+    def finish(self) -> list[ArchivedFile]:
+        """Close, and return the files since the last time. Raises OSError."""
+        self.close()
         done, self._done = sorted(self._done, key=lambda file: file.path), []
         self.rows = 0
         return done
 
-    def _write(self, day: int | None, part: pa.RecordBatch, times: list[int | None]) -> None:
-        file = self._file(name_of_day(day), part.column("number")[0].as_py())
+    def _write(self, source: str, day: int | None, part: pa.RecordBatch, times: list[int | None]) -> None:
+        file = self._file((source, name_of_day(day)), part.column("number")[0].as_py())
         file.writer.write_batch(part)
         file.stop = part.column("number")[part.num_rows - 1].as_py() + 1
         file.rows += part.num_rows
@@ -81,30 +89,27 @@ class ArchiveWriter:
             file.oldest = min([*known, *([] if file.oldest is None else [file.oldest])])
             file.newest = max([*known, *([] if file.newest is None else [file.newest])])
 
-    def _file(self, day: str, number: int) -> ArchivedDay:
-        found = self._open.pop(day, None)
+    def _file(self, key: tuple[str, str], number: int) -> OpenFile:
+        found = self._open.pop(key, None)
         if found is None:
             while len(self._open) >= MAX_OPEN_FILES:
                 self._end(next(iter(self._open)))
+            source, day = key
             folder = self._folder / f"day={day}"
             folder.mkdir(exist_ok=True)
             self._days.add(folder)
-            path = folder / f"{self._source}-{number}.parquet"
-            found = ArchivedDay(path, pq.ParquetWriter(path, self._schema, compression="zstd"), number)
-        self._open[day] = found
+            path = folder / f"{source}-{number}.parquet"
+            found = OpenFile(path, pq.ParquetWriter(path, SCHEMA, compression="zstd"), number)
+        self._open[key] = found
         return found
 
-    def _end(self, day: str) -> None:
-        file = self._open.pop(day)
+    def _end(self, key: tuple[str, str]) -> None:
+        file = self._open.pop(key)
         file.writer.close()
-        descriptor = os.open(file.path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(file.path)
         path = str(file.path.relative_to(self._folder))
         extent = (file.first, file.stop, file.rows, file.payload_bytes, file.oldest, file.newest)
-        self._done.append(ArchivedFile(path, self._source, *extent))
+        self._done.append(ArchivedFile(path, key[0], *extent))
 
 
 def name_of_day(day: int | None) -> str:
