@@ -15,7 +15,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
     *("demo", "up", "send", "receive", "read", "topics", "replay", "archive"),
-    *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
+    *("store", "check", "plan", "top", "fleet", "lbmrd", "srs"),
     *("incident", "verify", "watch", "rules", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
@@ -89,7 +89,7 @@ Services = Annotated[
     list[str] | None,
     typer.Option("--resolver-service", help="host:port of an SRS, with or without relays. Repeatable."),
 ]
-Strategy = Annotated[str, typer.Option("--strategy", help="Strategy of topic resolution; see `stablecast strategies`.")]
+Strategy = Annotated[str, typer.Option("--strategy", help="Strategy of topic resolution; see spec/resolution.md.")]
 Multicast = Annotated[
     str,
     typer.Option(
@@ -255,19 +255,6 @@ def srs_command(
     if dump_xsd:
         raise typer.Exit(daemons.dump(XSD))
     raise typer.Exit(daemons.run_srs(config, interface, port, validate=validate, dump=dump, as_json=as_json))
-
-
-@app.command("strategies")
-def strategies_command(
-    topics: Annotated[int, typer.Option(help="Number of sources; each has its own topic.", min=1, max=10_000)] = 10,
-    wanted: Annotated[int, typer.Option(help="Number of topics that have a receiver.", min=1, max=10_000)] = 10,
-    loss: Annotated[int, typer.Option(help="Percentage of datagrams that the network loses.", min=0, max=90)] = 0,
-    as_json: Json = False,
-) -> None:
-    """Compare the strategies of topic resolution in virtual time: their cost, and whether they survive an outage."""
-    from stablecast.cli import strategies
-
-    raise typer.Exit(strategies.run(topics, min(topics, wanted), loss, as_json))
 
 
 @app.command("send")

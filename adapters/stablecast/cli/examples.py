@@ -43,7 +43,6 @@ EXAMPLES: Final[dict[str, str]] = {
     "fleet": "stablecast fleet store1:15304 store2:15304 store3:15304",
     "lbmrd": "stablecast lbmrd --listen 127.0.0.1:15380",
     "srs": "stablecast srs --interface 127.0.0.1",
-    "strategies": "stablecast strategies --topics 100 --loss 10",
     "incident": "stablecast incident traces logs --html incident.html",
     "verify": "stablecast verify traces --report verdict.html",
     "watch": "stablecast watch traces --state watch.json --metrics 127.0.0.1:15390",

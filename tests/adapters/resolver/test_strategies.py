@@ -6,8 +6,8 @@ import re
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.resolver.strategies import HEAD, Story, cells, measure, stories
 from stablecast.transports.resolution.udp.presets import PRESETS
+from tests.support.strategies import HEAD, Story, cells, measure, stories
 from tests.support.tree import ROOT
 
 CHAPTER = ROOT / "spec" / "resolution.md"
