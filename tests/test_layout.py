@@ -243,7 +243,7 @@ ROOMS: Mapping[str, str] = {
     "ops": "",
     "ops.monitor": "core text runtime runtime.machine store",
     "ops.operations": "core transports text runtime runtime.machine archive store store.journal ops.monitor",
-    "ops.fleet": "core text ops.monitor ops.operations",
+    "ops.fleet": "core text runtime.machine ops.monitor ops.operations",
     "lab": "",
     "lab.reduction": "",
     "lab.sim":

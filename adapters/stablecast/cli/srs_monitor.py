@@ -9,13 +9,15 @@ POST /api/requests                             {"request": "REPORT_MONITOR_INFO"
 
 import json
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import attrs
 from aiohttp import web
 
 from stablecast.core.errors import StablecastError
-from stablecast.ops.monitor import access
+from stablecast.ops.monitor.guarded_site import GuardedSite
+from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.resolver.srs import SrsDaemon
 from stablecast.resolver.srs.config import CATEGORIES, INTERVAL
@@ -26,12 +28,8 @@ from stablecast.text import nearest
 from stablecast.text.release import release
 from stablecast.transports.resolution.srs import statistics
 
-MAX_BODY_BYTES = 4_096
-"""Largest body of a request, in bytes."""
 MAX_FIRST = 1 << 31
 """Largest index of the first client or topic of an answer."""
-SHUTDOWN_SECONDS = 1.0
-"""Longest wait for open answers at the end, in seconds."""
 
 
 class SrsMonitor:
@@ -42,7 +40,7 @@ class SrsMonitor:
         self.address = ""
         self._daemon = daemon
         self._details = daemon.details
-        self._runner: web.AppRunner | None = None
+        self._open = AsyncExitStack()
 
     async def start(self) -> None:
         """Listen at the configured address, and answer requests only on loopback.
@@ -55,20 +53,14 @@ class SrsMonitor:
         self.address = address.join(host, listening.getsockname()[1])
         # The configuration permits requests. The guard keeps web pages of other sites from sending them.
         permission = Permission.READ_WRITE if host.startswith("127.") else Permission.READ_ONLY
-        application = self._application(MonitorSettings(host, port, permission))
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
-        await self._runner.setup()
-        await web.SockSite(self._runner, listening).start()
+        await self._open.enter_async_context(serving(self._application(host, port, permission), listening))
 
     async def stop(self) -> None:
         """Stop listening, and wait until the open answers are sent."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._open.aclose()
 
-    def _application(self, settings: MonitorSettings) -> web.Application:
-        made = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[access.guard(settings)])
-        made.on_response_prepare.append(access.dress)
-        made.add_routes(
+    def _application(self, *settings: Any) -> web.Application:
+        return GuardedSite(MonitorSettings(*settings)).guarded(
             [
                 web.get("/", self._index),
                 web.get("/api", self._index),
@@ -79,7 +71,6 @@ class SrsMonitor:
                 web.post("/api/requests", self._request),
             ]
         )
-        return made
 
     async def _index(self, _: web.Request) -> web.Response:
         return web.json_response(

@@ -8,12 +8,11 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.fleet.copies import FleetSource
-from stablecast.ops.fleet.findings import FleetFinding, worst
 from stablecast.ops.fleet.history import FleetHistory
+from stablecast.ops.fleet.look import FleetLook
 from stablecast.ops.fleet.screen import least_safe
-from stablecast.ops.fleet.survey import Survey, SurveyedStore
-from stablecast.ops.monitor import figures
-from stablecast.ops.monitor.figures import FILTERS
+from stablecast.ops.fleet.survey import SurveyedStore
+from stablecast.ops.monitor import figures, pages
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.pictures import sparkline
 
@@ -27,16 +26,6 @@ MAX_ROWS: Final = 100
 
 
 @attrs.frozen
-class FleetLook:
-    """A survey with its joined sources and its findings."""
-
-    surveyed: Survey
-    sources: list[FleetSource]
-    findings: list[FleetFinding]
-    number: int = 0
-
-
-@attrs.frozen
 class _Tile:
     name: str
     value: str
@@ -47,27 +36,26 @@ class _Tile:
 
 def render(look: FleetLook, history: FleetHistory, query: str = "") -> str:
     """Return the whole page as HTML; `query` is a part of a topic or of a store's name."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - the terminal needs no page
-
-    pages = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    pages.filters |= FILTERS
-    level = worst(look.findings)
     found = [one for one in look.sources if _matches(one, query)]
     levels = _levels(look)
-    return pages.get_template("fleet.html").render(
-        surveys=look.number,
-        level=level.name.lower(),
-        rank=level.value,
-        findings=look.findings,
-        shown=MAX_FINDINGS,
-        total=len(look.sources),
-        tiles=_tiles(look, history),
-        query=query,
-        found=len(found),
-        rows=[_row(one, levels) for one in sorted(found, key=least_safe)[:MAX_ROWS]],
-        stores=[_store(one, history) for one in sorted(look.surveyed.stores, key=_by_level)],
-        silent=look.surveyed.silent,
-        services=look.surveyed.services,
+    return (
+        pages.environment(FOLDER)
+        .get_template("fleet.html")
+        .render(
+            surveys=look.number,
+            level=look.level.name.lower(),
+            rank=look.level.value,
+            findings=look.findings,
+            shown=MAX_FINDINGS,
+            total=len(look.sources),
+            tiles=_tiles(look, history),
+            query=query,
+            found=len(found),
+            rows=[_row(one, levels) for one in sorted(found, key=least_safe)[:MAX_ROWS]],
+            stores=[_store(one, history) for one in sorted(look.surveyed.stores, key=_by_level)],
+            silent=look.surveyed.silent,
+            services=look.surveyed.services,
+        )
     )
 
 

@@ -1,14 +1,11 @@
 """A fleet in the terminal: problems first, then the sources with the least safety."""
 
-from collections.abc import Sequence
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from stablecast.ops.fleet.copies import FleetSource
-from stablecast.ops.fleet.findings import FleetFinding, worst
-from stablecast.ops.fleet.survey import Survey
+from stablecast.ops.fleet.look import FleetLook
 from stablecast.ops.monitor import figures
 from stablecast.ops.operations.top import COLOURS
 from stablecast.text import plural
@@ -17,13 +14,11 @@ MAX_FINDINGS = 20
 """Findings that a screen shows, at most."""
 
 
-def screen(
-    surveyed: Survey, sources: Sequence[FleetSource], found: Sequence[FleetFinding], rows: int
-) -> RenderableType:
+def screen(look: FleetLook, rows: int) -> RenderableType:
     """Return the screen with at most so many sources."""
-    level = worst(found).name
+    level, sources, found = look.level.name, look.sources, look.findings
     head = Text.assemble(
-        (f"{plural(len(surveyed.stores), 'store')}, {plural(len(sources), 'source')}  ", "bold"),
+        (f"{plural(len(look.surveyed.stores), 'store')}, {plural(len(sources), 'source')}  ", "bold"),
         (level, f"bold {COLOURS[level]}"),
     )
     problems = [

@@ -170,16 +170,17 @@ def login(wrong: bool) -> Page:
 
 def document(page: Page, live: bool) -> str:
     """Return the whole HTML document of a page."""
-    return _environment().get_template("layout.html").render(page=page, live=live)
+    return environment(FOLDER / "templates").get_template("layout.html").render(page=page, live=live)
 
 
 def _render(template: str, context: dict[str, Any]) -> str:
-    return _environment().get_template(f"{template}.html").render(context)
+    return environment(FOLDER / "templates").get_template(f"{template}.html").render(context)
 
 
 @cache
-def _environment() -> Environment:
-    loader = FileSystemLoader(FOLDER / "templates")
+def environment(folder: Path) -> Environment:
+    """Return the engine for the templates in a folder."""
+    loader = FileSystemLoader(folder)
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters.update(figures.FILTERS, spark=lambda series: pictures.sparkline(series.values))
     made.globals.update(

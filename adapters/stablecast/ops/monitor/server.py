@@ -5,9 +5,9 @@ a second, however many viewers there are.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiohttp import web
@@ -70,6 +70,24 @@ class Viewer(RequestHandler):
             self.force_close()
 
 
+@asynccontextmanager
+async def serving(application: web.Application, listening: machine.Socket, log: Write = unheard) -> AsyncIterator[None]:
+    """Answer requests at a socket, within the bounds of a `Viewer`. Requests that fail are counted in `log`."""
+    complaints = logger(log)
+    runner = web.AppRunner(application, access_log=None, logger=complaints, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    loop, server = asyncio.get_running_loop(), runner.server
+    assert server is not None
+    accepting = await loop.create_server(
+        lambda: Viewer(server, loop=loop, access_log=None, logger=complaints), sock=listening
+    )
+    try:
+        yield
+    finally:
+        accepting.close()
+        await runner.cleanup()
+
+
 class Monitor:
     """Serve pages about stores from `start` to `stop`. `address` is where the monitor listens."""
 
@@ -116,25 +134,13 @@ class Monitor:
         self._ended = asyncio.Event()
         limit_accept_reports(asyncio.get_running_loop())
         board = Board(self._watched)
-        site = Site(board, self.settings)
-        complaints = logger(self._log)
-        runner = web.AppRunner(
-            site.application(), access_log=None, logger=complaints, shutdown_timeout=SHUTDOWN_SECONDS
-        )
-        await runner.setup()
-        loop, server = asyncio.get_running_loop(), runner.server
-        assert server is not None
-        accepting = await loop.create_server(
-            lambda: Viewer(server, loop=loop, access_log=None, logger=complaints), sock=self._listening
-        )
-        sweeping = asyncio.create_task(board.run())
-        ending = asyncio.create_task(self._ended.wait())
-        self._ready.set_result(asyncio.get_running_loop())
-        await asyncio.wait((sweeping, ending), return_when=asyncio.FIRST_COMPLETED)
-        board.end()
-        for task in (sweeping, ending):
-            task.cancel()
-        accepting.close()
-        await runner.cleanup()
+        async with serving(Site(board, self.settings).application(), self._listening, self._log):
+            sweeping = asyncio.create_task(board.run())
+            ending = asyncio.create_task(self._ended.wait())
+            self._ready.set_result(asyncio.get_running_loop())
+            await asyncio.wait((sweeping, ending), return_when=asyncio.FIRST_COMPLETED)
+            board.end()
+            for task in (sweeping, ending):
+                task.cancel()
         with suppress(asyncio.CancelledError):
             await sweeping

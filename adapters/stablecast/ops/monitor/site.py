@@ -11,59 +11,44 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from stablecast.ops.monitor import access, api, metrics, pages
+from stablecast.ops.monitor import api, metrics, pages
 from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look, spans
 from stablecast.ops.monitor.directory_jobs import DirectoryJobs
+from stablecast.ops.monitor.guarded_site import MAX_QUERY, GuardedSite, form, html, missing
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
-from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 
 MAX_VIEWERS = 64
 """Most open live feeds. Further viewers get pages without updates."""
-MAX_BODY_BYTES = 16_384
-"""Largest body of a request, in bytes."""
-MAX_QUERY = 256
-"""Longest search text, in characters."""
 
 EARLY_SECONDS = 5.0
 """Longest wait of a request for the first sweep, in seconds."""
 
-STATIC = {"monitor.css": "text/css", "monitor.js": "text/javascript", "icon.svg": "image/svg+xml"}
-"""The static files that are served, with their media types."""
+STATIC = tuple(pages.FOLDER / "static" / name for name in ("monitor.css", "monitor.js", "icon.svg"))
 
 
-class Site:
+class Site(GuardedSite):
     """Handle the requests of one monitor."""
 
     def __init__(self, board: Board, settings: MonitorSettings) -> None:
         """Serve the stores of `board` under the permissions of `settings`."""
+        super().__init__(settings, *STATIC)
         self._board = board
-        self._settings = settings
-        self._guesses = access.Guesses(settings.token)
         self._jobs = DirectoryJobs()
         self._viewers = 0
         self._rendered: dict[tuple[str, str], Page] = {}
         self._rendered_at = -1
-        self._files = {name: machine.installed_file(pages.FOLDER / "static" / name) for name in STATIC}
 
     def application(self) -> web.Application:
         """Return the application with its routes and middlewares."""
-        made = web.Application(
-            middlewares=[_error_page, access.guard(self._settings, self._guesses), self._after_first_sweep],
-            client_max_size=MAX_BODY_BYTES,
-        )
-        made.on_response_prepare.append(access.dress)
-        made.add_routes(
+        return self.guarded(
             [
                 web.get("/live", self._live),
                 web.get("/metrics", self._metrics),
                 web.get("/health", self._health),
                 web.get("/livez", self._live_probe),
                 web.get("/readyz", self._ready_probe),
-                web.get("/static/{name}", self._static),
-                web.get("/login", self._ask_token),
-                web.post("/login", self._log_in),
                 web.get("/api/daemon", self._daemon),
                 web.get("/api/stores", self._daemon),
                 web.get(r"/api/stores/{number:\d{1,9}}", self._store),
@@ -73,9 +58,9 @@ class Site:
                 web.post(r"/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._submit),
                 web.post(r"/api/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._change),
                 web.get(r"/{path:|stores|stores/\d{1,9}|stores/\d{1,9}/\d{1,10}}", self._page),
-            ]
+            ],
+            self._after_first_sweep,
         )
-        return made
 
     @web.middleware
     async def _after_first_sweep(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -90,7 +75,7 @@ class Site:
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         page = await self._rendered_page(request.path, request.query)
-        return _html(pages.document(page, live=True))
+        return html(pages.document(page, live=True))
 
     async def _rendered_page(self, path: str, asked: Mapping[str, str]) -> Page:
         """Return a page as of the last sweep; viewers of one page share it. Raises HTTPNotFound."""
@@ -104,7 +89,7 @@ class Site:
         return self._rendered[key]
 
     async def _render(self, path: str, query: Query) -> Page:
-        writable = self._settings.permission is Permission.READ_WRITE
+        writable = self.settings.permission is Permission.READ_WRITE
         match path.strip("/").split("/"):
             case [""]:
                 return pages.index(self._board)
@@ -115,7 +100,7 @@ class Site:
                 return pages.store(self._board, int(number), query, writable)
             case ["stores", number, reg_id] if number.isdecimal() and reg_id.isdecimal():
                 return await self._client_page(int(number), int(reg_id), writable)
-        raise _missing("no such page")
+        raise missing("no such page")
 
     async def _client_page(self, number: int, reg_id: int, writable: bool) -> Page:
         snapshot = self._snapshot(number)
@@ -133,7 +118,7 @@ class Site:
         reader = await observatory.receiver(number, reg_id)
         its_source = None if reader is None else await observatory.source(number, reader.source_reg_id)
         if reader is None or its_source is None:
-            raise _missing(f"no client is registered as {reg_id}")
+            raise missing(f"no client is registered as {reg_id}")
         return reader, its_source
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
@@ -219,32 +204,13 @@ class Site:
             await asyncio.sleep(0)
         return response
 
-    async def _static(self, request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
-        if name not in STATIC:
-            raise _missing("no such file")
-        return web.Response(
-            body=self._files[name], content_type=STATIC[name], headers={"Cache-Control": "max-age=3600"}
-        )
-
     # Permissions and changes.
-
-    async def _ask_token(self, _: web.Request) -> web.StreamResponse:
-        return _html(pages.document(pages.login(wrong=False), live=False))
-
-    async def _log_in(self, request: web.Request) -> web.StreamResponse:
-        given = str((await _form(request)).get("token", ""))
-        if not self._guesses.is_right(request, given):
-            return _html(pages.document(pages.login(wrong=True), live=False), status=403)
-        answer = web.Response(status=303, headers={"Location": "/"})
-        answer.set_cookie(access.COOKIE, given, httponly=True, samesite="Strict")
-        return answer
 
     async def _submit(self, request: web.Request) -> web.StreamResponse:
         """Make the change that a form asks for; answer with a confirmation page (P-906)."""
-        done = await self._do(request, await _form(request))
+        done = await self._do(request, await form(request))
         number = request.match_info["number"]
-        return _html(pages.document(pages.notice(f"Store {number}", f"{done}.", f"/stores/{number}"), live=False))
+        return html(pages.document(pages.notice(f"Store {number}", f"{done}.", f"/stores/{number}"), live=False))
 
     async def _change(self, request: web.Request) -> web.StreamResponse:
         """Make the change that a program asks for; answer with JSON."""
@@ -271,7 +237,7 @@ class Site:
             case _:
                 reg_id = _whole(given.get("reg_id"), 0)
                 if not await observatory.evict(number, reg_id):
-                    raise _missing(f"no client is registered as {reg_id}")
+                    raise missing(f"no client is registered as {reg_id}")
                 return f"{reg_id} was removed from this store"
 
     async def _errand(self, request: web.Request) -> web.StreamResponse:
@@ -283,32 +249,13 @@ class Site:
 
     def _snapshot(self, number: str | int) -> Snapshot:
         if int(number) >= len(self._board.stores):
-            raise _missing(f"there is no store {number}")
+            raise missing(f"there is no store {number}")
         return self._board.stores[int(number)]
-
-
-@web.middleware
-async def _error_page(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer a browser's failed request with a page instead of plain text."""
-    try:
-        return await handler(request)
-    except web.HTTPException as error:
-        if error.status < 400 or not access.wants_html(request):
-            raise
-        return _html(pages.document(pages.notice(error.reason, error.text or "", "/"), live=False), error.status)
 
 
 def _probed(well: bool) -> web.Response:
     """Answer a probe, which may have no token, with no more than yes or no."""
     return web.Response(text="yes\n" if well else "no\n", status=200 if well else 503)
-
-
-def _html(text: str, status: int = 200) -> web.Response:
-    return web.Response(text=text, content_type="text/html", status=status)
-
-
-def _missing(text: str) -> web.HTTPNotFound:
-    return web.HTTPNotFound(text=f"{text}\n")
 
 
 def _query(asked: Mapping[str, str]) -> Query:
@@ -324,15 +271,6 @@ def _whole(text: object, usual: int) -> int:
     if not (written.isdecimal() and len(written) <= 10):
         raise web.HTTPBadRequest(text="send a whole number of at most 10 digits\n")
     return int(written)
-
-
-async def _form(request: web.Request) -> Mapping[str, Any]:
-    """Return the fields of a form. Raises HTTPBadRequest."""
-    try:
-        return await request.post()
-    # The body does not match its content type, or names an unknown encoding.
-    except (ValueError, LookupError, AssertionError):
-        raise web.HTTPBadRequest(text="send an HTML form\n") from None
 
 
 async def _json(request: web.Request) -> dict[str, Any]:

@@ -6,11 +6,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from rich.console import Console
 
-from stablecast.ops.fleet.copies import FleetSource, joined
-from stablecast.ops.fleet.findings import FleetFinding, findings, worst
+from stablecast.ops.fleet.copies import FleetSource
+from stablecast.ops.fleet.findings import FleetFinding, worst
+from stablecast.ops.fleet.look import FleetLook
 from stablecast.ops.fleet.screen import MAX_FINDINGS, screen
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
 from stablecast.ops.monitor.health import Urgency
@@ -55,9 +57,8 @@ def store(name: str, *sources: dict[str, Any], clock_ns: int = 0, **record: Any)
 def looked(
     *stores: SurveyedStore, silent: dict[str, str] | None = None
 ) -> tuple[list[FleetSource], list[FleetFinding]]:
-    surveyed = Survey([*stores], silent or {})
-    sources = joined(surveyed)
-    return sources, findings(surveyed, sources)
+    look = FleetLook.of(Survey([*stores], silent or {}))
+    return look.sources, look.findings
 
 
 def codes(*stores: SurveyedStore, silent: dict[str, str] | None = None) -> dict[str, str]:
@@ -178,9 +179,8 @@ def test_groups_that_no_store_knows_are_not_judged(unknown: dict[str, Any]) -> N
     assert codes(*stores) == {
         "groups-unknown": "topic orders: no store knows the groups of its stores yet: its quorum is not judged"
     }
-    surveyed = Survey(stores, {})
     console = Console(width=120, record=True, file=StringIO())
-    console.print(screen(surveyed, joined(surveyed), [], 5))
+    console.print(screen(attrs.evolve(FleetLook.of(Survey(stores, {})), findings=[]), 5))
     assert console.export_text().splitlines()[3].split() == ["orders", "3/?", "?", "99", "?", "0", "0"]
 
 
@@ -227,9 +227,8 @@ def test_lives_of_a_topic_are_apart() -> None:
 def test_the_screen_begins_with_the_problems() -> None:
     topics = [copy(f"topic{number:02}", replicas=3) for number in range(30)]
     surveyed = Survey([store("1", *topics), store("2", *topics[1:])], {})
-    sources = joined(surveyed)
     console = Console(width=240, record=True, file=StringIO())
-    console.print(screen(surveyed, sources, findings(surveyed, sources), 5))
+    console.print(screen(FleetLook.of(surveyed), 5))
     lines = console.export_text().splitlines()
     assert lines[0] == "2 stores, 30 sources  CRITICAL"
     assert lines[1].startswith("critical: topic topic00: 1 of 3 stores serve it")
@@ -241,7 +240,7 @@ def test_the_screen_begins_with_the_problems() -> None:
     ]
     assert lines[-1] == "5 of 30 sources, the least safe first"
     many = [FleetFinding(Urgency.NOTICE, "code", (f"s{number}",), f"text {number}") for number in range(30)]
-    console.print(screen(surveyed, [], many, 5))
+    console.print(screen(FleetLook(surveyed, [], many), 5))
     assert f"and {30 - MAX_FINDINGS} more" in console.export_text()
 
 

@@ -1,22 +1,24 @@
 """The page of a fleet in a real browser, over surveys that a test chooses. Pictures are in `build/screenshots/`."""
 
 import json
-import threading
-import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
-from urllib.error import HTTPError
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
 from stablecast.ops.fleet.copies import joined
-from stablecast.ops.fleet.findings import findings
 from stablecast.ops.fleet.history import FleetHistory
-from stablecast.ops.fleet.page import FleetLook, render
-from stablecast.ops.fleet.server import FleetServer
+from stablecast.ops.fleet.look import FleetLook
+from stablecast.ops.fleet.page import render
+from stablecast.ops.fleet.site import FleetSite
 from stablecast.ops.fleet.survey import Survey, SurveyedService, SurveyedStore
+from stablecast.ops.monitor.access import FREE_GUESSES
+from stablecast.ops.monitor.server import serving
+from stablecast.ops.monitor.settings import MonitorSettings
+from stablecast.runtime import ports
 from tests.adapters.ops.fleet.test_fleet import SECOND, copy, receiver, store
 from tests.support.browser import NEEDS_CHROMIUM, Browser, browser
 
@@ -67,46 +69,35 @@ CONDITIONS: dict[str, tuple[Callable[[], Survey], str]] = {
 """Surveys, and the first sentence of the page."""
 
 
-@contextmanager
-def served(look: Callable[[], Survey]) -> Iterator[str]:
+@asynccontextmanager
+async def served(look: Callable[[], Survey], token: str = "") -> AsyncIterator[str]:
     """Serve the page of a survey at a free port."""
-    with FleetServer("127.0.0.1", 0, look) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    listening = ports.listen("127.0.0.1", 0, "the page")
+    async with serving(FleetSite(MonitorSettings(token=token), look).application(), listening):
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
-def got(url: str, **headers: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def look_of(survey: Survey) -> FleetLook:
-    sources = joined(survey)
-    return FleetLook(survey, sources, findings(survey, sources))
+async def got(url: str, **headers: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession(headers=headers) as session, session.get(url) as answer:
+        return answer.status, await answer.text()
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_the_cause_is_the_first_thing_on_the_page(name: str) -> None:
     make, first = CONDITIONS[name]
-    page = render(look_of(make()), FleetHistory())
+    page = render(FleetLook.of(make()), FleetHistory())
     assert page.partition("<h1>")[2].partition("</h1>")[0].removeprefix('<span class="dot"></span>').startswith(first)
     assert page.count("<tr class=") < 120
 
 
 def test_text_of_clients_is_no_markup() -> None:
-    page = render(look_of(Survey([store("1", copy("<script>alert(1)</script>"))], {})), FleetHistory(), "<script>")
+    page = render(FleetLook.of(Survey([store("1", copy("<script>alert(1)</script>"))], {})), FleetHistory(), "<script>")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
 
 
 def test_a_search_finds_a_source_by_topic_or_store() -> None:
-    look = look_of(Survey(stores("123", number=500), {}))
+    look = FleetLook.of(Survey(stores("123", number=500), {}))
     assert render(look, FleetHistory(), "quotes/00499").count('id="source-') == 1
     assert render(look, FleetHistory(), "10.0.0.2").count('id="source-') == 100
     assert "0 of 0 that match" in render(look, FleetHistory(), "nothing")
@@ -119,29 +110,42 @@ def test_sparklines_have_a_time_axis_and_disks_a_time_until_full() -> None:
         room = (10 * GIB - second * (GIB >> 4), GIB)
         survey = Survey(stores("123", room=room), {})
         history.add(survey, joined(survey), second * SECOND)
-    page = render(look_of(survey), history)
+    page = render(FleetLook.of(survey), history)
     assert page.count("<span>-59 s</span><span>now</span>") == 3
     # 5.3125 GiB are left above the limit, and 1/16 GiB goes in each second.
     assert '<td data-name="until full" class="n">1 min 25 s' in page
 
 
-def test_the_server_answers_its_own_names_and_programs() -> None:
-    with served(CONDITIONS["one store dead"][0]) as base:
-        assert got(f"{base}/")[0] == 200
-        status, text = got(f"{base}/api/fleet")
+async def test_the_site_answers_its_own_names_and_programs() -> None:
+    async with served(CONDITIONS["one store dead"][0]) as base:
+        assert (await got(f"{base}/"))[0] == 200
+        status, text = await got(f"{base}/api/fleet")
         found = json.loads(text)
         assert (status, found["level"], found["findings"][0]["code"]) == (200, "CRITICAL", "silent")
-        assert got(f"{base}/", Host="evil.example")[0] == 421
-        assert got(f"{base}/../etc/passwd")[0] == 404
-        assert got(f"{base}/static/fleet.css")[0] == 200
+        assert (await got(f"{base}/", Host="evil.example"))[0] == 421
+        assert (await got(f"{base}/etc/passwd"))[0] == 404
+        assert (await got(f"{base}/static/fleet.css"))[0] == 200
 
 
-def test_a_store_that_dies_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stablecast.ops.fleet.server.FRESH_SECONDS", 0.0)
+async def test_the_site_asks_for_the_token_of_its_monitors() -> None:
+    async with served(CONDITIONS["all well"][0], "a-token") as base:
+        assert (await got(f"{base}/api/fleet"))[0] == 401
+        assert "login" in (await got(f"{base}/", Accept="text/html"))[1]
+        statuses = [(await got(f"{base}/", Authorization=f"Bearer {at}"))[0] for at in range(FREE_GUESSES + 2)]
+        assert statuses[-2:] == [401, 429]
+
+
+async def test_the_site_shows_the_fleet_for_the_token() -> None:
+    async with served(CONDITIONS["all well"][0], "a-token") as base:
+        assert (await got(f"{base}/api/fleet", Authorization="Bearer a-token"))[0] == 200
+
+
+async def test_a_store_that_dies_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stablecast.ops.fleet.site.FRESH_SECONDS", 0.0)
     surveys = iter([Survey(stores("123"), {})])
-    with served(lambda: next(surveys, Survey(stores("12"), SILENT))) as base:
-        assert json.loads(got(f"{base}/api/fleet")[1])["level"] == "OK"
-        found = json.loads(got(f"{base}/api/fleet")[1])["findings"][0]
+    async with served(lambda: next(surveys, Survey(stores("12"), SILENT))) as base:
+        assert json.loads((await got(f"{base}/api/fleet"))[1])["level"] == "OK"
+        found = json.loads((await got(f"{base}/api/fleet"))[1])["findings"][0]
     assert (found["code"], found["subjects"]) == ("silent", ["store 3 (10.0.0.3:14567)"])
 
 
@@ -158,7 +162,7 @@ async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Brow
 async def test_people_see_the_cause_first(opened: Browser, name: str) -> None:
     """The sentence is above the fold in each size, and a phone cuts no column."""
     make, first = CONDITIONS[name]
-    with served(make) as base:
+    async with served(make) as base:
         tab = await opened.tab()
         await tab.go(f"{base}/")
         for dress, (width, height, dark) in DRESSES.items():
@@ -173,9 +177,9 @@ async def test_people_see_the_cause_first(opened: Browser, name: str) -> None:
 @NEEDS_CHROMIUM
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_page_renews_itself(opened: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stablecast.ops.fleet.server.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("stablecast.ops.fleet.site.FRESH_SECONDS", 0.0)
     surveys = iter([CONDITIONS["all well"][0]()])
-    with served(lambda: next(surveys, CONDITIONS["slow disk"][0]())) as base:
+    async with served(lambda: next(surveys, CONDITIONS["slow disk"][0]())) as base:
         tab = await opened.tab()
         await tab.go(f"{base}/")
         await tab.until("document.querySelector('h1').textContent.includes('the disk is slow')")

@@ -13,6 +13,7 @@ from stablecast.core.protocol.events import Farewell
 from stablecast.core.protocol.messages import Role
 from stablecast.ops.monitor import api
 from stablecast.ops.monitor import site as tested
+from stablecast.ops.monitor.guarded_site import MAX_BODY_BYTES
 from stablecast.ops.monitor.settings import Permission
 from stablecast.store import observatory
 from tests.adapters.ops.monitor.site_client import HTML, Shown, showing
@@ -87,11 +88,13 @@ async def test_a_page_that_is_no_number_is_refused() -> None:
         await shown.text("/stores/0?page=99999999999", status=400)
 
 
-@pytest.mark.parametrize("name", tested.STATIC)
-async def test_its_own_files_are_served(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"), [("monitor.css", "text/css"), ("monitor.js", "text/javascript"), ("icon.svg", "image/svg+xml")]
+)
+async def test_its_own_files_are_served(name: str, kind: str) -> None:
     async with showing(busy()) as shown, shown.client.get(f"/static/{name}") as answer:
         assert answer.status == 200
-        assert answer.content_type == tested.STATIC[name]
+        assert answer.content_type == kind
         assert answer.headers["Cache-Control"] == "max-age=3600"
 
 
@@ -293,7 +296,7 @@ async def test_what_is_no_json_is_refused() -> None:
 async def test_requests_are_bounded() -> None:
     async with (
         showing(busy(), permission=Permission.READ_WRITE) as shown,
-        shown.client.post("/api/stores/0/drain", data=b" " * (tested.MAX_BODY_BYTES + 1)) as answer,
+        shown.client.post("/api/stores/0/drain", data=b" " * (MAX_BODY_BYTES + 1)) as answer,
     ):
         assert answer.status == 413
 
