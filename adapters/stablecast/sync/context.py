@@ -12,7 +12,7 @@ import attrs
 
 from stablecast import client
 from stablecast.core.machine import serial
-from stablecast.sync.facade import Facade, awaited, called, like
+from stablecast.sync.facade import Facade, Shown, awaited, called, like
 from stablecast.sync.loop_thread import LoopThread
 from stablecast.sync.reader import Reader
 
@@ -61,31 +61,15 @@ class Source(Facade[client.Source]):
     flush = called(client.Source.flush)
     deregister = awaited(client.Source.deregister)
     close = awaited(client.Source.close)
+    life = Shown[int](client.Source.life)
+    session_id = Shown[int](client.Source.session_id)
+    next_number = Shown[int](client.Source.next_number, in_loop=True)
+    stable_through = Shown[int](client.Source.stable_through, in_loop=True)
 
     @property
     def topic(self) -> str:
         """Return the name under which sources and receivers find each other."""
         return self._inner.topic
-
-    @property
-    def life(self) -> int:
-        """Return the number of this life of the source, 64 bits."""
-        return self._inner.life
-
-    @property
-    def session_id(self) -> int:
-        """Return the session id that names the source in all of its lives, 0: none."""
-        return self._inner.session_id
-
-    @property
-    def next_number(self) -> int:
-        """Return the extended number that the next message gets."""
-        return self._thread.call(lambda: self._inner.next_number)
-
-    @property
-    def stable_through(self) -> int:
-        """Return the extended number through which all messages are stable."""
-        return self._thread.call(lambda: self._inner.stable_through)
 
     @like(client.Source.send)
     def send(self, *arguments: Any, **more: Any) -> Sent:
@@ -134,27 +118,15 @@ class WildcardReceiver(Reader[client.WildcardReceiver]):
     """A receiver of all topics that match a pattern, made by `Context.receiver`."""
 
     deregister = awaited(client.WildcardReceiver.deregister)
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """Return the topics that it receives now."""
-        return self._thread.call(lambda: self._inner.topics)
+    topics = Shown[tuple[str, ...]](client.WildcardReceiver.topics, in_loop=True)
 
 
 class GroupReceiver(Reader[client.GroupReceiver]):
     """A member of a group that shares a topic, made by `Context.receiver(topic, group=...)`."""
 
     deregister = awaited(client.GroupReceiver.deregister)
-
-    @property
-    def shares(self) -> tuple[int, ...]:
-        """Return the shares whose messages this member gets now."""
-        return self._thread.call(lambda: self._inner.shares)
-
-    @property
-    def members(self) -> int:
-        """Return the number of members known, this one included."""
-        return self._thread.call(lambda: self._inner.members)
+    shares = Shown[tuple[int, ...]](client.GroupReceiver.shares, in_loop=True)
+    members = Shown[int](client.GroupReceiver.members, in_loop=True)
 
 
 class Context(Facade[client.Context]):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from stablecast.sync.loop_thread import LoopThread
 
@@ -42,6 +42,24 @@ def called(method: Callable[Concatenate[InnerT, P], T]) -> Callable[Concatenate[
         return self._thread.call(method, self._inner, *arguments, **more)
 
     return blocking
+
+
+class Shown(property, Generic[T]):
+    """A property that is that of the object for which a facade stands."""
+
+    def __init__(self, model: Any, *, in_loop: bool = False) -> None:
+        """Show the property `model`; `in_loop`: read it in the thread of the loop."""
+        read = model.__get__
+        outside, inside = (
+            lambda facade: read(facade._inner),  # noqa: SLF001 - its own
+            lambda facade: facade._thread.call(read, facade._inner),  # noqa: SLF001 - its own
+        )
+        super().__init__(inside if in_loop else outside)
+        self.__doc__ = model.__doc__
+
+    if TYPE_CHECKING:
+
+        def __get__(self, facade: Any, owner: type | None = None) -> T: ...  # type: ignore[override] # more exact
 
 
 def like(

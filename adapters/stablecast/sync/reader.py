@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar
 
 from stablecast import client
 from stablecast.runtime import machine
-from stablecast.sync.facade import Facade, called
+from stablecast.sync.facade import Facade, Shown, called
 from stablecast.sync.loop_thread import LoopThread
 from stablecast.transports.wire.properties import Value
 
@@ -25,6 +25,21 @@ class Message(Facade[client.Message]):
     ack = called(client.Message.ack)
     nack = called(client.Message.nack)
     consumed = called(client.Message.consumed)
+    attempt = Shown[int](client.Message.attempt)
+    topic = Shown[str](client.Message.topic)
+    sequence_number = Shown[int](client.Message.sequence_number)
+    source = Shown[str](client.Message.source)
+    life = Shown[int](client.Message.life)
+    number = Shown[int](client.Message.number)
+    numbers = Shown[tuple[int, int]](client.Message.numbers)
+    key = Shown[str](client.Message.key)
+    id = Shown[str | None](client.Message.id)
+    received_at = Shown[float](client.Message.received_at)
+    sent_at = Shown[float | None](client.Message.sent_at)
+    properties = Shown[dict[str, Value]](client.Message.properties)
+    incarnation = Shown[int](client.Message.incarnation)
+    recovered = Shown[bool](client.Message.recovered)
+    hot_number = Shown[int | None](client.Message.hot_number)
 
     def __init__(self, inner: client.Message, thread: LoopThread) -> None:
         """Stand for `inner`."""
@@ -43,81 +58,6 @@ class Message(Facade[client.Message]):
         if self._thread.forked:
             return False
         return self._thread.run(self._inner.__aexit__(kind, error, trace))
-
-    @property
-    def attempt(self) -> int:
-        """Return how often this run of the receiver has delivered the message, this time included: 1 at first."""
-        return self._inner.attempt
-
-    @property
-    def topic(self) -> str:
-        """Return the name under which its source is found."""
-        return self._inner.topic
-
-    @property
-    def sequence_number(self) -> int:
-        """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
-        return self._inner.sequence_number
-
-    @property
-    def source(self) -> str:
-        """Return the name of the source: its RegID at its first store, `regid@ip:port`."""
-        return self._inner.source
-
-    @property
-    def life(self) -> int:
-        """Return the life of the source that sent the message, 64 bits."""
-        return self._inner.life
-
-    @property
-    def number(self) -> int:
-        """Return the extended number, which never wraps; of a message that was cut, that of the last piece."""
-        return self._inner.number
-
-    @property
-    def numbers(self) -> tuple[int, int]:
-        """Return the 32-bit numbers of the first and last piece. They differ only if the message was cut."""
-        return self._inner.numbers
-
-    @property
-    def key(self) -> str:
-        """Return the text that identifies the message among all messages of all sources, for de-duplication."""
-        return self._inner.key
-
-    @property
-    def id(self) -> str | None:
-        """Return the id that the application gave to the message, None if it has none."""
-        return self._inner.id
-
-    @property
-    def received_at(self) -> float:
-        """Return when the receiver read the message from the network, in seconds since the epoch."""
-        return self._inner.received_at
-
-    @property
-    def sent_at(self) -> float | None:
-        """Return when the source sent the message, in seconds since the epoch; None if it does not carry that."""
-        return self._inner.sent_at
-
-    @property
-    def properties(self) -> dict[str, Value]:
-        """Return the properties that the source sent with the payload."""
-        return self._inner.properties
-
-    @property
-    def incarnation(self) -> int:
-        """Return the life of the source that sent it. With the sequence number it identifies the message."""
-        return self._inner.incarnation
-
-    @property
-    def recovered(self) -> bool:
-        """Return True if the message was retransmitted instead of received on the live stream."""
-        return self._inner.recovered
-
-    @property
-    def hot_number(self) -> int | None:
-        """Return the number of the message among those of all its sources; None if it has none."""
-        return self._inner.hot_number
 
     def __repr__(self) -> str:
         """Return the number and the size, for debugging."""
