@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.core.protocol import request_window
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.store import retransmission
 from tests.support.chapters import CHARTS, RENDERERS, blocks, constants, rendered, tables
@@ -143,6 +144,6 @@ def test_a_different_table_is_detected() -> None:
 
 
 def test_documented_numbers_are_the_bounds_of_a_module() -> None:
-    found = {name: value for name, value, _ in constants(retransmission)}
+    found = {name: value for module in (retransmission, request_window) for name, value, _ in constants(module)}
     assert found["BURST_NS"] == "100 ms"
     assert found["MAX_REQUEST_MESSAGES"] == "4,096"

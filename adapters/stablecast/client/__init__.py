@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stablecast.client.batch import AckHandle, Batch
+    from stablecast.client.callbacks import RegIdRequest
     from stablecast.client.context import Context
     from stablecast.client.errors import (
         Closed,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed, TopicUnknown
     from stablecast.client.receiver import Receiver
     from stablecast.client.redelivery import Redelivery
-    from stablecast.client.reg_id_request import RegIdRequest
     from stablecast.client.source import Sent, Source
     from stablecast.client.source_discovery import resolution
     from stablecast.client.wildcard import WildcardReceiver
@@ -136,7 +136,7 @@ _PLACES = {
     "ReadFailed": "stablecast.client.range_reader",
     "Receiver": "stablecast.client.receiver",
     "Redelivery": "stablecast.client.redelivery",
-    "RegIdRequest": "stablecast.client.reg_id_request",
+    "RegIdRequest": "stablecast.client.callbacks",
     "RegistrationFailed": "stablecast.client.errors",
     "Sent": "stablecast.client.source",
     "Source": "stablecast.client.source",

@@ -1,8 +1,10 @@
-"""Calls of the application's callbacks. The drivers that call must go on, whatever a callback raises."""
+"""Calls of the application's callbacks, and what they are asked. Drivers go on, whatever a callback raises."""
 
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar
+
+import attrs
 
 from stablecast.client.batch import Batch
 from stablecast.client.inbox import Inbox
@@ -19,6 +21,23 @@ STRIDE = 8
 
 LONG_SECONDS = 0.001
 """Seconds for one stride. After a longer stride the clock is read after each call."""
+
+
+@attrs.frozen
+class RegIdRequest:
+    """The question for the RegID of a receiver at one store (P-249).
+
+    Attributes:
+        store_index: The index of the store in the source's list.
+        store: Its address `ip:port`.
+        source_reg_id: The RegID of the source there.
+        source: The source's transport, as `TCP:ip:port` or a source string.
+    """
+
+    store_index: int
+    store: str
+    source_reg_id: int
+    source: str
 
 
 def notify(on_event: Callable[[EventT], None] | None, event: EventT, whose: str) -> None:

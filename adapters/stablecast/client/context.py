@@ -22,18 +22,19 @@ from stablecast.client.advice import (
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.argument_checks import (
     check_callback,
+    check_claims,
     check_group,
     check_list,
     check_session_id,
     check_topic_name,
     checked_start,
 )
-from stablecast.client.claims import check_claims
+from stablecast.client.callbacks import RegIdRequest
 from stablecast.client.consumption import Memories
 from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
 from stablecast.client.instrumented_source import InstrumentedSource
-from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
+from stablecast.client.loop_ownership import OPEN, check_loop, uninterrupted, watch_forks
 from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
@@ -51,14 +52,12 @@ from stablecast.client.range_reader import (
 from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
-from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked
-from stablecast.client.uninterrupted import uninterrupted
 from stablecast.client.wildcard import (
     OnCreate,
     OnDelete,

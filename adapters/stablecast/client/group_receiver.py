@@ -14,7 +14,7 @@ import attrs
 from stablecast.client.batch import Batch
 from stablecast.client.callbacks import notify
 from stablecast.client.delivery import Delivery, IteratedReceiver
-from stablecast.client.loop_ownership import check_loop
+from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message_division import MessageDivision, MessageKey
 from stablecast.client.presence import Presence, PresenceContext, presence_topic
 from stablecast.client.range_bounds import ReadBounds
@@ -24,7 +24,6 @@ from stablecast.client.share_receiver import ShareContext, SharePlace, ShareRece
 from stablecast.client.shared_streams import SharedStreams
 from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports
-from stablecast.client.uninterrupted import uninterrupted
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.seeded import Seeded

@@ -1,8 +1,12 @@
-"""The event loop to which an object of the client belongs. Nothing in the client is safe for two threads or loops."""
+"""The event loop to which an object of the client belongs: who may use it, and acts that end in it whatever happens.
+
+Nothing in the client is safe for two threads or loops.
+"""
 
 import asyncio
+from collections.abc import Coroutine
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from stablecast.core.errors import MisuseError
@@ -51,3 +55,21 @@ def watch_forks() -> None:
 def _watch(_: type[object]) -> None:
     """Do so once for each kind of machine: programs of a world and real ones may share the interpreter."""
     machine.process.on_fork(_after_fork)
+
+
+async def uninterrupted(act: Coroutine[Any, Any, None]) -> None:
+    """Await a coroutine to its end. A cancellation is raised afterwards.
+
+    Half a close leaves connections open. A store would answer the next context at the same address over the old one.
+    """
+    task = asyncio.get_running_loop().create_task(act)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # The cancellation hides it.
+        raise cancelled
+    task.result()

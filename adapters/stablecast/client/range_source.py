@@ -17,7 +17,8 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import RetransmitRequest, Role
-from stablecast.core.receiver.range_progress import MAX_REQUEST, Hole, RangeProgress, ReadRequest
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
+from stablecast.core.receiver.range_progress import Hole, RangeProgress, ReadRequest
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports import codec
@@ -136,7 +137,7 @@ class SourceReading:
     def _set_sizes(self) -> None:
         kept = sum(stop - first for first, stop in self.contents.newest.ranges)
         average = max(1, self.contents.newest.stored_bytes // kept if kept else 1)
-        self._most = max(1, min(MAX_REQUEST, ANSWER_BYTES // average))
+        self._most = max(1, min(MAX_REQUEST_MESSAGES, ANSWER_BYTES // average))
         self._window = max(LEAST_WINDOW, min(self._terms.window, WINDOW_BYTES // average))
 
     def start(self, asked_at: int, away: Sequence[str]) -> None:

@@ -20,22 +20,20 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from stablecast.client.batch import ArrivalTime
-from stablecast.client.callbacks import notify
+from stablecast.client.callbacks import RegIdRequest, notify
 from stablecast.client.consumption import Memories, ReceiverMemory, returns, who
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
-from stablecast.client.loop_ownership import check_loop
+from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
 from stablecast.client.range_start import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
-from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.stored_sources import STORED, StoredSources
 from stablecast.client.transport_sessions import Transports
-from stablecast.client.uninterrupted import uninterrupted
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND

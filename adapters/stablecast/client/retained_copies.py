@@ -4,10 +4,8 @@ from collections import deque
 
 from stablecast.core.protocol.effects import Resend
 from stablecast.core.protocol.messages import Incarnation
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 from stablecast.transports import codec
-
-MAX_RESEND = 4096
-"""Messages sent again for one request. A peer that wants more asks again."""
 
 MAX_RESEND_BYTES = 8 * 1024 * 1024
 """Bytes sent again for one request, or one message: half of the queue that a slow peer may have."""
@@ -43,7 +41,7 @@ class Retained:
         """Return the requested messages that are still here, encoded as retransmissions."""
         parts: list[bytes] = []
         room = MAX_RESEND_BYTES
-        wanted = min(effect.last + 1, effect.first + MAX_RESEND)
+        wanted = min(effect.last + 1, effect.first + MAX_REQUEST_MESSAGES)
         for first, stop, block, _ in self._blocks:
             low, high = max(first, effect.first), min(stop, wanted)
             if low < high and room > 0:

@@ -37,7 +37,7 @@ from stablecast.client.errors import (
     RegistrationTroubles,
 )
 from stablecast.client.event_details import EventDetails, MessageTags, store_of
-from stablecast.client.loop_ownership import check_loop
+from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message_ids import ID_PROPERTY, SentIds
 from stablecast.client.outgoing_messages import (
     FLUSH_BYTES,
@@ -49,7 +49,6 @@ from stablecast.client.outgoing_messages import (
     octets_of,
 )
 from stablecast.client.stability import Stability
-from stablecast.client.uninterrupted import uninterrupted
 from stablecast.core.errors import OversizeError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND

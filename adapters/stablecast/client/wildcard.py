@@ -18,6 +18,7 @@ import attrs
 
 from stablecast.client.advice import advised, log
 from stablecast.client.argument_checks import checked_start
+from stablecast.client.callbacks import RegIdRequest
 from stablecast.client.consumption import Memories, returns
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
@@ -26,7 +27,6 @@ from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.redelivery import Redelivery, why_unsettled
-from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.stored_sources import StoredSources
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from stablecast.runtime import tls
 from stablecast.runtime.address import is_ip6, join, split_service
-from stablecast.runtime.keepalive import keep_alive
+from stablecast.runtime.ports import keep_alive
 from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.text import refusal
 from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened

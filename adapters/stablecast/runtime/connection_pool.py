@@ -19,8 +19,8 @@ from stablecast.core.protocol.events import Event, StoreUnresponsive
 from stablecast.runtime import tls
 from stablecast.runtime.address import parse
 from stablecast.runtime.driver import report
-from stablecast.runtime.keepalive import keep_alive
 from stablecast.runtime.origins import Origins
+from stablecast.runtime.ports import keep_alive
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 """Bytes that may wait for one peer; beyond that they are dropped, and their connection counts as broken."""

@@ -1,8 +1,9 @@
-"""Listening sockets: a given port, or the first free one of a documented range; and how to stop listening."""
+"""TCP sockets: listening at a given port or the first free one of a documented range, and probes of silent peers."""
 
 import asyncio
 import errno
 import socket
+from typing import Any
 
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
@@ -20,6 +21,15 @@ BACKLOG = 1024
 
 RESERVE = 64
 """Descriptors that stay for joiners, stores and services. A new stream gets none of them."""
+
+IDLE_SECONDS = 10
+"""Silence before the kernel sends its first probe to the peer."""
+
+INTERVAL_SECONDS = 5
+"""Time between two probes of the kernel."""
+
+PROBES = 3
+"""Unanswered probes after which the kernel breaks the connection."""
 
 
 class PortError(StablecastError):
@@ -120,3 +130,15 @@ def _socket(host: str, port: int) -> machine.Socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.setblocking(False)
     return listening
+
+
+def keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Enable keepalive probes: without them a connection to a host that is gone stays half open for ever."""
+    connected: Any = transport.get_extra_info("socket")
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        (socket.TCP_KEEPIDLE, IDLE_SECONDS),
+        (socket.TCP_KEEPINTVL, INTERVAL_SECONDS),
+        (socket.TCP_KEEPCNT, PROBES),
+    ):
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)

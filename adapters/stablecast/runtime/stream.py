@@ -25,7 +25,7 @@ import attrs
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.driver import report
-from stablecast.runtime.keepalive import keep_alive
+from stablecast.runtime.ports import keep_alive
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 
 from stablecast.client import Context, Message, PayloadError, Receiver, Sent, Source
+from stablecast.client.redelivery import bury
 from stablecast.transports.wire.properties import Value
 from stablecast.typed.payload_codec import PayloadCodec, PayloadFormat
 
@@ -24,12 +25,6 @@ T = TypeVar("T")
 
 SCHEMA_PROPERTY: Final = "schema"
 """The property that names the schema of a payload."""
-
-ERROR_PROPERTY: Final = "error"
-"""The property of a dead letter that says why its payload could not be read."""
-
-MAX_ERROR: Final = 500
-"""Longest reason in a dead letter, in characters."""
 
 
 @attrs.frozen
@@ -105,10 +100,7 @@ class TypedReceiver(Generic[T]):
         text = f"message {message.sequence_number} of '{self.receiver.topic}' cannot be read: {error}"
         if self._dead_letters is None:
             raise PayloadError(f"{text}; give the receiver dead_letters=source, to put such messages aside") from error
-        properties = {**message.properties, ERROR_PROPERTY: text[:MAX_ERROR]}
-        sent = await self._dead_letters.send(message.payload, properties)
-        if self._dead_letters.config.stores:
-            await sent.stable()
+        await bury(message, self._dead_letters, text, message.attempt)
 
     async def __aenter__(self) -> "TypedReceiver[T]":
         """Return the receiver itself."""

@@ -11,7 +11,6 @@ from stablecast.client import (
     RegistrationFailed,
 )
 from stablecast.client.outgoing_messages import TURN_MESSAGES
-from stablecast.client.retained_copies import MAX_RESEND
 from stablecast.core.protocol.effects import Resend
 from stablecast.core.protocol.events import (
     Overtaken,
@@ -24,6 +23,7 @@ from stablecast.core.protocol.events import (
     StableFlag,
     StoreUnresponsive,
 )
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 from stablecast.transports import codec
 from tests.support.network import LOCAL, Events, Network, unused_port
 from tests.support.retransmissions import encode_recovered
@@ -178,17 +178,17 @@ async def test_a_request_is_answered_from_what_is_retained(net: Network) -> None
 
 async def test_an_answer_is_bounded(net: Network) -> None:
     context = await net.context()
-    options = {"ume_flight_size": 2 * MAX_RESEND}
+    options = {"ume_flight_size": 2 * MAX_REQUEST_MESSAGES}
     source = await context.source("orders", stores=[await net.store()], options=options)
     await net.stop()
-    await source.send_many([b""] * (MAX_RESEND + 10))
+    await source.send_many([b""] * (MAX_REQUEST_MESSAGES + 10))
     source.flush()
     asked: list[bytes] = []
     context.pool.send = lambda _, octets: asked.append(octets)  # type: ignore[method-assign, assignment]
     life = source.config.incarnation
-    source._perform(Resend("127.0.0.1:9", life, 0, MAX_RESEND + 9))
+    source._perform(Resend("127.0.0.1:9", life, 0, MAX_REQUEST_MESSAGES + 9))
     one = encode_recovered(codec.Recovered(life, life, 0, b""))
-    assert len(asked[0]) == MAX_RESEND * len(one)
+    assert len(asked[0]) == MAX_REQUEST_MESSAGES * len(one)
 
 
 async def test_an_answer_is_bounded_in_bytes(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

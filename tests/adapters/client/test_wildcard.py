@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stablecast.client import Context, Message, Source, WildcardReceiver, resolution, wildcard
-from stablecast.client.reg_id_request import RegIdRequest
+from stablecast.client.callbacks import RegIdRequest
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.effects import AskLow

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
+from stablecast.runtime.ports import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
 
 
 async def test_the_kernel_sends_probes() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import RetransmitRequest, Role
-from stablecast.core.protocol.request_window import CHUNK_MESSAGES, MAX_CHUNK_MESSAGES, RequestWindow, Target
+from stablecast.core.protocol.request_window import CHUNK_MESSAGES, MAX_REQUEST_MESSAGES, RequestWindow, Target
 from tests.core.samples import LIFE, drain, sends
 from tests.support.abstract_states import abstract
 
@@ -32,10 +32,10 @@ def test_a_request_says_who_asks_for_what() -> None:
     assert abstract(machine) == ((), ((MODULUS - 1, MODULUS + 2),))
 
 
-@pytest.mark.parametrize(("window", "sizes"), [(1000, [250] * 4), (1 << 20, [MAX_CHUNK_MESSAGES] * 3)])
+@pytest.mark.parametrize(("window", "sizes"), [(1000, [250] * 4), (1 << 20, [MAX_REQUEST_MESSAGES] * 3)])
 def test_a_large_window_is_asked_for_in_few_requests(window: int, sizes: list[int]) -> None:
     machine, out = requests(window=window), list[fx.Effect]()
-    machine.want(0, min(window, 3 * MAX_CHUNK_MESSAGES))
+    machine.want(0, min(window, 3 * MAX_REQUEST_MESSAGES))
     machine.issue(STORES[:1], 0, out)
     assert [last + 1 - first for _, first, last in asked(out)] == sizes
 

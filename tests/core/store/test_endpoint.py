@@ -19,7 +19,7 @@ from stablecast.core.protocol.messages import (
     Role,
     StableAck,
 )
-from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 from tests.core.drivers import RECEIVER, RETRY_NS, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
 from tests.support.abstract_states import abstract

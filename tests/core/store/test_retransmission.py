@@ -8,10 +8,11 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RequestsDropped
 from stablecast.core.protocol.messages import LateJoinInfo, RetransmitRequest, Role
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 from stablecast.core.store.extents import OVERHEAD_BYTES
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES, QUEUE_RATES, RetransmissionService
+from stablecast.core.store.retransmission import QUEUE_RATES, RetransmissionService
 from tests.core.drivers import RepositoryDriver, code
 from tests.core.samples import LIFE, drain, events, sends
 

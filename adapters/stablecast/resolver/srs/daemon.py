@@ -12,7 +12,7 @@ from stablecast.resolver.srs.statistics import ServiceStatistics
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import is_ip6, join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
-from stablecast.runtime.keepalive import keep_alive
+from stablecast.runtime.ports import keep_alive
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.udp.effects import Remark

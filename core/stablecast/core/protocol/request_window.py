@@ -23,8 +23,8 @@ CHUNK_MESSAGES = 64
 AT_ONCE = 4
 """Requests that share a large window, so that some are under way while others are answered."""
 
-MAX_CHUNK_MESSAGES = 4096
-"""Messages in one request at most: a store refuses larger requests."""
+MAX_REQUEST_MESSAGES = 4096
+"""Messages in one request at most. Receivers, readers and stores ask for no more, and a store refuses more."""
 
 MAX_TRIES = 8
 """Tries of a request whose answers are still recognised as denials."""
@@ -198,7 +198,7 @@ class RequestWindow:
         self.asked, self.retrying, self.outstanding = [], [], 0
 
     def _pick(self, room: int, now: int) -> OpenRequest | None:
-        size = min(room, MAX_CHUNK_MESSAGES, max(CHUNK_MESSAGES, self.window // AT_ONCE))
+        size = min(room, MAX_REQUEST_MESSAGES, max(CHUNK_MESSAGES, self.window // AT_ONCE))
         if self.retrying:
             first = self.retrying.pop(0)
             if first.stop - first.start > size:

@@ -19,9 +19,7 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Address, Incarnation
 from stablecast.core.protocol.quorum import Quorums
-
-MAX_REQUEST = 4096
-"""Messages in one request at most: a store refuses larger ones."""
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 
 
 class HoleReason(StrEnum):
@@ -206,7 +204,7 @@ class RangeProgress:
 
     # Requests.
 
-    def issue(self, now: int, waiting: int = 0, most: int = MAX_REQUEST) -> list[ReadRequest]:
+    def issue(self, now: int, waiting: int = 0, most: int = MAX_REQUEST_MESSAGES) -> list[ReadRequest]:
         """Return the requests to send now.
 
         Args:

@@ -35,13 +35,11 @@ from stablecast.core.protocol.messages import (
     RetransmitRequest,
     Role,
 )
+from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 from stablecast.core.store.repository import Repository
 
 QUEUE_RATES = 4
 """Length of the queue in seconds' worth of messages."""
-
-MAX_REQUEST_MESSAGES = 4096
-"""Messages that one retransmission request may ask for."""
 
 BURST_NS = 100 * MILLISECOND
 """Credit that an idle service saves, in ns of its rate."""
