@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.live import Live
 
-from stablecast.ops.fleet.look import FleetLook
+from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.fleet.screen import screen
 from stablecast.ops.fleet.site import FleetSite
 from stablecast.ops.fleet.survey import survey

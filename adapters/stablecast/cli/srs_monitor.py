@@ -16,7 +16,7 @@ import attrs
 from aiohttp import web
 
 from stablecast.core.errors import StablecastError
-from stablecast.ops.monitor.guarded_site import GuardedSite
+from stablecast.ops.monitor.access import GuardedSite
 from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.resolver.srs import SrsDaemon

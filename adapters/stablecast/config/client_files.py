@@ -2,24 +2,50 @@
 
 Each option has an effect, a notice or an error. The variable STABLECAST_CONFIG names files below those of a call,
 STABLECAST_CONFIG_APPLICATION and STABLECAST_CONFIG_CONTEXT the application and context of XML files.
+
+TOML has the options of each scope, and sections of topics:
+
+[context]
+resolver_unicast_daemon = "127.0.0.1:15380"
+
+[source]
+ume_store = ["127.0.0.1:14567", "127.0.0.1:14568", "127.0.0.1:14569"]
+
+[receiver]
+use_late_join = true
+
+[[topic]]
+name = "orders"                     # or pattern = "^orders"
+source = { ume_flight_size = 500 }
+receiver = { ume_explicit_ack_only = true }
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from stablecast.config import client_toml, option_files, transport_options
+from stablecast.config import option_files, transport_options
 from stablecast.config.checks import ClientOptions
-from stablecast.config.client_configuration import ENDPOINTS, ClientConfiguration, ConfigLayer, layered, says_nothing
-from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
-from stablecast.config.option_files import Setting
+from stablecast.config.client_configuration import (
+    ENDPOINTS,
+    ClientConfiguration,
+    ConfigLayer,
+    TopicSection,
+    layered,
+    says_nothing,
+)
+from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
+from stablecast.config.option_files import SCOPES, Setting
 from stablecast.config.option_names import SAFE
 from stablecast.config.options import apply, contradictions
 from stablecast.config.profiles import Profile, profile
 from stablecast.config.setting_checks import of_endpoints, option_notices
+from stablecast.config.toml_file import read
+from stablecast.config.topic_patterns import expression
 from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.settings import PatternType
 from stablecast.runtime import machine
 
 VARIABLE: Final = "STABLECAST_CONFIG"
@@ -74,7 +100,7 @@ def layers(files: Sequence[Path], application: str = "", context: str = "") -> t
 
 def _layer(path: Path, application: str, context: str) -> ConfigLayer:
     if path.suffix.lower() == ".toml":
-        return client_toml.load(path)
+        return _of_toml(read(path), str(path))
     if path.suffix.lower() == ".xml":
         from stablecast.config import client_xml  # noqa: PLC0415 - most clients have no XML, and the parser loads slowly
 
@@ -184,3 +210,51 @@ def _client(
     receiving = transport_options.split(found.of_endpoint("receiver", topic), transport)
     receiver = apply("receiver", defaults.receiver, of_endpoints("receiver", receiving[1]))
     return ClientOptions(where, source, receiver, receiving[0], notices, found.of_context()[1].binds)
+
+
+TOPICS = "topic"
+OF_TOPICS = ("source", "receiver", "wildcard_receiver")
+"""The scopes whose options a section of topics may have."""
+
+
+def _of_toml(tables: Mapping[str, Any], where: str) -> ConfigLayer:
+    """Return the options of tables. Raises ConfigFileError, which names the file as `where`."""
+    found = _ClientToml(path=where)
+    found.keys(tables, {*SCOPES, TOPICS}, ConfigPlace())
+    settings = [setting for scope in SCOPES for setting in found.settings(tables, scope, scope)]
+    listed = tables.get(TOPICS, [])
+    if not isinstance(listed, list):
+        found.problem(ConfigPlace(0, TOPICS), f"this must be a list of tables: write [[{TOPICS}]]")
+        listed = []
+    sections = [one for index, topic in enumerate(listed) for one in found.sections(topic, f"{TOPICS}.{index}")]
+    found.check(where)
+    return ConfigLayer(where, tuple(settings), tuple(sections))
+
+
+@attrs.define
+class _ClientToml(ConfigFindings):
+    """The settings of tables, and the problems of all of them."""
+
+    path: str = attrs.field(kw_only=True)
+
+    def settings(self, tables: Mapping[str, Any], scope: str, where: str) -> Iterator[Setting]:
+        for name, value in self.table(tables.get(scope, {}), where).items():
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, bool | int | str):
+                    plain = str(int(one) if isinstance(one, bool) else one)
+                    yield Setting(scope, name.lower(), plain, 0, self.path)
+                else:
+                    self.problem(ConfigPlace(0, f"{where}.{name}"), "write a text, a number, true, false or a list")
+
+    def sections(self, table: Any, where: str) -> Iterator[TopicSection]:
+        table = self.table(table, where)
+        place = ConfigPlace(0, where)
+        self.keys(table, {"name", "pattern", *OF_TOPICS}, place)
+        name, pattern = str(table.get("name", "")), str(table.get("pattern", ""))
+        if bool(name) == bool(pattern):
+            self.problem(place, "this section needs name or pattern, and not both")
+            return
+        found = self.attempt(place, "", lambda: expression(pattern, PatternType.PCRE) if pattern else "")
+        for scope in OF_TOPICS:
+            if scope in table:
+                yield TopicSection(scope, tuple(self.settings(table, scope, f"{where}.{scope}")), name, found)

@@ -1,4 +1,4 @@
-"""The findings of a fleet: each once, named by its stores and topics, the most urgent first."""
+"""A look at a fleet, and its findings: each once, named by its stores and topics, the most urgent first."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.ops.fleet.copies import FleetSource
+from stablecast.ops.fleet.copies import FleetSource, joined
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
 from stablecast.ops.monitor import figures
 from stablecast.ops.monitor.health import Urgency
@@ -118,3 +118,36 @@ def _of_groups(source: FleetSource, topic: tuple[str]) -> Iterator[FleetFinding]
 def worst(found: Sequence[FleetFinding]) -> Urgency:
     """Return the level of the most urgent finding."""
     return max((one.level for one in found), default=Urgency.OK)
+
+
+@attrs.frozen
+class FleetLook:
+    """A survey with its joined sources and its findings; `number` counts the looks."""
+
+    surveyed: Survey
+    sources: list[FleetSource]
+    findings: list[FleetFinding]
+    number: int = 0
+
+    @classmethod
+    def of(cls, surveyed: Survey, number: int = 0) -> "FleetLook":
+        """Return a survey with what it says."""
+        sources = joined(surveyed)
+        return cls(surveyed, sources, findings(surveyed, sources), number)
+
+    @property
+    def level(self) -> Urgency:
+        """Return the level of the most urgent finding."""
+        return worst(self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fleet for programs."""
+        return {
+            "level": self.level.name,
+            "findings": [one.as_json() for one in self.findings],
+            "silent": self.surveyed.silent,
+            "stores": [
+                {"name": one.name, "monitor": one.monitor, "level": one.record["level"]} for one in self.surveyed.stores
+            ],
+            "sources": [one.as_json() for one in self.sources],
+        }

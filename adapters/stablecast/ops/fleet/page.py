@@ -8,8 +8,8 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.fleet.copies import FleetSource
+from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.fleet.history import FleetHistory
-from stablecast.ops.fleet.look import FleetLook
 from stablecast.ops.fleet.screen import least_safe
 from stablecast.ops.fleet.survey import SurveyedStore
 from stablecast.ops.monitor import figures, pages

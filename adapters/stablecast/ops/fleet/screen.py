@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stablecast.ops.fleet.copies import FleetSource
-from stablecast.ops.fleet.look import FleetLook
+from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.monitor import figures
 from stablecast.ops.operations.top import COLOURS
 from stablecast.text import plural

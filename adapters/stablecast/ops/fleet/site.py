@@ -6,12 +6,12 @@ from collections.abc import Callable
 import attrs
 from aiohttp import web
 
+from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.fleet.history import FleetHistory
-from stablecast.ops.fleet.look import FleetLook
 from stablecast.ops.fleet.page import FOLDER, render
 from stablecast.ops.fleet.survey import Survey
 from stablecast.ops.monitor import pages
-from stablecast.ops.monitor.guarded_site import MAX_QUERY, GuardedSite, html
+from stablecast.ops.monitor.access import MAX_QUERY, GuardedSite, html
 from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.runtime import machine
 

@@ -12,9 +12,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from stablecast.ops.monitor import api, metrics, pages
+from stablecast.ops.monitor.access import MAX_QUERY, GuardedSite, form, html, missing
 from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look, spans
 from stablecast.ops.monitor.directory_jobs import DirectoryJobs
-from stablecast.ops.monitor.guarded_site import MAX_QUERY, GuardedSite, form, html, missing
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.store.observatory import ReceiverView, SourceView

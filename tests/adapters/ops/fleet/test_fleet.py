@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from stablecast.ops.fleet.copies import FleetSource
-from stablecast.ops.fleet.findings import FleetFinding, worst
-from stablecast.ops.fleet.look import FleetLook
+from stablecast.ops.fleet.findings import FleetFinding, FleetLook, worst
 from stablecast.ops.fleet.screen import MAX_FINDINGS, screen
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
 from stablecast.ops.monitor.health import Urgency

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from stablecast.ops.fleet.copies import joined
+from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.fleet.history import FleetHistory
-from stablecast.ops.fleet.look import FleetLook
 from stablecast.ops.fleet.page import render
 from stablecast.ops.fleet.site import FleetSite
 from stablecast.ops.fleet.survey import Survey, SurveyedService, SurveyedStore

@@ -13,7 +13,7 @@ from stablecast.core.protocol.events import Farewell
 from stablecast.core.protocol.messages import Role
 from stablecast.ops.monitor import api
 from stablecast.ops.monitor import site as tested
-from stablecast.ops.monitor.guarded_site import MAX_BODY_BYTES
+from stablecast.ops.monitor.access import MAX_BODY_BYTES
 from stablecast.ops.monitor.settings import Permission
 from stablecast.store import observatory
 from tests.adapters.ops.monitor.site_client import HTML, Shown, showing
