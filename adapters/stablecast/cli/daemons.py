@@ -12,7 +12,7 @@ import attrs
 from stablecast.config import options
 from stablecast.config.findings import ConfigFileError
 from stablecast.config.options import parse_options
-from stablecast.config.plan import Plan
+from stablecast.config.plan import LogConfig, Plan
 from stablecast.config.profiles import profile
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
@@ -24,7 +24,7 @@ from stablecast.runtime.interfaces import resolved_place
 from stablecast.runtime.service_manager import ServiceManager
 from stablecast.store.declaration import declare
 from stablecast.store.hosts import Host, Hosts
-from stablecast.store.log_lines import FileLog, Log, Severity, open_log
+from stablecast.store.log_lines import Log, Severity
 from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
@@ -168,7 +168,7 @@ def run_daemon(job: DaemonJob) -> int:
         if pidfile is not None:
             stack.callback(pidfile.remove)
         machine.process.keep_files_private()  # The pidfile is for everybody.
-        log = open_log(daemon.log, machine.process.errors())
+        log = Log(daemon.log, machine.process.errors())
         stack.callback(log.close)
         for code, text in (("version", release()), ("build", build())):
             log.write(Severity.INFO, "", code, text)
@@ -203,11 +203,11 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         publishing = asyncio.create_task(_publish(plan, hosts, log))
         stack.callback(publishing.cancel)
         garbage_collection.keep_served()
-        if isinstance(log, FileLog):
+        if plan.daemon.log.path is not None:
             from stablecast.cli.hang_up import HangUp  # noqa: PLC0415 - it loads the parsers of configuration files
 
             machine.process.on_hang_up(HangUp(job.path, job.profile, plan, log, hosts.hosts))
-        _say_all_ready(hosts, monitor, log, job.as_json)
+        _say_all_ready(hosts, monitor, plan.daemon.log, job.as_json)
         if detached is not None:
             detached.ready()
         await stack.enter_async_context(_reported(hosts.hosts))
@@ -218,10 +218,10 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
     return 0
 
 
-def _say_all_ready(hosts: Hosts, monitor: "Monitor | None", log: Log, as_json: bool) -> None:
+def _say_all_ready(hosts: Hosts, monitor: "Monitor | None", log: LogConfig, as_json: bool) -> None:
     for host in hosts.hosts:
         name = host.store.settings.name
-        for report in host.store.reports if isinstance(log, FileLog) else ():  # The console has the lines of its log.
+        for report in host.store.reports if log.path is not None else ():  # The console has the lines of its log.
             note(f'store "{name}": {report}')
         _say_ready(host.store, f'store "{name}"', {"store": name}, as_json)
     if monitor is not None:

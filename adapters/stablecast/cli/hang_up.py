@@ -13,7 +13,7 @@ from stablecast.config.plan import Plan, StorePlan
 from stablecast.config.plan_assembly import load
 from stablecast.core.errors import StablecastError
 from stablecast.store.hosts import Host
-from stablecast.store.log_lines import FileLog, Severity
+from stablecast.store.log_lines import Log, Severity
 
 CODE = "configuration"
 
@@ -25,7 +25,7 @@ class HangUp:
     path: Path
     profile: str
     plan: Plan
-    log: FileLog
+    log: Log
     hosts: Sequence[Host]
 
     def __call__(self) -> None:

@@ -17,7 +17,7 @@ from stablecast.resolver.srs.xml_config import load_xml
 from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.interfaces import address_of, check_local, resolved_place
-from stablecast.runtime.logs import LineLog, PlainLog, RollingPolicy, daemon_log
+from stablecast.runtime.logs import LineLog, RollingPolicy, daemon_log
 from stablecast.runtime.service_manager import ServiceManager
 from stablecast.text.console import note, say
 
@@ -77,7 +77,7 @@ async def _serve_lbmrd(settings: LbmrdConfig, statistics: float, as_json: bool) 
         send_buffer=settings.send_buffer,
         report_every=statistics,
     )
-    return await _serve("lbmrd", starting, log, as_json)
+    return await _serve("lbmrd", starting, log, as_json, to_file=settings.log is not None)
 
 
 def run_srs(
@@ -119,7 +119,8 @@ async def serve_srs(settings: SrsConfig, as_json: bool) -> int:
     console = machine.process.errors() if as_json else machine.process.output()
     log = daemon_log(settings.log.name, settings.log.rolling(), console)
     starting = SrsDaemon.start(settings, log.write, log.warning)
-    return await _serve("srs", starting, log, as_json, settings.pid_file)
+    to_file = settings.log.name is not None
+    return await _serve("srs", starting, log, as_json, to_file=to_file, pid_file=settings.pid_file)
 
 
 @asynccontextmanager
@@ -145,13 +146,15 @@ async def _serve(
     starting: Coroutine[Any, Any, RelayDaemon | SrsDaemon],
     log: LineLog,
     as_json: bool,
+    *,
+    to_file: bool,
     pid_file: Path | None = None,
 ) -> int:
     """Serve until interrupted, and close the log; return the exit status. Raises like `starting`, which starts it."""
     interrupted = asyncio.create_task(until_interrupted())
     # The task installs the signal handlers before the ready line: whoever reads that line may send a signal at once.
     await asyncio.sleep(0)
-    if isinstance(log, PlainLog):
+    if to_file:
         # A daemon whose log is a file needs no terminal, so a hang-up ends nothing.
         machine.process.on_hang_up(log.reopen)
     try:

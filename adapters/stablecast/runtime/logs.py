@@ -15,7 +15,6 @@ import gzip
 import re
 import time
 import zipfile
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -254,60 +253,61 @@ def _compress(path: Path, compression: Compression) -> None:
     machine.files.remove(path)
 
 
-class LineLog(ABC):
-    """A log that accepts lines of text, and adds their time and severity."""
-
-    @abstractmethod
-    def write(self, line: str, severity: Severity = Severity.INFO) -> None:
-        """Write one line, without its end."""
-
-    def warning(self, line: str) -> None:
-        """Write one line that an operator should read."""
-        self.write(line, Severity.WARNING)
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the log; the caller writes no more lines."""
-
-
-class ConsoleLog(LineLog):
-    """Lines with their time and severity on a stream, flushed one by one."""
+class LineStream:
+    """Lines on a stream that stays open, flushed one by one."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], datetime] = utc_now) -> None:
-        """Write to `stream`, which stays open."""
+        """Write to `stream`, which belongs to its creator."""
         self._stream = stream
         self._clock = clock
 
-    def write(self, line: str, severity: Severity = Severity.INFO) -> None:
-        """Write one line, without its end."""
-        self._stream.write(_stamped(self._clock(), line, severity) + "\n")
+    def write(self, line: Callable[[datetime], str]) -> None:
+        """Write the line that `line` makes of the time, without its end."""
+        self._stream.write(line(self._clock()) + "\n")
         self._stream.flush()
 
-    def reopen(self) -> None:
-        """Do nothing: a console cannot be moved away."""
+    def reopen(self, rolling: RollingPolicy | None = None) -> None:
+        """Do nothing: a stream cannot be moved away."""
 
     def close(self) -> None:
         """Do nothing: the stream belongs to its creator."""
 
 
-class PlainLog(LineLog):
-    """Lines with their time and severity in a file that rolls."""
+def opened(
+    path: Path | None,
+    rolling: RollingPolicy,
+    console: TextIO,
+    complaint: Callable[[datetime, str], str],
+    clock: Callable[[], datetime] = utc_now,
+) -> RollingFile | LineStream:
+    """Return the file at `path`, or the console without one. Raises OSError if the file cannot be opened."""
+    return LineStream(console, clock) if path is None else RollingFile(path, rolling, complaint, clock)
 
-    def __init__(self, path: Path, rolling: RollingPolicy, clock: Callable[[], datetime] = utc_now) -> None:
-        """Append to `path`. Raises OSError if the file cannot be opened."""
-        self._file = RollingFile(path, rolling, _complaint, clock)
+
+class LineLog:
+    """A log that accepts lines of text, and adds their time and severity."""
+
+    def __init__(
+        self, path: Path | None, rolling: RollingPolicy, console: TextIO, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        """Append to `path`, or write to the console without one. Raises OSError if the file cannot be opened."""
+        self._lines = opened(path, rolling, console, _complaint, clock)
 
     def write(self, line: str, severity: Severity = Severity.INFO) -> None:
         """Write one line, without its end."""
-        self._file.write(lambda now: _stamped(now, line, severity))
+        self._lines.write(lambda now: _stamped(now, line, severity))
+
+    def warning(self, line: str) -> None:
+        """Write one line that an operator should read."""
+        self.write(line, Severity.WARNING)
 
     def reopen(self) -> None:
-        """Write the file anew at its path if it was moved away."""
-        self._file.reopen()
+        """Write a file anew at its path if it was moved away."""
+        self._lines.reopen()
 
     def close(self) -> None:
-        """Close the file after rolled files are compressed."""
-        self._file.close()
+        """Close a file after rolled files are compressed; the caller writes no more lines."""
+        self._lines.close()
 
 
 def daemon_log(path: Path | None, rolling: RollingPolicy, console: TextIO) -> LineLog:
@@ -315,11 +315,9 @@ def daemon_log(path: Path | None, rolling: RollingPolicy, console: TextIO) -> Li
 
     A file begins with the release and the build (P-613). Raises OSError if it cannot be opened.
     """
-    if path is None:
-        return ConsoleLog(console)
-    log = PlainLog(path, rolling)
-    log.write(release())
-    log.write(build())
+    log = LineLog(path, rolling, console)
+    for line in () if path is None else (release(), build()):
+        log.write(line)
     return log
 
 

@@ -7,13 +7,12 @@ A log file rolls (`stablecast.runtime.logs`). The daemon never deletes rolled fi
 
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import TextIO
 
 from stablecast.config.plan import LogConfig
-from stablecast.runtime.logs import RollingFile, RollingPolicy, Severity, utc_now
+from stablecast.runtime.logs import RollingPolicy, Severity, opened, utc_now
 
-__all__ = ["MIB", "FileLog", "Log", "Severity", "StreamLog", "Write", "line", "open_log", "unheard"]
+__all__ = ["MIB", "Log", "Severity", "Write", "line", "unheard"]
 
 MIB = 1 << 20
 """The unit of a log's size, in bytes (U5)."""
@@ -31,41 +30,24 @@ def line(now: datetime, severity: Severity, who: str, code: str, text: str) -> s
     return f"{now:%Y-%m-%d %H:%M:%S}.{now.microsecond // 1000:03} [{severity.value}] {speaker}{code}: {shown}"
 
 
-class StreamLog:
-    """A log on a stream, flushed after each line."""
+class Log:
+    """The log of a store daemon: a file that rolls, or the console."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], datetime] = utc_now) -> None:
-        """Write to `stream`, which the caller closes."""
-        self._stream = stream
-        self._clock = clock
-
-    def write(self, severity: Severity, who: str, code: str, text: str) -> None:
-        """Write a line, and flush the stream."""
-        self._stream.write(line(self._clock(), severity, who, code, text) + "\n")
-        self._stream.flush()
-
-    def close(self) -> None:
-        """Do nothing, because the stream belongs to the caller."""
-
-
-class FileLog:
-    """A log in a file that rolls."""
-
-    def __init__(self, path: Path, config: LogConfig, clock: Callable[[], datetime] = utc_now) -> None:
-        """Append to `path`. Raises OSError if that is not possible."""
-        self._file = RollingFile(path, _policy(config), _complaint, clock)
+    def __init__(self, config: LogConfig, console: TextIO, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the configured log; without a path it is the console. Raises OSError if the file cannot be opened."""
+        self._lines = opened(config.path, _policy(config), console, _complaint, clock)
 
     def write(self, severity: Severity, who: str, code: str, text: str) -> None:
         """Write one line; the system has it when this returns."""
-        self._file.write(lambda now: line(now, severity, who, code, text))
+        self._lines.write(lambda now: line(now, severity, who, code, text))
 
     def reopen(self, config: LogConfig) -> None:
-        """Write the file anew at its path if it was moved away, and roll as `config` says from now on."""
-        self._file.reopen(_policy(config))
+        """Write a file anew at its path if it was moved away, and roll as `config` says from now on."""
+        self._lines.reopen(_policy(config))
 
     def close(self) -> None:
-        """Close the file; write no more after it."""
-        self._file.close()
+        """Close a file; write no more after it."""
+        self._lines.close()
 
 
 def _policy(config: LogConfig) -> RollingPolicy:
@@ -74,14 +56,6 @@ def _policy(config: LogConfig) -> RollingPolicy:
 
 def _complaint(now: datetime, text: str) -> str:
     return line(now, Severity.WARNING, "", "log", text)
-
-
-Log = StreamLog | FileLog
-
-
-def open_log(config: LogConfig, console: TextIO) -> Log:
-    """Open the configured log; without a path it is the `console`. Raises OSError if the file cannot be opened."""
-    return StreamLog(console) if config.path is None else FileLog(config.path, config)
 
 
 def unheard(_severity: Severity, _who: str, _code: str, _text: str) -> None:

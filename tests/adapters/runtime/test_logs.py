@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.runtime.logs import ConsoleLog, PlainLog, RollingPolicy
+from stablecast.runtime.logs import LineLog, RollingPolicy
 
 
 @pytest.mark.rows("T-501")
 def test_the_console() -> None:
     stream = io.StringIO()
-    log = ConsoleLog(stream, lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
+    log = LineLog(None, RollingPolicy(), stream, lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
     log.write("one")
     log.warning("two")
     log.reopen()
@@ -22,7 +22,10 @@ def test_the_console() -> None:
 
 @pytest.mark.rows("T-501")
 def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
-    log = PlainLog(tmp_path / "srs.log", RollingPolicy(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
+    at = datetime(2017, 8, 20, 23, 5, tzinfo=UTC)
+    log = LineLog(tmp_path / "srs.log", RollingPolicy(), io.StringIO(), lambda: at)
+        tmp_path / "srs.log", RollingPolicy(), io.StringIO(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC)
+    )
     log.write("one")
     log.close()
     assert (tmp_path / "srs.log").read_text() == "2017-08-20 23:05:00 [INFO] one\n"

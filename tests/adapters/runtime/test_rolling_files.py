@@ -3,13 +3,15 @@
 import errno
 import gzip
 import os
+import sys
 import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from stablecast.runtime.logs import Compression, Frequency, PlainLog, RollingFile, RollingPolicy
+from stablecast.runtime.logs import Compression, Frequency, LineLog, RollingFile, RollingPolicy, utc_now
 from tests.support.machine import replace
 
 MILLION = 1_000_000
@@ -27,6 +29,10 @@ class Clock:
         return self.now
 
 
+def plain_log(path: Path, rolling: RollingPolicy, clock: Callable[[], datetime] = utc_now) -> LineLog:
+    return LineLog(path, rolling, sys.stderr, clock)
+
+
 def rolled(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"srs.log"}
 
@@ -40,7 +46,7 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
     """Restarts do not overwrite."""
     path = tmp_path / "srs.log"
     for line in ("first", "second", "third"):
-        log = PlainLog(path, RollingPolicy())
+        log = plain_log(path, RollingPolicy())
         log.write(line)
         log.close()
     assert [line[27:] for line in path.read_text().splitlines()] == ["first", "second", "third"]
@@ -51,7 +57,7 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
 def test_the_worked_example(tmp_path: Path) -> None:
     """A million bytes an hour; rolls at 23:00 by size, and again at midnight by frequency."""
     path, clock = tmp_path / "srs.log", Clock()
-    log = PlainLog(path, RollingPolicy(Frequency.DAILY, 23 * MILLION), clock)
+    log = plain_log(path, RollingPolicy(Frequency.DAILY, 23 * MILLION), clock)
     for hour in range(24):
         clock.now = MIDNIGHT + timedelta(hours=hour)
         before = rolled(tmp_path)
@@ -68,13 +74,13 @@ def test_the_worked_example(tmp_path: Path) -> None:
 def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
     """An hour without a line makes no file; an empty file does not roll."""
     path, clock = tmp_path / "srs.log", Clock()
-    log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
+    log = plain_log(path, RollingPolicy(Frequency.HOURLY), clock)
     clock.now += timedelta(hours=5)
     log.write("one")
     assert rolled(tmp_path) == set()
     log.close()
     os.utime(path, (clock.now.timestamp(),) * 2)  # As if the test's clock were the system's.
-    log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
+    log = plain_log(path, RollingPolicy(Frequency.HOURLY), clock)
     clock.now += timedelta(minutes=59)
     log.write("two")
     clock.now += timedelta(hours=2)
@@ -90,7 +96,7 @@ def test_a_restart_does_not_forget_the_period(frequency: Frequency, hours: int, 
     """The lines of an earlier process belong to the period of the last one."""
     path, clock = tmp_path / "srs.log", Clock()
     for _ in range(3):
-        log = PlainLog(path, RollingPolicy(frequency), clock)
+        log = plain_log(path, RollingPolicy(frequency), clock)
         log.write("one")
         log.write("two")
         log.close()
@@ -103,7 +109,7 @@ def test_a_restart_does_not_forget_the_period(frequency: Frequency, hours: int, 
 @pytest.mark.parametrize("reopened", [True, False])
 def test_a_file_that_was_moved_away_is_written_anew(reopened: bool, tmp_path: Path) -> None:
     path = tmp_path / "srs.log"
-    log = PlainLog(path, RollingPolicy())
+    log = plain_log(path, RollingPolicy())
     log.write("one")
     path.rename(tmp_path / "moved")
     if reopened:
@@ -121,7 +127,7 @@ def test_a_file_that_was_moved_away_is_written_anew(reopened: bool, tmp_path: Pa
 def test_a_file_that_cannot_be_written_anew_gets_the_lines(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    log = PlainLog(folder / "srs.log", RollingPolicy())
+    log = plain_log(folder / "srs.log", RollingPolicy())
     folder.rename(tmp_path / "away")
     log.write("one")
     log.write("two")
@@ -152,7 +158,7 @@ def test_the_oldest_are_deleted(tmp_path: Path, limits: RollingPolicy, left: int
     path = tmp_path / "srs.log"
     for day in range(6):
         clock.now = MIDNIGHT + timedelta(days=day)
-        log = PlainLog(path, limits, clock)
+        log = plain_log(path, limits, clock)
         log.write("x" * MILLION)
         log.close()
         began = clock.now.timestamp()
@@ -173,7 +179,7 @@ def unpacked(path: Path) -> bytes:
 @pytest.mark.parametrize("compression", [Compression.ZIP, Compression.GZIP])
 def test_rolled_files_are_compressed_and_nothing_of_them_is_lost(tmp_path: Path, compression: Compression) -> None:
     """tr.md, daemon/log: none, zip, gzip. Numbers count on where compressed files are."""
-    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=68, compression=compression), Clock())
+    log = plain_log(tmp_path / "srs.log", RollingPolicy(size=68, compression=compression), Clock())
     for number in range(7):
         log.write(f"{number} {'x' * 30}")
     log.close()
@@ -214,7 +220,7 @@ def test_a_full_disk_loses_lines_and_says_how_many(tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=10), Clock())
+    log = plain_log(tmp_path / "srs.log", RollingPolicy(size=10), Clock())
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
@@ -234,7 +240,7 @@ def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monke
 
 
 def test_a_file_that_cannot_be_tidied_up_stays_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=10, max_history=1), Clock())
+    log = plain_log(tmp_path / "srs.log", RollingPolicy(size=10, max_history=1), Clock())
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))

@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.config.plan import LogConfig
 from stablecast.runtime.logs import Frequency
-from stablecast.store.log_lines import MIB, FileLog, Severity, StreamLog, open_log, unheard
+from stablecast.store.log_lines import MIB, Log, Severity, unheard
 
 BEGAN = datetime(2026, 11, 21, 15, 40, 12, 123_456, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ class Clock:
 
 def test_a_line_says_when_how_bad_who_what_and_why() -> None:
     stream = io.StringIO()
-    log = StreamLog(stream, Clock())
+    log = Log(LogConfig(), stream, Clock())
     log.write(Severity.WARNING, "test-store", "loss", "two lines\nare one \x1b[31m")
     log.write(Severity.INFO, "", "ready", "yes")
     log.close()
@@ -50,7 +50,7 @@ def rolled(directory: Path) -> list[str]:
 )
 def test_a_file_rolls_by_the_clock(frequency: Frequency, later: timedelta, rolls: bool, tmp_path: Path) -> None:
     clock = Clock()
-    log = FileLog(tmp_path / "a.log", LogConfig(frequency=frequency, size=0), clock)
+    log = Log(LogConfig(tmp_path / "a.log", frequency, 0), io.StringIO(), clock)
     for _ in range(2):
         log.write(Severity.INFO, "", "a", "b")
         clock.now = BEGAN + later
@@ -62,7 +62,7 @@ def test_a_file_rolls_by_its_size_and_no_rolled_file_is_lost(tmp_path: Path) -> 
     """U5: a mebibyte."""
     path = tmp_path / "a.log"
     path.write_text("kept from before\n")
-    log = open_log(LogConfig(path, size=1), io.StringIO())
+    log = Log(LogConfig(path, size=1), io.StringIO())
     for _ in range(3):
         log.write(Severity.INFO, "", "a", "." * MIB)
     log.close()
@@ -73,7 +73,7 @@ def test_a_file_rolls_by_its_size_and_no_rolled_file_is_lost(tmp_path: Path) -> 
 
 def test_without_a_file_lines_go_to_the_console() -> None:
     stream = io.StringIO()
-    log = open_log(LogConfig(), stream)
+    log = Log(LogConfig(), stream)
     log.write(Severity.ERROR, "s", "c", "t")
     assert stream.getvalue().endswith("[ERROR] s: c: t\n")
 
