@@ -33,7 +33,6 @@ from stablecast.client.callbacks import RegIdRequest
 from stablecast.client.consumption import Memories
 from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
-from stablecast.client.instrumented_source import InstrumentedSource
 from stablecast.client.loop_ownership import OPEN, check_loop, uninterrupted, watch_forks
 from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message
@@ -481,14 +480,10 @@ class Context:
         annotations: Sequence[Annotation],
         spans: "MessageSpans | None",
     ) -> Source:
-        if spans is not None:
-            instrumented = InstrumentedSource(config, self.pool, on_event, self.trace)
-            instrumented.annotations, instrumented.spans = annotations, spans
-            return instrumented
-        if not annotations:
+        if spans is None and not annotations:
             return Source(config, self.pool, on_event, self.trace)
         annotated = AnnotatedSource(config, self.pool, on_event, self.trace)
-        annotated.annotations = annotations
+        annotated.annotations, annotated.spans = annotations, spans
         return annotated
 
     @overload
