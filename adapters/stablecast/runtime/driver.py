@@ -1,13 +1,7 @@
-"""The loop that drives every traced endpoint: feed, record, drain, perform, re-arm.
-
-A machine and its recorder: the trace has every input that the machine receives.
-
-Execution of a machine's effects such that none is lost.
+"""The loop that drives a machine: feed, record if it has a trace, drain, perform, re-arm; and no effect is lost.
 
 A machine counts on each effect that it returned. If performing one raises, the effects after it are still performed,
 and the endpoint is notified. The endpoint feeds the failure to its machine, or ends and reports why.
-
-The loop that drives a machine without a trace: feed, drain, perform, re-arm.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The source's data stream over TCP: one server for all joiners, and the reader on the joiner's side.
+"""A source's data stream over TCP, from both sides: one server for all joiners, and the reader of a joiner.
 
 The server drops a joiner that does not keep up and never waits for it (P-011); the joiner joins again and recovers from
 the stores. With transport_tcp_multiple_receiver_behavior `normal` the server holds the source instead, until the
@@ -8,11 +8,10 @@ The server writes to the last joiner at once, and to the others at the end of th
 Stores join when the source registers, and receivers usually join later. On few cores, a store that wakes first would
 occupy the core that the receiver or the source needs. A store that reads several blocks at once also flushes once.
 
-The receiver's side of a source's TCP stream: it joins, and joins again after a broken connection.
-
-The greeting shows whether the port still belongs to the expected life of the source, because another life may listen
-there after a restart. A refused connection, or the greeting of another session, means that the life is over. Every
-other end concerns only the connection: the joiner joins again, at most once in `RETRY_SECONDS`.
+A reader joins, and joins again after a broken connection. The greeting shows whether the port still belongs to the
+expected life of the source, because another life may listen there after a restart. A refused connection, or the
+greeting of another session, means that the life is over. Every other end concerns only the connection: the joiner joins
+again, at most once in `RETRY_SECONDS`.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Arrivals at a store: messages on its port, runs and announcements on the streams of its sources.
 
-The bytes of runs are kept under a token until the machine writes or drops them (`stablecast.runtime.kept_runs`).
-
-Sessions over LBT-RM and LBT-RU that a store joins once, even if several of its sources share one.
+The bytes of runs are kept under a token until the machine writes or drops them (`stablecast.runtime.kept_runs`). A
+store joins a session over LBT-RM or LBT-RU once, even if several of its sources share it.
 """
 
 from collections import Counter

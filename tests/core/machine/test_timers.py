@@ -5,7 +5,7 @@ from enum import IntEnum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core.machine.chart import TimerTable, soonest
+from stablecast.core.machine.timers import TimerTable, soonest
 
 
 class Kind(IntEnum):

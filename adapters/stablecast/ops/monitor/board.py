@@ -1,15 +1,13 @@
-"""Keep the newest snapshot of every store, and notify viewers of it.
+"""Keep the newest snapshot of every store with the last samples of its sources, and notify viewers of it.
 
 One sweep reads all stores in turn, a few sources at a time on the store's loop. The monitor's own thread builds the
 snapshots. After a sweep the board waits at least a second, and long enough that sweeps use a small share of one
 processor, however many sources there are.
 
-Keep figures and the last samples of every source between sweeps.
-
 A row is updated in place, and full records exist only while a viewer looks at them. A sweep thus leaves no new objects
 for the garbage collector, whose pauses would stop the stores' threads longer the more sources there are.
 
-Report which numbers of one source are missing or lost, for the picture of its repository.
+For the picture of one repository, a look at its source names the numbers that are missing or lost.
 """
 
 import asyncio

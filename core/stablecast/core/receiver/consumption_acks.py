@@ -23,7 +23,7 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import TimerTable
+from stablecast.core.machine.timers import TimerTable
 from stablecast.core.protocol.effects import Effect, Send
 from stablecast.core.protocol.inputs import Gone, Reset
 from stablecast.core.protocol.messages import AckFlag, ConsumptionAck, Pace, ReceiverAlive, SourceInfo

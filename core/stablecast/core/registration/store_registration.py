@@ -30,7 +30,8 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Effect, Notify, Send

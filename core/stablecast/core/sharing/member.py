@@ -18,8 +18,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from stablecast.core.machine.chart import fire, soonest
+from stablecast.core.machine.chart import fire
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.sharing.division import owners
 from stablecast.core.sharing.share import SHARE, Close, Drain, Open, Record, Share, ShareEvent, ShareState

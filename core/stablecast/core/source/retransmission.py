@@ -1,14 +1,12 @@
-"""Answers of a source to requests for messages that it has sent before.
+"""Messages that a source sends again: because a peer asks for them, or before a store would (*proactive*).
 
 Stores that catch up and late receivers ask for the retained range, then for parts of it. Without late join receivers
 get nothing; stores are served all the same (P-411).
 
-Proactive retransmission: messages that a store has not acknowledged in time go to it again (P-436..P-441).
-
-Runs wait in a queue in the order in which they are due. Each check sends the unstable parts of due runs to every store
-that is present and neither acknowledged nor lost them (T16), and such a run waits for its time anew. Stable runs leave
-the queue at each check, so a healthy window costs one comparison for each run, and the queue is no longer than the
-window.
+Messages that a store has not acknowledged in time go to it again unasked (P-436..P-441). Runs wait in a queue in the
+order in which they are due. Each check sends the unstable parts of due runs to every store that is present and neither
+acknowledged nor lost them (T16), and such a run waits for its time anew. Stable runs leave the queue at each check, so
+a healthy window costs one comparison for each run, and the queue is no longer than the window.
 """
 
 from collections import deque

@@ -1,13 +1,11 @@
-"""Transmission: a source's window, flight, proactive retransmission and watched receivers.
+"""Transmission: what a source sends of itself and its messages, and what it watches until they are stable.
 
-All state about messages meets here. `endpoint` decides whether the source may send at all. The window is checked every
-`check_ns` while anything in it may take too long (P-436, P-438).
+Window, flight, proactive retransmission and watched receivers meet here. `endpoint` decides whether the source may send
+at all. The window is checked every `check_ns` while anything in it may take too long (P-436, P-438).
 
-The announcements of a source: the contents of its SRI, and when it is sent.
-
-Several SRIs go out, at an interval, after every change of a registration (P-221). The version rises with each change,
-as the version of the store concerned does (P-220, P-222). Round robin names the store whose turn it is. Otherwise the
-SRI names every store that ever granted, present or not, because receivers may still find it.
+Announcements are SRIs. Several go out, at an interval, after every change of a registration (P-221). The version rises
+with each change, as the version of the store concerned does (P-220, P-222). Round robin names the store whose turn it
+is. Otherwise the SRI names every store that ever granted, present or not, because receivers may still find it.
 """
 
 import attrs

@@ -20,8 +20,8 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect

@@ -35,8 +35,9 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import TimerTable
 from stablecast.core.protocol.effects import Effect, Notify, StartProxy, StopProxy
 from stablecast.core.protocol.events import ProxyEnded, ProxyStarted
 from stablecast.core.protocol.messages import ElectionToken, Incarnation, Register

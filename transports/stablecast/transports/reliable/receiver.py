@@ -3,11 +3,10 @@
 Datagrams are decoded to `packets` and handed to `SessionReception`, which returns NAKs. Each transport decodes
 datagrams, encodes NAKs, and begins and ends a session in its own way, which is its chart.
 
-The receiver's side of one session, without addresses and connections.
-
-Datagrams are delivered in the order of arrival, retransmitted ones included, each of them once. The datagrams of one
-read are delivered together. A session begins with the first datagram or session message: nothing before it is missing.
-A retransmitted datagram cannot begin a session, because it does not show the position of the source.
+The common part knows neither addresses nor connections. Datagrams are delivered in the order of arrival, retransmitted
+ones included, each of them once. The datagrams of one read are delivered together. A session begins with the first
+datagram or session message: nothing before it is missing. A retransmitted datagram cannot begin a session, because it
+does not show the position of the source.
 """
 
 from abc import ABC, abstractmethod
@@ -18,8 +17,8 @@ from typing import ClassVar, assert_never
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.reliable.effects import Began, Received, ReceiverEffect, SendDatagrams, SessionEnded
 from stablecast.transports.reliable.gaps import Gaps

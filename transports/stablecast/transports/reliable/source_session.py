@@ -20,7 +20,8 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, States, fire, lower, soonest
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.batches import Batcher
 from stablecast.transports.reliable.high_water_marks import TopicMarks, room_for
 from stablecast.transports.reliable.inputs import Submit

@@ -15,7 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.machine.chart import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable import inputs
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
 from stablecast.transports.reliable.packets import SourcePacket

@@ -15,7 +15,8 @@ from typing import ClassVar
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.timers import TimerTable
 from stablecast.transports.reliable.packets import Datagram, SourcePacket
 from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine, meaning
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings

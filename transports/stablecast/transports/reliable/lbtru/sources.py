@@ -10,7 +10,7 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core.machine.chart import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.effects import ClientJoined, ClientLeft, SendDatagrams
 from stablecast.transports.reliable.inputs import OpenSession
 from stablecast.transports.reliable.packets import Datagram, DatagramSeries, NakRefusal, SessionStatus, SourcePacket

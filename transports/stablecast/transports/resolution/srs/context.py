@@ -17,8 +17,8 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.patterns import expression

@@ -17,8 +17,9 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import milliseconds
 from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect

@@ -15,7 +15,7 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core.machine.chart import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import foreign
 from stablecast.transports.resolution.records import ENDED_TTL, advertisement
 from stablecast.transports.resolution.udp.effects import Transmit

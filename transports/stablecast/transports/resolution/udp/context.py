@@ -10,8 +10,8 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance
 from stablecast.transports.resolution.udp import effects, inputs
 from stablecast.transports.resolution.udp.advertiser import Advertiser

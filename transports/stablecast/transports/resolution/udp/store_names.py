@@ -14,7 +14,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.machine.chart import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
