@@ -191,14 +191,14 @@ SHARED: Final = (
     ),
     Mutant(
         "the-first-deadline-is-kept",
-        "machine/chart",
+        "machine/timers",
         "self.deadlines[int(kind)] = deadline_ns",
         "self.deadlines.setdefault(int(kind), deadline_ns)",
         Test("core/machine/test_timers.py::test_the_last_deadline_counts"),
     ),
     Mutant(
         "a-deadline-is-due-after-its-instant",
-        "machine/chart",
+        "machine/timers",
         "if deadline_ns <= now]",
         "if deadline_ns < now]",
         Test("core/machine/test_timers.py::test_due_kinds_come_earliest_first_and_ties_by_kind"),
