@@ -101,14 +101,14 @@ RANGE_READERS: Final = (
     ),
     Mutant(
         "a-store-that-refuses-is-asked-once",
-        "adapters/client/range_answers",
+        "adapters/client/range_inquiry",
         "            await asyncio.sleep(REPEAT_SECONDS)",
         "            return",
         Test(f"{_STABLE}::test_a_reader_waits_for_stores_that_refuse_connections"),
     ),
     Mutant(
         "a-store-that-goes-away-again-counts-with-its-answer",
-        "adapters/client/range_answers",
+        "adapters/client/range_inquiry",
         "                answers.pop(store, None)\n",
         "",
         Test(f"{_STABLE}::test_a_store_that_goes_away_again_does_not_count_with_its_answer"),

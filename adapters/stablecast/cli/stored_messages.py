@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from stablecast.client import Context, RangeReader
-from stablecast.client.range_answers import StoredTopics
 from stablecast.client.range_batch import StoredMessage, moment
 from stablecast.client.range_bounds import parse_bound
 from stablecast.client.range_contents import SourceContents
+from stablecast.client.range_inquiry import StoredTopics
 from stablecast.client.range_reader import MissingRange
 from stablecast.client.range_replay import ReplayPace
 from stablecast.config import client_files

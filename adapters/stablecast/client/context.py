@@ -39,9 +39,8 @@ from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.presence import presence_topic
-from stablecast.client.range_answers import StoredTopics, stored
 from stablecast.client.range_bounds import Bound, ReadBounds
-from stablecast.client.range_inquiry import RangeRoutes, placed
+from stablecast.client.range_inquiry import RangeRoutes, StoredTopics, placed, stored
 from stablecast.client.range_reader import (
     PATIENCE_SECONDS,
     MissingRange,

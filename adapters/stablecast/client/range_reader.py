@@ -9,11 +9,10 @@ from typing import Self
 import attrs
 
 from stablecast.client.batch import Batch
-from stablecast.client.range_answers import Answers, ask_all
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents, StableRule, counting, sources_of
-from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.range_inquiry import Answers, RangeRoutes, ask_all
 from stablecast.client.range_replay import MAX_PAUSE_SECONDS, ReplayPace, paced
 from stablecast.client.range_source import ReadingTerms, SourceReading
 from stablecast.core.errors import MisuseError, StablecastError

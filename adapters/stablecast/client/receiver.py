@@ -56,7 +56,7 @@ from stablecast.transports.wire.errors import WireError
 if TYPE_CHECKING:
     from stablecast.client.measured_times import ContextTimes
     from stablecast.client.message_spans import MessageSpans
-    from stablecast.runtime.reliable_joiner import ReliableJoiner
+    from stablecast.runtime.reliable_stream import ReliableJoiner
 
 DRAIN_SECONDS = 1.0
 """Seconds that a new life of a source waits until an earlier life is recovered and consumed."""

@@ -21,7 +21,7 @@ from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
 if TYPE_CHECKING:
-    from stablecast.runtime.reliable_joiner import ReliableJoiner
+    from stablecast.runtime.reliable_stream import ReliableJoiner
 
 MAX_ANNOUNCEMENTS = 1024
 """Announcements that are kept of one stream: one of each source that sends on it."""

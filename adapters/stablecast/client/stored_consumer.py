@@ -10,9 +10,8 @@ from contextlib import suppress
 
 import attrs
 
-from stablecast.client.range_answers import ask_all
 from stablecast.client.range_contents import SourceContents, sources_of
-from stablecast.client.range_inquiry import REPEAT_SECONDS, RangeRoutes
+from stablecast.client.range_inquiry import REPEAT_SECONDS, RangeRoutes, ask_all
 from stablecast.client.stored_sources import ASK_SECONDS, announcement
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine import serial

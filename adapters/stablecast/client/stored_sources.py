@@ -8,9 +8,8 @@ that runs is found by resolution and announces itself; its next life replaces wh
 import asyncio
 from collections.abc import Callable, Sequence
 
-from stablecast.client.range_answers import ask_all
 from stablecast.client.range_contents import SourceContents, StableRule, counting, sources_of
-from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.range_inquiry import RangeRoutes, ask_all
 from stablecast.core.machine import serial
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import Incarnation, SourceInfo, StoreEntry

@@ -1,5 +1,10 @@
-"""The transports of a context: servers of TCP, and the sessions of LBT-RM and LBT-RU that its sources share."""
+"""The transports of a context: servers of TCP, and the sessions of LBT-RM and LBT-RU that its sources share.
 
+Sources that name the same address share one session (documented). The other sources share a pool: each opens a session
+until the pool is full, then they use the sessions of the pool in turn. A session ends with its last source.
+"""
+
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -14,7 +19,6 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.runtime import address, ports, tls
-from stablecast.runtime.session_pool import SessionPool
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner, StreamServer
 from stablecast.transports import codec
@@ -23,10 +27,49 @@ from stablecast.transports.reliable.settings import MAX_SUBMITTED
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 if TYPE_CHECKING:
-    from stablecast.runtime.reliable_joiner import ReliableJoiner
     from stablecast.runtime.reliable_receivers import ReliableReceivers
     from stablecast.runtime.reliable_sources import ReliableSources
-    from stablecast.runtime.reliable_stream import ReliableStream
+    from stablecast.runtime.reliable_stream import ReliableJoiner, ReliableStream
+
+
+@attrs.define
+class SessionPool:
+    """Session numbers: `named` by the address that sources name, `pool` by their place in the pool."""
+
+    named: dict[str, int] = attrs.field(factory=dict)
+    pool: dict[int, int] = attrs.field(factory=dict)
+    sources: Counter[int] = attrs.field(factory=Counter)
+    turn: int = 0
+
+    def choose(self, name: str, size: int, make: Callable[[int], int]) -> int:
+        """Return the session of one more source; an empty `name` selects from a pool of `size` sessions.
+
+        `make` opens a session at a place of the pool, or at the named address (place 0), and may raise.
+        """
+        if name:
+            number = self.named.get(name)
+            if number is None:
+                number = self.named[name] = make(0)
+        elif len(self.pool) < size:
+            # The first free place, because a session that ended has freed its group or port.
+            place = next(place for place in range(size) if place not in self.pool)
+            number = self.pool[place] = make(place)
+        else:
+            those = sorted(self.pool.values())
+            number = those[self.turn % len(those)]
+            self.turn += 1
+        self.sources[number] += 1
+        return number
+
+    def leave(self, number: int) -> bool:
+        """Remove one source of a session; return whether it was the last, which ends the session."""
+        self.sources[number] -= 1
+        if self.sources[number]:
+            return False
+        del self.sources[number]
+        self.named = {name: session for name, session in self.named.items() if session != number}
+        self.pool = {place: session for place, session in self.pool.items() if session != number}
+        return True
 
 
 @attrs.frozen
@@ -180,8 +223,8 @@ class Transports:
             joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
             return joiner
         tls.require_stream(transport)
-        from stablecast.runtime.reliable_joiner import ReliableJoiner  # noqa: PLC0415
         from stablecast.runtime.reliable_receivers import ReliableReceivers  # noqa: PLC0415
+        from stablecast.runtime.reliable_stream import ReliableJoiner  # noqa: PLC0415
 
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)

@@ -6,6 +6,10 @@
 The driver asks the stores what they hold, and divides the stable numbers of each source into pieces. Each task reads
 its piece from any store that has it. A stream's offsets are numbers that are never used again, so a batch that is
 repeated after a crash has the same rows.
+
+For a query with a session, stores keep what Spark has not processed. The driver registers a consumer with them, as a
+receiver with this session id, and keeps it alive in a thread. Spark reports each batch that is committed, and the
+consumer acknowledges its messages. Tasks read as they always do.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -22,15 +26,70 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.archive.message_columns import COLUMNS
+from stablecast.archive.message_columns import COLUMNS, name_of
+from stablecast.client import Context
 from stablecast.client.range_bounds import EARLIEST
+from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.runtime import garbage_collection
 from stablecast.spark.archived_topic import archive_of, divided, with_archive
-from stablecast.spark.consumption_acks import ConsumptionAcks
-from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
-from stablecast.spark.message_ranges import Offset, SourceSpan, limited, pieces, ranges
+from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms, interface_to
+from stablecast.spark.message_ranges import Offset, SourceSpan, limited, number_of, pieces, planned, ranges, spans
 from stablecast.spark.message_rows import SCHEMA, rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
+from stablecast.sync.loop_thread import LoopThread
+
+REGISTRATION_SECONDS = 60.0
+"""Time to wait for the stores. They may hold the session of a driver that was killed until its port refuses them."""
+
+
+class ConsumptionAcks:
+    """The consumer of one query, at its driver."""
+
+    def __init__(self, terms: ReadTerms) -> None:
+        """Start the thread, and open the context. Raises InterfaceError, PortError."""
+        self._terms = terms
+        self._thread = LoopThread()
+        self._thread.start()
+        self._context, self._consumer = self._thread.run(self._open())
+
+    async def _open(self) -> tuple[Context, StoredConsumer]:
+        terms = self._terms
+        context = Context(interface=interface_to(terms.stores, terms.interface))
+        context.prompt = False
+        await context.__aenter__()
+        config = attrs.evolve(context.template(terms.session), topic=terms.topic, pace=terms.pace)
+        return context, StoredConsumer(context.reads, config, terms.stores)
+
+    def spans(self, start: str, end: str) -> list[SourceSpan]:
+        """Return the range of each source between two bounds, after the registration for all of them.
+
+        A source begins where the session is, if a store knows the session. Raises ReadFailed, BoundError,
+        ConsumerRefused.
+        """
+        return self._thread.run(self._spans(attrs.evolve(self._terms, start=start, end=end)))
+
+    async def _spans(self, terms: ReadTerms) -> list[SourceSpan]:
+        sources = {name_of(source): source for source, _ in await planned(self._context, terms)}
+        known = await self._consumer.register(sources, REGISTRATION_SECONDS)
+        # The messages are kept from the registration on, so the plan before it may be too old.
+        found = spans(await planned(self._context, terms))
+        return [
+            attrs.evolve(one, first=known[one.name], remembered=True) if one.name in known else one for one in found
+        ]
+
+    def acknowledge(self, end: Offset) -> None:
+        """Acknowledge everything below an offset."""
+        for name in end:
+            stop = number_of(end, name)
+            if stop:
+                self._thread.call(self._consumer.acknowledge, name, stop)
+
+    def close(self) -> None:
+        """Close the context and end the thread; the stores remember the session."""
+        if self._thread.running:
+            self._thread.run(self._context.close())
+            self._thread.stop()
+
 
 FORMAT = "stablecast-messages"
 

@@ -17,8 +17,8 @@ from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.runtime import tls
 from stablecast.runtime.kept_runs import Continuity, Tokens
-from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
+from stablecast.runtime.reliable_stream import ReliableJoiner
 from stablecast.runtime.request_port import Peer, decoded
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner

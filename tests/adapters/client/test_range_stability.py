@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import RangeReader, ReadFailed, range_answers, stored_sources
+from stablecast.client import RangeReader, ReadFailed, range_inquiry, stored_sources
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_inquiry import RangeRoutes, StoreAway
@@ -160,7 +160,7 @@ async def test_a_reader_waits_for_stores_that_refuse_connections(net: Network) -
 
 async def test_a_store_that_goes_away_again_does_not_count_with_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have lost its messages when it comes back, so the others must be enough."""
-    monkeypatch.setattr(range_answers, "REPEAT_SECONDS", 0.0)
+    monkeypatch.setattr(range_inquiry, "REPEAT_SECONDS", 0.0)
     times: Counter[str] = Counter()
 
     class Routes(RangeRoutes):
@@ -170,7 +170,7 @@ async def test_a_store_that_goes_away_again_does_not_count_with_its_answer(monke
                 raise StoreAway
             return [answer((0, 10))]
 
-    assert list(await range_answers.ask_all(Routes(), "abc", 60.0)) == ["b", "c"]
+    assert list(await range_inquiry.ask_all(Routes(), "abc", 60.0)) == ["b", "c"]
 
 
 def answer(*ranges: tuple[int, int], lives: Sequence[Life] = ((7, 0),), **more: Any) -> StoredAnswer:

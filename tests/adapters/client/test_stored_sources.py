@@ -10,9 +10,8 @@ import attrs
 import pytest
 
 from stablecast.client import Context, Message, Receiver, WildcardReceiver, last, stored_consumer, stored_sources
-from stablecast.client.range_answers import ask_all
 from stablecast.client.range_contents import SourceContents, sources_of
-from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.range_inquiry import RangeRoutes, ask_all
 from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.client.stored_sources import StoredSources, announcement
 from stablecast.core.errors import MisuseError

@@ -5,9 +5,9 @@ import pytest
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.inputs import Lost
-from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.runtime.reliable_stream import ReliableJoiner
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 from stablecast.transports.reliable.lbtru import LbtruSources
@@ -80,7 +80,7 @@ async def test_a_joiner_that_left_gets_no_callback() -> None:
 
 async def test_a_patient_joiner_joins_again_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end is that of a connection; paused meanwhile, it goes on paused."""
-    monkeypatch.setattr("stablecast.runtime.reliable_joiner.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("stablecast.runtime.reliable_stream.RETRY_SECONDS", 0.01)
     told = Told()
     sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
     session = sources.open(settings=SourceSettings(linger_ns=0), session_id=SESSION_ID)

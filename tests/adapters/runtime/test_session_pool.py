@@ -2,8 +2,8 @@
 
 import pytest
 
+from stablecast.client.transport_sessions import SessionPool
 from stablecast.runtime.ports import PortError
-from stablecast.runtime.session_pool import SessionPool
 
 
 class Opened:

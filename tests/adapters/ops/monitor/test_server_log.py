@@ -2,7 +2,7 @@
 
 import logging
 
-from stablecast.ops.monitor.server_log import EVERY, MAX_KINDS, logger
+from stablecast.ops.monitor.server import EVERY, MAX_KINDS, logger
 from stablecast.store.log_lines import Severity
 
 
