@@ -17,56 +17,13 @@ from stablecast.config.option_files import SCOPES, Setting
 from stablecast.config.topic_patterns import expression
 from stablecast.config.xml_reader import Element, parse, place_of, read, text_of, validate
 from stablecast.core.protocol.settings import PatternType
+from stablecast.runtime import machine
 from stablecast.text import nearest
 
 ROOT = "um-configuration"
 ALLOW_FIRST, DENY_FIRST = "allow,deny", "deny,allow"
-_ORDER = f"order CDATA '{DENY_FIRST}'"
-_RULE = "rule (allow | deny) #IMPLIED"
-_SPACE = "xml:space (default | preserve) 'default'"
 
-DTD = f"""
-<!ELEMENT um-configuration (license | templates | applications)*>
-<!ATTLIST um-configuration version CDATA #REQUIRED>
-<!ELEMENT license (#PCDATA)>
-<!ATTLIST license format CDATA #IMPLIED {_SPACE}>
-<!ELEMENT templates (template*)>
-<!ELEMENT template (options*)>
-<!ATTLIST template name CDATA #REQUIRED>
-<!ELEMENT options (option*)>
-<!ATTLIST options type CDATA #REQUIRED>
-<!ELEMENT option (allow | deny)*>
-<!ATTLIST option name CDATA #REQUIRED default-value CDATA #IMPLIED {_ORDER}>
-<!ELEMENT allow (#PCDATA)>
-<!ATTLIST allow {_SPACE}>
-<!ELEMENT deny (#PCDATA)>
-<!ATTLIST deny {_SPACE}>
-<!ELEMENT applications (application*)>
-<!ELEMENT application (contexts | event-queues | hfxs | application-data)*>
-<!ATTLIST application name CDATA #IMPLIED template CDATA #IMPLIED>
-<!ELEMENT contexts (context*)>
-<!ATTLIST contexts template CDATA #IMPLIED {_ORDER}>
-<!ELEMENT context (sources | receivers | wildcard-receivers | options)*>
-<!ATTLIST context name CDATA #IMPLIED template CDATA #IMPLIED {_RULE}>
-<!ELEMENT sources (topic*)>
-<!ATTLIST sources template CDATA #IMPLIED {_ORDER}>
-<!ELEMENT receivers (topic*)>
-<!ATTLIST receivers template CDATA #IMPLIED {_ORDER}>
-<!ELEMENT topic (options*)>
-<!ATTLIST topic topicname CDATA #IMPLIED pattern CDATA #IMPLIED template CDATA #IMPLIED {_RULE}>
-<!ELEMENT wildcard-receivers (wildcard-receiver*)>
-<!ATTLIST wildcard-receivers template CDATA #IMPLIED {_ORDER}>
-<!ELEMENT wildcard-receiver (options*)>
-<!ATTLIST wildcard-receiver pattern CDATA #IMPLIED pattern-type CDATA #IMPLIED template CDATA #IMPLIED {_RULE}>
-<!ELEMENT event-queues (event-queue*)>
-<!ATTLIST event-queues template CDATA #IMPLIED {_ORDER}>
-<!ELEMENT event-queue (options*)>
-<!ATTLIST event-queue name CDATA #IMPLIED template CDATA #IMPLIED {_RULE}>
-<!ELEMENT hfxs (topic*)>
-<!ATTLIST hfxs template CDATA #IMPLIED {_ORDER}>
-<!ELEMENT application-data (#PCDATA)>
-<!ATTLIST application-data {_SPACE}>
-"""
+DTD = machine.installed_file(Path(__file__).with_name("client.dtd")).decode()
 """The document type of the file; a message about a wrong name has the nearest right one."""
 
 CONTAINERS = {"sources": "source", "receivers": "receiver", "wildcard-receivers": "wildcard_receiver"}

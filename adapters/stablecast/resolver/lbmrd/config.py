@@ -13,6 +13,7 @@ from stablecast.config.option_kinds import PORT, NumberKind, TextKind
 from stablecast.config.xml_reader import Element, place_of, text_of
 from stablecast.config.xml_reader import load as load_xml
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.runtime import machine
 from stablecast.runtime.address import MAX_PORT, AddressError, check_ip
 from stablecast.runtime.interfaces import address_of
 from stablecast.transports.resolution.udp import address_translation
@@ -33,31 +34,7 @@ OPTIONS = {option.name: option for option in (
 )}
 # fmt: on
 
-DTD = """\
-<!ELEMENT lbmrd (daemon?, domains, transformations)>
-<!ATTLIST lbmrd version CDATA #REQUIRED>
-<!ELEMENT daemon (activity | interface | port | ttl | log
-    | resolver_unicast_receiver_socket_buffer | resolver_unicast_send_socket_buffer)*>
-<!ELEMENT activity (#PCDATA)>
-<!ELEMENT interface (#PCDATA)>
-<!ELEMENT port (#PCDATA)>
-<!ELEMENT ttl (#PCDATA)>
-<!ELEMENT log (#PCDATA)>
-<!ELEMENT resolver_unicast_receiver_socket_buffer (#PCDATA)>
-<!ELEMENT resolver_unicast_send_socket_buffer (#PCDATA)>
-<!ELEMENT domains (domain+)>
-<!ELEMENT domain (network+)>
-<!ATTLIST domain name ID #REQUIRED>
-<!ELEMENT network (#PCDATA)>
-<!ELEMENT transformations (transform+)>
-<!ELEMENT transform (rule+)>
-<!ATTLIST transform source IDREF #REQUIRED destination IDREF #REQUIRED>
-<!ELEMENT rule (match, replace)>
-<!ELEMENT match EMPTY>
-<!ATTLIST match address CDATA #REQUIRED port CDATA "*">
-<!ELEMENT replace EMPTY>
-<!ATTLIST replace address CDATA #REQUIRED port CDATA "*">
-"""
+DTD = machine.installed_file(Path(__file__).with_name("lbmrd.dtd")).decode()
 """The document type of the file, which `--dump-dtd` prints."""
 
 
