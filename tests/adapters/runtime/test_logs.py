@@ -24,8 +24,6 @@ def test_the_console() -> None:
 def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
     at = datetime(2017, 8, 20, 23, 5, tzinfo=UTC)
     log = LineLog(tmp_path / "srs.log", RollingPolicy(), io.StringIO(), lambda: at)
-        tmp_path / "srs.log", RollingPolicy(), io.StringIO(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC)
-    )
     log.write("one")
     log.close()
     assert (tmp_path / "srs.log").read_text() == "2017-08-20 23:05:00 [INFO] one\n"
