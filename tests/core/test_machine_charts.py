@@ -86,7 +86,7 @@ def test_every_pair_is_classified(
         LifetimeChart: 1,
         ElectionChart: 9,
         RegistrationChart: 8,
-        SourceChart: 25,
+        SourceChart: 24,
         ReceiverChart: 19,
         HotChart: 8,
     }

@@ -13,7 +13,7 @@ from stablecast.config.options import Value, apply
 from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import StartProxy
-from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
+from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete
 from stablecast.core.protocol.inputs import ProxyQuorum
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.quorum import GroupRules
@@ -122,6 +122,6 @@ class Proxies:
             self._on_failed(effect.source_reg_id, error)
 
     def _on_event(self, effect: StartProxy, event: Event) -> None:
-        if effect.source_reg_id in self._running and isinstance(event, RegistrationComplete | QuorumLost):
+        if effect.source_reg_id in self._running and isinstance(event, RegistrationComplete | QuorumLost | Overtaken):
             held = isinstance(event, RegistrationComplete)
             self._on_quorum(ProxyQuorum(effect.source_reg_id, effect.election, held))

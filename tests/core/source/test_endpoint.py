@@ -362,6 +362,30 @@ def test_a_store_that_moved_is_told_of_and_registered_with_anew() -> None:
     assert [(entry.address, entry.version) for entry in info.stores] == [("b:1", 2)]
 
 
+@pytest.mark.parametrize("later", [True, False])
+def test_a_proxy_is_over_once_a_store_knows_a_later_life(later: bool) -> None:
+    """T23: the source takes its RegIDs before the leases of its proxy end, so they do not end the proxy."""
+    driver = SourceDriver(election=ElectionToken(5, 1))
+    driver.feed(Start())
+    driver.grant(0, 1, term=4)
+    driver.feed(Tick(), INTERVAL_NS)
+    assert driver.machine.state is SourceState.ACTIVE
+    driver.effects.clear()
+    told = driver.grant(2, now=INTERVAL_NS + 1, old=True, term=7, lives=((9, 0),), lives_term=4 + later)
+    assert (told == [Overtaken()], driver.infos() == []) == (later, later)
+    assert (driver.machine.next_timeout() is None) is later
+
+
+def test_a_source_with_a_lease_outlives_the_grant_of_a_store_that_knows_another_life() -> None:
+    """Its stores may have forgotten that life, if somebody evicted it there."""
+    driver = SourceDriver()
+    driver.feed(Start())
+    driver.grant(0, 1, term=4)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.grant(2, now=INTERVAL_NS + 1, old=True, term=7, lives=((9, 0),), lives_term=5)
+    assert driver.machine.can_send
+
+
 @pytest.mark.rows("P-541", "P-549")
 def test_a_proxy_announces_and_never_sends() -> None:
     """C-35: otherwise it is a source like any other; refused, it asks again."""

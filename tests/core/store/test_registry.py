@@ -487,3 +487,23 @@ def test_the_stores_that_a_proxy_would_need_are_those_of_all_lives() -> None:
     driver.machine.clients.records[50].client = attrs.evolve(known, election=ElectionToken(1, 2))
     driver.hear(info(5, 5, 5))
     assert driver.machine.clients.records[50].client.stores == known.stores
+
+
+def test_what_a_source_left_behind_its_proxy_is_not_cut() -> None:
+    """Formal design, 7.3: the source took its RegID from a proxy, ended, and the proxy asks on before its lease ends."""
+    driver = StoreDriver()
+    driver.hear(register(reg_id=50, wants_proxy=True, term=3))
+    driver.hear(info(1, term=3, lives=((LIFE, 0),)))
+    driver.data(0, 5)
+    driver.sync()
+    proxy, gone = LIFE + 1, 100 * SECOND
+    token = ElectionToken(1, 2, LIFE)
+    driver.feed(Tick(), gone)
+    driver.hear(register(reg_id=50, incarnation=proxy, wants_proxy=True, election=token, reply_to="proxy:1"), gone)
+    driver.sync(gone)
+    assert [answer.incarnation for _, answer in driver.sent(Registered)] == [proxy]
+    driver.hear(info(1, incarnation=proxy, term=2, lives=((proxy, 0),)), gone)
+    assert driver.effects == []
+    driver.hear(info(1, incarnation=proxy, term=4, low=5, high=4, lives=((LIFE, 0), (proxy, 5))), gone)
+    assert driver.done(fx.Cut) == []
+    assert [client.lives for client in driver.persisted()] == [((LIFE, 0), (proxy, 5))]

@@ -6,7 +6,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
+from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete
 from stablecast.core.protocol.inputs import Arrived, ProxyQuorum, SourceInput, Start
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.sim.endpoint_configs import TIMES
@@ -127,7 +127,7 @@ class Proxy:
             self._checkers.on_proxy(self.config.incarnation)
         else:
             self._checkers.on_oddity(event)
-        if isinstance(event, RegistrationComplete | QuorumLost):
+        if isinstance(event, RegistrationComplete | QuorumLost | Overtaken):
             held = isinstance(event, RegistrationComplete)
             change = ProxyQuorum(self._effect.source_reg_id, self._effect.election, held)
             self.process.deliver(lambda: self._on_quorum(change))

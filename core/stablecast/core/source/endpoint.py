@@ -1,7 +1,7 @@
 """The source endpoint: registration at its stores, its stability window, its announcements.
 
     IDLE --start--> REGISTERING --complete--> ACTIVE --lost--> SUSPENDED --complete--> ACTIVE
-                                        SUSPENDED --overtaken--> OVER
+                                        SUSPENDED --overtaken--> OVER     (a proxy: from ACTIVE, too)
     IDLE --start--> ACTIVE                                       (no stores configured: a streaming source, P-028)
     any --withdraw--> WITHDRAWING --left--> OVER
 
@@ -78,7 +78,7 @@ class SourceChart(Chart):
     complete = states.REGISTERING.to(states.ACTIVE, on=["resume", "report_complete"])
     complete |= states.SUSPENDED.to(states.ACTIVE, on=["renew_term", "report_complete"])
     lost = states.ACTIVE.to(states.SUSPENDED, on="report_lost")
-    overtaken = states.SUSPENDED.to(states.OVER, on="report_overtaken")
+    overtaken = states.OVER.from_(states.ACTIVE, states.SUSPENDED, on="report_overtaken")
     withdraw = states.WITHDRAWING.from_(
         states.IDLE, states.REGISTERING, states.ACTIVE, states.SUSPENDED, on="take_leave"
     )
@@ -302,7 +302,7 @@ class SourceEndpoint:
                 self._judge_refusals(now)
             return
         returning = self.state is SourceState.SUSPENDED and ends(self.config)
-        if returning and self.lineage.succeeded(answer, before, self.enrollment.term):
+        if (returning and self.lineage.succeeded(answer, before, self.enrollment.term)) or self._is_behind(answer):
             fire(SOURCE, self, SourceStep.OVERTAKEN, now)
             return
         self.enrollment.returning |= answer.old and wants_every_group(self.config, self.enrollment.quorums)
@@ -370,6 +370,14 @@ class SourceEndpoint:
         # The holder of the RegID was counted, so a later grant would end this life, too. A proxy keeps asking (T23).
         if self.enrollment.replaced and self.config.election is None:
             fire(SOURCE, self, SourceStep.OVERTAKEN, now)
+
+    def _is_behind(self, answer: Registered) -> bool:
+        """Return whether a proxy still counts on a lease, and the source or another proxy has begun a life since.
+
+        The source takes its RegID from a proxy at once (T23), so its proxy may learn of it by a grant alone.
+        """
+        proxy = self.config.election is not None and ends(self.config)
+        return proxy and self.state is SourceState.ACTIVE and answer.lives_term > self.lineage.term
 
     @property
     def _between_terms(self) -> bool:  # A quorum does not know the newer term yet.
@@ -440,7 +448,8 @@ class SourceEndpoint:
         self.outbox.append(Notify(events.QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
 
     def report_overtaken(self, now: int) -> None:
-        """Report that another life has replaced this one."""
+        """Report that another life has replaced this one, and announce nothing more."""
+        self.announcing.stop()
         self.outbox.append(Notify(events.Overtaken()))
 
     def take_leave(self, now: int) -> None:
@@ -464,7 +473,7 @@ SOURCE = lower(
         for state, steps in {
             SourceState.IDLE: {SourceStep.START, SourceStep.WITHDRAW},
             SourceState.REGISTERING: {SourceStep.COMPLETE, SourceStep.WITHDRAW},
-            SourceState.ACTIVE: {SourceStep.LOST, SourceStep.WITHDRAW},
+            SourceState.ACTIVE: {SourceStep.LOST, SourceStep.OVERTAKEN, SourceStep.WITHDRAW},
             SourceState.SUSPENDED: {SourceStep.COMPLETE, SourceStep.OVERTAKEN, SourceStep.WITHDRAW},
             SourceState.WITHDRAWING: {SourceStep.LEFT, SourceStep.WITHDRAW},
             SourceState.OVER: set[SourceStep](),

@@ -173,6 +173,10 @@ class Registry:
         for entry in info.stores:
             if entry.index == record.client.store_index:
                 self.learn_generation(entry.generation, now, out)
+        if record.client.election is not None and repository.life.is_behind(info):
+            # A source comes back before the leases of its proxy end, so the proxy still announces itself. What the
+            # source made stable since must stay.
+            return
         learned = self._learn_stores(record, info)
         cut = repository.on_info(info, self.tickets, now, out)
         if learned and cut is None:  # Otherwise the record is written below.

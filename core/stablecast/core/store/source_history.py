@@ -68,6 +68,11 @@ class SourceHistory:
         """Return whether a message of this life counts as one of the current life."""
         return incarnation == self.incarnation or Repair.ONE_LIFE not in self.repairs
 
+    def is_behind(self, info: SourceInfo) -> bool:
+        """Return whether an SRI is older than that of another life which announced itself here (formal design, 7.3)."""
+        known = bool(self.lives) and self.lives[-1][0] == self.incarnation
+        return Repair.ONE_LIFE in self.repairs and not known and info.term < self.term
+
     def last_of(self, incarnation: Incarnation, number: int) -> int | None:
         """Return the last number up to `number` that an earlier life has by this history; None: it names no such life.
 

@@ -438,6 +438,20 @@ FOUND = {
         ),
         WorldSetup(disk_limit=480),
     ),
+    # A source took its RegID from a proxy, sent, and ended. The proxy still counted on its lease, asked the store that
+    # it had not reached before, and its old SRI cut what the source had made stable (S3).
+    "announced_behind_the_source": Schedule(
+        408664,
+        ((3982, 1),),
+        (
+            Fault(706, Act.PART, "source", "", 2051, False),
+            Fault(709, Act.RIVAL, "source", "", 291, False),
+            Fault(860, Act.TAKEOVER, "receiver0", "receiver1", 1, False),
+            Fault(2450, Act.PART, "source", "store1", 1550, False),
+            Fault(2455, Act.PART, "source", "store2", 1328, False),
+        ),
+        WorldSetup(proxies=True, orphaned=True, late_ms=3999),
+    ),
 }
 
 
@@ -495,3 +509,13 @@ def test_what_was_mended_is_found_without_it(
     # Today a refill brings back what some of these worlds lost.
     found = attrs.evolve(FOUND[name], setup=attrs.evolve(FOUND[name].setup, refill=False))
     assert {violation.rule for violation in run(found).violations} == {rule}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("planted", "rule"),
+    [("core.store.source_history.SourceHistory.is_behind", "S3"), ("core.source.SourceEndpoint._is_behind", "L1")],
+)
+def test_a_proxy_behind_its_source_is_found(monkeypatch: pytest.MonkeyPatch, planted: str, rule: str) -> None:
+    monkeypatch.setattr(f"stablecast.{planted}", lambda *_: False)
+    assert rule in {violation.rule for violation in run(FOUND["announced_behind_the_source"]).violations}
