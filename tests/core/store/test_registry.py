@@ -490,7 +490,7 @@ def test_the_stores_that_a_proxy_would_need_are_those_of_all_lives() -> None:
 
 
 def test_what_a_source_left_behind_its_proxy_is_not_cut() -> None:
-    """Formal design, 7.3: the source took its RegID from a proxy, ended, and the proxy asks on before its lease ends."""
+    """Formal design, 7.3: a source took its RegID from a proxy and ended; the proxy still counts on its lease."""
     driver = StoreDriver()
     driver.hear(register(reg_id=50, wants_proxy=True, term=3))
     driver.hear(info(1, term=3, lives=((LIFE, 0),)))

@@ -30,6 +30,7 @@ class Facts:
         now: Returns the time of a violation.
         stable: Life of each stable number.
         order: Position of each life; a proxy (`stand_ins`) has that of the newest life.
+        begins: First number of each life.
         gone: By store, what it deleted within the rules.
         wiped: What lost disks and memories held.
         lost_at: Time of the last loss of a disk, in ns.
@@ -56,6 +57,7 @@ class Facts:
     stable: dict[int, int] = attrs.field(factory=dict)
     stable_lives: Lives = attrs.field(factory=dict)
     order: dict[int, int] = attrs.field(factory=dict)
+    begins: dict[int, int] = attrs.field(factory=dict)
     stand_ins: list[int] = attrs.field(factory=list)
     excused: Lives = attrs.field(factory=dict)
     wiped: Lives = attrs.field(factory=dict)
@@ -180,10 +182,23 @@ class Facts:
             return
         self.terms[life] = term
         for other in [other for other in self.doubtful if term <= self.terms[other]]:
-            self.counts["forks"] += 1
-            self.forked |= {life, other}
-            for number in [number for number, owner in self.stable.items() if owner == other]:
-                self._forget(other, number)
+            self._fork(life, other)
+
+    def on_claimed(self, life: int, stop: int) -> None:
+        """Record that a life made numbers below `stop` stable. It may have come back behind a later one.
+
+        The stores of the later life are a quorum no more, because one of them got an older copy that nobody declared,
+        or all lost their disks. So the earlier life found a quorum that knows of no other.
+        """
+        for other in [other for other in self.doubtful if self.order.get(life, 0) < self.order.get(other, 0)]:
+            if self.begins.get(other, stop) < stop and not self.judge.registered(self.granted[other]):
+                self._fork(life, other)
+
+    def _fork(self, life: int, other: int) -> None:
+        self.counts["forks"] += 1
+        self.forked |= {life, other}
+        for number in [number for number, owner in self.stable.items() if owner == other]:
+            self._forget(other, number)
 
     def on_damaged(self, store: str, record: DiskRecord) -> None:
         """Handle damage to a record: what no quorum retains is no longer promised."""

@@ -54,6 +54,7 @@ class Checkers:
         facts = self.facts
         facts.counts["lives"] += 1
         facts.order[life] = len(self.released)
+        facts.begins[life] = first
         self.released[life] = first
         reused = [number for number in facts.stable if number >= first]
         if reused:
@@ -103,6 +104,7 @@ class Checkers:
         """Check that enough stores hold messages that are reported stable, while the stores `active` are registered."""
         facts = self.facts
         facts.counts["stable"] += stop - first
+        facts.on_claimed(life, stop)
         facts.stable_lives.setdefault(life, RangeSet()).add(first, stop)
         for number in range(first, stop):
             holders = facts.holders(life, number)

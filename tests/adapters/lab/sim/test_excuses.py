@@ -108,3 +108,14 @@ def test_a_receiver_that_passes_over_what_a_store_has_is_found(monkeypatch: pyte
         monkeypatch.setattr(f"stablecast.{what}", fault)
     found = run(FOUND["return_between_stores_that_lack_messages"]).violations
     assert {violation.rule for violation in found} == {"D1", "S3"}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("of", "name", "fault", "rule"), [(AckBatch, "add", nothing, "L1"), (DeliveryWindow, "begin", begin_too_late, "D1")]
+)
+def test_a_life_behind_an_undeclared_copy_excuses_nothing_of_the_next_life(
+    monkeypatch: pytest.MonkeyPatch, of: type, name: str, fault: Callable[..., None], rule: str
+) -> None:
+    monkeypatch.setattr(of, name, fault)
+    assert rule in {violation.rule for violation in run(FOUND["life_before_a_copy"]).violations}

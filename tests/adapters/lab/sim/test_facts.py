@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind
+from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, VirtualDisk
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
 from tests.adapters.lab.sim.checker_world import (
@@ -69,6 +69,35 @@ def test_a_life_that_no_quorum_remembers_is_promised_nothing_beside_the_next(
     checkers.on_stable(NEXT, 1, 2, list(STORES))
     assert (1 in checkers.facts.stable) is promised
     assert not [text for text in broken(checkers) if text not in ("P1", "R2")]
+
+
+@pytest.mark.parametrize(
+    ("stores", "begins", "declared", "found"),
+    [
+        (STORES[:2], 0, False, []),
+        (STORES[:2], 1, False, []),
+        (STORES[:2], 0, True, ["S2", "S3"]),
+        (STORES, 0, False, ["S2", "S3"]),
+    ],
+)
+def test_a_life_that_comes_back_through_an_undeclared_copy_excuses_itself_and_the_later_one(
+    stores: tuple[str, ...], begins: int, declared: bool, found: list[str]
+) -> None:
+    """The store that forgot the later life was needed for its quorum; nobody else who answers has heard of it."""
+    checkers = world()
+    checkers.on_life(NEXT, begins)
+    for name in stores:
+        checkers.stores.on_granted(name, STREAM, NEXT)
+    checkers.facts.on_told(LIFE, 1)
+    checkers.facts.on_told(NEXT, 2)
+    checkers.facts.on_lost(STORES[0], disk=True, silent=declared, copy=VirtualDisk())
+    checkers.facts.violations.clear()
+    stable(checkers, 0, 1)
+    assert (0 in checkers.facts.stable) is (begins == 1 or bool(found))
+    store(checkers, begins, begins + 1, life=NEXT)
+    checkers.on_stable(NEXT, begins, begins + 1, list(STORES))
+    checkers.at_the_end()
+    assert broken(checkers) == found
 
 
 @pytest.mark.rows("P-502", "P-505")

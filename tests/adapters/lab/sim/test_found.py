@@ -452,6 +452,19 @@ FOUND = {
         ),
         WorldSetup(proxies=True, orphaned=True, late_ms=3999),
     ),
+    # An undeclared copy of its disk let a store forget the life that it had promised itself to. The life before came
+    # back through it, and a checker took what it made stable for promised (S3).
+    "life_before_a_copy": Schedule(
+        408788,
+        ((2193, 1),),
+        (
+            Fault(419, Act.PART, "source", "", 1986, True),
+            Fault(419, Act.PART, "source", "store1", 2575, False),
+            Fault(420, Act.RIVAL, "source", "", 1, True),
+            Fault(1626, Act.RESTORE, "store1", "", 984, True),
+            Fault(2142, Act.CRASH, "source", "", 111, True),
+        ),
+    ),
 }
 
 
@@ -513,9 +526,15 @@ def test_what_was_mended_is_found_without_it(
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    ("planted", "rule"),
-    [("core.store.source_history.SourceHistory.is_behind", "S3"), ("core.source.SourceEndpoint._is_behind", "L1")],
+    ("name", "planted", "rule"),
+    [
+        ("announced_behind_the_source", "core.store.source_history.SourceHistory.is_behind", "S3"),
+        ("announced_behind_the_source", "core.source.SourceEndpoint._is_behind", "L1"),
+        ("life_before_a_copy", "lab.sim.facts.Facts.on_claimed", "S3"),
+    ],
 )
-def test_a_proxy_behind_its_source_is_found(monkeypatch: pytest.MonkeyPatch, planted: str, rule: str) -> None:
+def test_what_was_mended_beside_a_refill_is_found_without_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, planted: str, rule: str
+) -> None:
     monkeypatch.setattr(f"stablecast.{planted}", lambda *_: False)
-    assert rule in {violation.rule for violation in run(FOUND["announced_behind_the_source"]).violations}
+    assert rule in {violation.rule for violation in run(FOUND[name]).violations}
