@@ -126,6 +126,10 @@ def _settle(
     deadline = world.now + span
     if span and cluster.setup.habit is not Habit.PROMPT:
         deadline += BACKLOG_NS
+    if span and cluster.setup.turns and cluster.setup.named:
+        # In turns an SRI names one store (P-502). So a receiver asks another one, which moved, at its old address, and
+        # waits in vain for its vote, and then again for a message that only that store has.
+        deadline += GIVE_UP_NS
     if span:
         # A receiver gives up what no disk holds any more, as many numbers at a time as its window has.
         gone = sum(numbers.total() for numbers in facts.wiped.values())

@@ -7,6 +7,7 @@ import pytest
 
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
 from stablecast.core.receiver.delivery_window import DeliveryWindow
+from stablecast.core.receiver.store_registrations import StoreRegistrations
 from stablecast.core.store.ack_batch import AckBatch
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
@@ -119,3 +120,11 @@ def test_a_life_behind_an_undeclared_copy_excuses_nothing_of_the_next_life(
 ) -> None:
     monkeypatch.setattr(of, name, fault)
     assert rule in {violation.rule for violation in run(FOUND["life_before_a_copy"]).violations}
+
+
+@pytest.mark.no_cover
+def test_a_receiver_that_waits_for_a_moved_store_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world has time for two waits, and not for one without an end."""
+    assert run(FOUND["turn_behind_a_moved_store"]).violations == ()
+    monkeypatch.setattr(StoreRegistrations, "impatient", property(lambda _: False, nothing))
+    assert {violation.rule for violation in run(FOUND["turn_behind_a_moved_store"]).violations} == {"L1"}

@@ -465,6 +465,20 @@ FOUND = {
             Fault(2142, Act.CRASH, "source", "", 111, True),
         ),
     ),
+    # In turns a receiver waited for the vote of a store that had moved, and then for a message that only that store
+    # had. A checker took that for a receiver that never gets anything (L1).
+    "turn_behind_a_moved_store": Schedule(
+        409295,
+        ((55, 11), (1210, 1), (1956, 1), (2567, 1)),
+        (
+            Fault(118, Act.FULL, "store0", "receiver0", 401, True),
+            Fault(2451, Act.CRASH, "source", "store0", 332, False),
+            Fault(3107, Act.TAKEOVER, "receiver0", "store0", 1, False),
+            Fault(3271, Act.CRASH, "store1", "", 1, True),
+            Fault(3711, Act.CRASH, "store1", "source", 289, False),
+        ),
+        WorldSetup(named=True, turns=True, late_ms=722),
+    ),
 }
 
 
