@@ -254,6 +254,22 @@ def test_a_limited_memory_limits_what_is_asked_for() -> None:
     assert requests(driver) == [("peer:2", 62, 0, 9)]
 
 
+def test_newer_messages_leave_a_limited_memory_before_older_ones_come_back() -> None:
+    """They leave it oldest first, so what is not synced yet keeps all above it there: a run would find no room."""
+    size = 256 + 12
+    driver = second_life(10, repository=RepositoryConfig(size_limit=20 * size))
+    for number in range(10, 30):
+        driver.data(number, 1, life=NEXT, now=number, size=256)
+    driver.sync(50)
+    driver.feed(Tick(), 51)
+    assert [one.number for one in driver.done(fx.Uncache)] == [20]
+    assert requests(driver) == [("peer:2", 62, 0, 9)]
+    for first, count in ((8, 2), (0, 8)):
+        driver.data(first, count, life=LIFE, now=52, size=256, session=NEXT, recovered=True)
+        assert driver.done(fx.Discard) == []
+    assert driver.machine.status.repositories[50].lacking_numbers == []
+
+
 def test_the_part_of_a_run_that_fits_is_kept() -> None:
     """100 messages of 12 bytes overhead come at once, and there is room for 40 of them: 50 do not fit, and 25 do."""
     driver = second_life(100, repository=RepositoryConfig(size_limit=40 * 12))

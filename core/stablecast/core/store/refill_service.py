@@ -124,6 +124,9 @@ class RefillService:
             room -= refill.requests.outstanding
         for one, refill in refills:
             free = 0 if now < refill.yields_until else self._memory(one, refill)
+            if free > 0 and refill.hungry:
+                # Older messages come back. Until they are synced, no newer one that is can leave the memory for them.
+                one.window.shrink(one.terms.size_limit // 2, now, out)
             room -= self._visit(refill, min(room, free), now, timeouts, out)
         self.due = min([time for time in (*timeouts, self.later.next()) if time is not None], default=None)
         if self.queued and self.due is None:

@@ -479,6 +479,33 @@ FOUND = {
         ),
         WorldSetup(named=True, turns=True, late_ms=722),
     ),
+    # In a small memory, an old message that came back kept newer ones from leaving it before it was on disk. The next
+    # ones of a refill found no room, and the store asked for them a minute later, or never (S3).
+    "refill_behind_newer_messages": Schedule(
+        410817,
+        (
+            *((1482, 1), (1878, 9), (1944, 6), (1954, 1), (1979, 20), (1994, 5), (1994, 1), (1999, 5)),
+            *((2001, 1), (2002, 1), (2034, 1), (2039, 8), (2056, 1), (2069, 2), (2076, 8), (2090, 6)),
+            *((2234, 25), (2407, 6), (2598, 1), (3034, 7), (3455, 1), (3977, 1)),
+        ),
+        (
+            Fault(218, Act.CRASH, "store2", "store1", 391, True),
+            Fault(568, Act.PART, "receiver1", "", 374, True),
+            Fault(1480, Act.LEAP, "source", "receiver1", 10, False),
+            Fault(1540, Act.CRASH, "store1", "", 1, False),
+            Fault(1591, Act.PART, "receiver0", "", 194, True),
+            Fault(1744, Act.DAMAGE, "store1", "", 0, True),
+            Fault(2007, Act.CRASH, "store1", "store0", 22, False),
+            Fault(2013, Act.CRASH, "source", "store1", 341, True),
+            Fault(2031, Act.STALL, "store2", "receiver1", 475, True),
+            Fault(2039, Act.STALL, "store0", "receiver1", 1961, True),
+            Fault(2395, Act.LEAP, "source", "store2", 29, False),
+            Fault(2811, Act.PART, "receiver1", "", 524, True),
+            Fault(2949, Act.CRASH, "store2", "", 1, False),
+            Fault(3070, Act.DAMAGE, "store2", "", 0, True),
+        ),
+        WorldSetup(size_limit=1440, large=3),
+    ),
 }
 
 
