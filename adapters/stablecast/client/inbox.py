@@ -149,10 +149,15 @@ class Inbox(Generic[BatchT]):
             self.put_back(self.current.part(self.handed, self.current.count))
             self.current.cut(self.handed)
 
-    def settle_in_hand(self, owner: object, number: int) -> None:
-        """Report what `owner` delivered and the application was handed as consumed, up to `number`."""
+    def settle_in_hand(self, owner: object, first: int, number: int) -> None:
+        """Report what `owner` delivered and the application was handed as consumed, if it is acknowledged.
+
+        The acknowledgement covers the batch in hand, up to `number`, if the batch has one of `first` to `number`.
+        """
         if self.current is not None and self.current.owner is owner:
-            self.current.settle(min(self.handed, self.current.within(0, number + 1)[1]))
+            begin, end = self.current.within(first, number + 1)
+            if begin < end:
+                self.current.settle(min(self.handed, end))
 
     def clear(self) -> None:
         """Drop all messages that were not handed over."""

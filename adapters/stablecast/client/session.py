@@ -17,7 +17,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
-from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.protocol.settings import Ordering, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
@@ -383,7 +383,9 @@ class ClientSession:
         else:
             self.report_consumed()
             self._driver.feed(inputs.Acknowledge(number, first))
-        self._receiver.inbox.settle_in_hand(self, number)
+        # In arrival order a lower message that is still in hand may belong to another batch. It is not acknowledged.
+        arrival = self._machine.config.ordering is Ordering.ARRIVAL
+        self._receiver.inbox.settle_in_hand(self, first if arrival else 0, number)
         if self.succession.heir is None and self.ended and not self.waiting:
             self._receiver.on_consumed(self)
 

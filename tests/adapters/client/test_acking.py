@@ -62,3 +62,28 @@ async def test_messages_that_a_stream_lost_come_from_a_store(net: Network) -> No
     stream.subscribers.insert(0, mine)
     await send(source, 1)
     assert await take(receiver, 4) == [2, 3, 4, 5]
+
+
+@pytest.mark.rows("P-346", "P-431")
+async def test_in_arrival_order_a_message_in_hand_is_not_acknowledged_with_a_higher_one(net: Network) -> None:
+    """The higher one came earlier. Only what was consumed below it counts, or came in one batch with it."""
+    _, source = await source_of(net, "a")
+    context = await net.context(session_id=2)
+    options = {"ume_explicit_ack_only": 1, "ordered_delivery": 0}
+    receiver = context.receiver("orders", options=options)
+    await send(source, 2)
+    first = [await anext(receiver) for _ in range(2)]
+    first[1].ack()
+    stream = source.stream
+    assert isinstance(stream, StreamServer)
+    mine, _ = stream.subscribers  # the last who joined is the first
+    stream.subscribers.remove(mine)
+    await send(source, 3)
+    stream.subscribers.insert(0, mine)
+    await send(source, 1)
+    live, lower = await anext(receiver), await anext(receiver)
+    assert (live.sequence_number, lower.sequence_number) == (5, 2)
+    live.ack()
+    await context.close()
+    again = (await net.context(session_id=2)).receiver("orders", options=options)
+    assert sorted(await take(again, 4)) == [2, 3, 4, 5]

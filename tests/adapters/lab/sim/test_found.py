@@ -506,6 +506,16 @@ FOUND = {
         ),
         WorldSetup(size_limit=1440, large=3),
     ),
+    # In arrival order, the acknowledgement of a message that came earlier counted for a lower one in hand (A1).
+    "acknowledged_above_what_is_in_hand": Schedule(
+        420983,
+        ((471, 1), (477, 1), (1637, 3)),
+        (
+            Fault(233, Act.PART, "source", "store2", 1532, True),
+            Fault(450, Act.CRASH, "store1", "", 1166, True),
+        ),
+        WorldSetup(late_ms=1195, arrival=True, ack_mode=AckMode.EXPLICIT, brief=True, habit=Habit.THREADED),
+    ),
 }
 
 
