@@ -52,7 +52,7 @@ class HotInbox(Inbox[Batch]):
 
     def put_back(self, batch: Batch) -> None:
         """Add the rest of a batch before all others; its numbers are not taken any more."""
-        self._return(self._numbers(batch), batch.incarnation)
+        self._return(self._numbers(batch), batch)
         super().put_back(batch)
 
     def drop(self, bounds: Bounds[Batch]) -> list[tuple[Batch, int, int]]:
@@ -63,14 +63,14 @@ class HotInbox(Inbox[Batch]):
         before = list(self._numbers(batch))[self.handed :]
         dropped = super().drop(bounds)
         kept = set(list(self._numbers(batch))[self.handed :])
-        self._return((number for number in before if number not in kept), batch.incarnation)
+        self._return((number for number in before if number not in kept), batch)
         return dropped
 
     def clear(self) -> None:
         """Drop messages as an inbox does. What the application did not consume may come to the next receiver."""
         if self.current is not None:
             unconsumed = list(self._numbers(self.current))[self.current.reported :]
-            self._return(iter(unconsumed), self.current.incarnation)
+            self._return(iter(unconsumed), self.current)
         super().clear()
         self.numbers.passed.clear()  # The sources are not gone: what they may still bring is not missed.
 
@@ -95,11 +95,11 @@ class HotInbox(Inbox[Batch]):
         if numbers:
             self._report_missed()
 
-    def _return(self, numbers: Iterator[int], incarnation: int) -> None:
-        source, in_hand = self._in_hand
-        for number in numbers if source == incarnation else ():
+    def _return(self, numbers: Iterator[int], batch: Batch) -> None:
+        life, in_hand = self._in_hand
+        for number in numbers if life == batch.incarnation else ():
             if number in in_hand:
-                self.numbers.put_back(number)
+                self.numbers.put_back(_source(batch), number)
 
     def _numbers(self, batch: Batch) -> Iterator[int]:
         """Yield the extended hot number of each message, -1 for a message without one."""

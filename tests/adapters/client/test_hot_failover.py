@@ -6,6 +6,7 @@ import pytest
 
 from stablecast.client import Context, Message, Receiver, Source
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine import serial
 from stablecast.core.protocol.events import HotNumbersMissed
 from tests.support.network import Events, Network, drop, until
 
@@ -230,3 +231,36 @@ async def test_misuse(net: Network) -> None:
     for wrong in (-1, 2**32):
         with pytest.raises(ValueError, match="a hot number is from 0 to 4294967295"):
             await source.send(b"", hot_number=wrong)
+
+
+async def test_what_was_not_consumed_is_not_missed_by_the_next_receiver(net: Network) -> None:
+    """It was handed over as a part of a batch, and given back: no source has lost it."""
+    source = await (await net.context(session_id=1)).source("orders", stores=[await net.store("first")])
+    context, events = await net.context(session_id=7), Events()
+    receiver = context.receiver("orders", hot_failover=True, on_event=events)
+    await begun(receiver, 1)
+    await send(source, 0, 10)
+    assert await take(receiver, 3) == [0, 1, 2]
+    await receiver.close()
+    again = context.receiver("orders", hot_failover=True, on_event=events)
+    await send(source, 10, 11)
+    assert await take(again, 9) == list(range(2, 11))
+    assert events.of(HotNumbersMissed) == []
+
+
+async def test_a_source_that_only_an_earlier_receiver_met_holds_no_report_back(net: Network) -> None:
+    one, _, first, second = await pair(net)
+    context, events = await net.context(session_id=7), Events()
+    receiver = context.receiver("orders", hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+    await receiver.close()
+    await one.close()
+    again = context.receiver("orders", hot_failover=True, on_event=events)
+    await begun(again, 1)
+    await send(second, 2, 4)
+    await send(second, 5, 6)
+    assert await take(again, 3) == [2, 3, 5]
+    [missed] = events.of(HotNumbersMissed)
+    assert (serial.wire(missed.first), serial.wire(missed.last)) == (4, 4)

@@ -77,6 +77,30 @@ async def test_the_next_life_of_a_source_is_received_whole(net: Network) -> None
     assert await take(receiver, 10) == list(range(10, 20))
 
 
+@attrs.define
+class Beginning:
+    """A session that asks where to begin; no store knows its receiver."""
+
+    info: SourceInfo
+    returning: bool = False
+
+    @property
+    def incarnation(self) -> int:
+        return self.info.incarnation
+
+
+async def test_the_bound_counts_once_for_each_source(net: Network) -> None:
+    """What the next life sent before the receiver met it must not be left out: nothing was acknowledged yet."""
+    receiver = (await net.context(session_id=1)).receiver("orders", start="latest")
+    found = []
+    for life, place in (7, 70), (8, 70), (8, 70), (9, 90), (10, 90):
+        info = SourceInfo(life, "orders", 1, 0, 20, "", (1,), False, (StoreEntry(0, 0, "a", place, 1),))
+        receiver._identity.begin(info, ())
+        session: Any = Beginning(info)
+        found.append(receiver.choose_low(AskLow(20, 0, 3), session))
+    assert found == [21, 3, 3, 21, 3]
+
+
 async def test_two_answers_to_one_question_are_refused(net: Network) -> None:
     context = await net.context()
     with pytest.raises(MisuseError, match="give one of them"):

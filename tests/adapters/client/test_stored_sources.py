@@ -16,6 +16,7 @@ from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.client.stored_sources import StoredSources, announcement
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import UnrecoverableLoss
+from stablecast.core.protocol.messages import SourceInfo
 from tests.support.network import LOCAL, Events, Network, unused_port
 from tests.support.traffic import send, source_of, take
 
@@ -207,6 +208,20 @@ async def test_a_life_that_waits_for_its_stores_is_not_begun(
         go_on.set()
         assert [message.number async for message in first_of(receiver, 60)] == list(range(60))
     assert events.of(UnrecoverableLoss) == []
+
+
+@pytest.mark.parametrize(("held", "awaited"), [(True, True), (False, False)])
+async def test_a_source_whose_messages_too_few_stores_have_is_awaited(net: Network, held: bool, awaited: bool) -> None:
+    """All stores answered. An operator may put the disks of the others back; what no store has is not worth a wait."""
+    stores = await ended(net, 5)
+    context = await net.context()
+    source = await contents(context, stores)
+    one = source.answers[stores[0]]
+    source.answers = {stores[0]: one if held else attrs.evolve(one, ranges=())}
+    announced: list[SourceInfo] = []
+    looking = StoredSources(context.reads, "orders", stores, announced.append)
+    assert (looking._tell([source], []), announced) == (awaited, [])
+    await looking.close()
 
 
 async def test_the_answer_of_a_store_is_about_one_life(net: Network) -> None:

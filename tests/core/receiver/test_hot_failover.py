@@ -83,7 +83,7 @@ def test_a_number_that_is_put_back_comes_again() -> None:
     numbers = stream(A, B)
     numbers.take(A, 1)
     numbers.take(A, 2)
-    numbers.put_back(2)
+    numbers.put_back(A, 2)
     assert numbers.fresh(2)
     assert numbers.take(B, 2)
     assert not numbers.fresh(2)
@@ -170,10 +170,23 @@ def test_a_number_that_was_put_back_leaves_a_gap_until_it_comes_again() -> None:
     numbers = stream(A, B)
     for number in (1, 2, 3):
         numbers.take(A, number)
-    numbers.put_back(2)
+    numbers.put_back(A, 2)
     assert numbers.state.name == "GAPPED"
     assert numbers.take(B, 2)
     assert numbers.state.name == "COMPLETE"
+
+
+def test_numbers_that_were_put_back_are_not_missed_before_their_source_passed_them_again() -> None:
+    numbers = stream(A)
+    for number in range(1, 5):
+        numbers.take(A, number)
+    for number in (2, 3):
+        numbers.put_back(A, number)
+    assert (numbers.take_missed(), numbers.state) == ([], HotState.GAPPED)
+    numbers.take(A, 3)
+    assert numbers.take_missed() == [(2, 3)]
+    numbers.put_back(B, 3)
+    assert numbers.fresh(3)
 
 
 SENT = st.lists(st.tuples(st.sampled_from([A, B, 3]), st.integers(0, 30)), max_size=60)

@@ -114,9 +114,12 @@ class HotFailover:
         self._review()
         return fresh
 
-    def put_back(self, number: int) -> None:
-        """Return a number whose message the application was not handed after all."""
+    def put_back(self, source: int, number: int) -> None:
+        """Return a number whose message the application was not handed after all. Its source has yet to pass it."""
         self.taken.remove(number, number + 1)
+        known = self.passed.get(source)
+        if known is not None:
+            self.passed[source] = min(known, number)
         self._review()
 
     def take_missed(self) -> list[tuple[int, int]]:
