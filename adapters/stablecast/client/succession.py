@@ -46,6 +46,7 @@ class Inheritance:
         lost: Messages that an earlier session reported lost. The application had later ones, so they must not come now.
         lives: The lives that earlier sessions knew.
         claims: Messages that the application acknowledged itself, and the new machine has not delivered yet.
+        told: Messages of `claims` that the new machine was told of. It knows nothing of those below its start.
         below: Messages of `lost` below the number at which the new machine begins.
     """
 
@@ -55,6 +56,7 @@ class Inheritance:
     lost: RangeSet = attrs.field(factory=RangeSet)
     lives: set[int] = attrs.field(factory=set)
     claims: RangeSet = attrs.field(factory=RangeSet)
+    told: RangeSet = attrs.field(factory=RangeSet)
     below: RangeSet = attrs.field(factory=RangeSet)
 
     def add(self, life: int, first: int, stop: int) -> None:
@@ -122,6 +124,8 @@ class Inheritance:
         self.lost.update(self.below)
         self.below = RangeSet(self.lost.within(0, number))
         self.lost.forget(number)
+        self.claims.update(self.told)
+        self.told = RangeSet()
         self.passed = RangeSet()
         for held in self.delivered.values():
             self.passed.update(held.within(0, number))
@@ -310,6 +314,7 @@ class Succession:
         for first, stop in list(self.inherited.claims):
             if self.machine.delivered(first, stop):
                 self.inherited.claims.remove(first, stop)
+                self.inherited.told.add(first, stop)
                 self.feed(Acknowledge(stop - 1, first))
 
     def _begun(self) -> int | None:

@@ -16,13 +16,13 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import AskLow, StartProxy
-from stablecast.core.protocol.events import Oddity, RegistrationComplete, UnrecoverableLoss
-from stablecast.core.protocol.inputs import History
-from stablecast.core.protocol.messages import ElectionToken, StoreEntry
-from stablecast.core.protocol.settings import Ordering
+from stablecast.core.protocol.events import Event, Oddity, RegistrationComplete, UnrecoverableLoss
+from stablecast.core.protocol.inputs import History, LowChosen, Tick
+from stablecast.core.protocol.messages import ConsumptionAck, ElectionToken, StoreEntry
+from stablecast.core.protocol.settings import AckMode, Ordering
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run, build
-from tests.core.drivers import ReceiverDriver
+from tests.core.drivers import INTERVAL_NS, ReceiverDriver
 from tests.core.samples import LIFE as THIRD
 from tests.support.network import LOCAL, Events, Network, drop, until
 from tests.support.traffic import SESSION, source_of
@@ -320,6 +320,32 @@ def test_a_session_that_a_late_store_takes_back_reports_what_was_consumed_when_i
     assert inherited.consume(51, 52) == []
     assert inherited.deliver(1, 10, 57) == ([], [(50, 52)], [(20, 22)])
     assert [*opened, inherited.open] == [False, True, False]
+
+
+def test_an_acknowledgement_is_told_again_to_a_session_that_a_late_store_takes_back() -> None:
+    """It was told to a machine that had begun above the message, and forgotten there (P-346)."""
+    driver = ReceiverDriver(ack_mode=AckMode.EXPLICIT)
+    driver.inform(1, 1, 1, low=20, high=29, lives=LIVES)
+    succession = Succession(driver.machine, driver.feed, Inbox(lambda: None))
+    inherited = succession.inherited = Inheritance(lives={2})
+    inherited.add(2, 10, 20)
+    before = Succession(ReceiverDriver.active(high=29).machine, lambda _: None, Inbox(lambda: None), heir=succession)
+
+    def begin(told: list[Event]) -> None:
+        [number] = [one.number for one in told if isinstance(one, RegistrationComplete)]
+        succession.begin(number)
+
+    driver.grant(0, 1, low=20, high=29)
+    driver.feed(Tick(), INTERVAL_NS)
+    begin(driver.feed(LowChosen(20), INTERVAL_NS))
+    assert driver.machine.window.next == 20
+    before.on_acknowledged(10, 14)
+    assert driver.sent(ConsumptionAck) == []
+    begin(driver.grant(2, now=INTERVAL_NS, low=10, high=29, old=True))
+    assert driver.machine.window.next == 10
+    driver.data(10, 10, life=2, recovered=True)
+    succession.claim()
+    assert {ack.number for _, ack in driver.sent(ConsumptionAck)} == {14}
 
 
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
