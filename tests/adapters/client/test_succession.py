@@ -326,7 +326,7 @@ def test_an_acknowledgement_is_told_again_to_a_session_that_a_late_store_takes_b
     """It was told to a machine that had begun above the message, and forgotten there (P-346)."""
     driver = ReceiverDriver(ack_mode=AckMode.EXPLICIT)
     driver.inform(1, 1, 1, low=20, high=29, lives=LIVES)
-    succession = Succession(driver.machine, driver.feed, Inbox(lambda: None))
+    succession = Succession(driver.machine, lambda event: list.clear(driver.feed(event)), Inbox(lambda: None))
     inherited = succession.inherited = Inheritance(lives={2})
     inherited.add(2, 10, 20)
     before = Succession(ReceiverDriver.active(high=29).machine, lambda _: None, Inbox(lambda: None), heir=succession)
