@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 # fmt: off
 REASONS: Mapping[tuple[str, str], str] = {
+    ("source", "ume_flight_size_bytes"): "a flight of large messages would be reclaimed by force before it is stable",
     ("source", "ume_store_behavior"):
         "with rr, the loss of one store loses its messages; the guide calls rr deprecated",
     ("source", "ume_consensus_sequence_number_behavior"):

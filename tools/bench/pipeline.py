@@ -46,7 +46,7 @@ async def _source(work: Work, wire: Wire, send: Send) -> None:
     batch = [payload(number, work.size) for number in range(KINDS)] * (AT_A_TIME // KINDS + 2)
     async with Context(session_id=SESSION_ID, trace=work.trace) as context:
         kept = max(KEPT_BYTES, 2 * work.flight * work.size)  # otherwise retention limits the flight
-        options = {"ume_flight_size": work.flight, "retransmit_retention_size_limit": kept}
+        options = {"ume_flight_size": work.flight, "ume_flight_size_bytes": 0, "retransmit_retention_size_limit": kept}
         source = await context.source(TOPIC, stores=wire.named("store"), options=options)
         await asyncio.to_thread(wire.ready, source.config.transport)
         started = time.perf_counter()

@@ -34,6 +34,7 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
     SAFE: {"source": {}, "receiver": {}, "store": {}, "disk": {}, "transport": {}},
     "5.3": {
         "source": {
+            "ume_flight_size_bytes": 0,
             "ume_store_behavior": "rr",
             "ume_consensus_sequence_number_behavior": "majority",
             "ume_confirmed_delivery_notification": 1,
@@ -64,6 +65,7 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
     },
     "6.17": {
         "source": {
+            "ume_flight_size_bytes": 0,
             "ume_registration_interval": 3000,
             "ume_store_activity_timeout": 10_000,
             "ume_sri_inter_sri_interval": 500,

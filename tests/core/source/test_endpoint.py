@@ -44,7 +44,7 @@ from stablecast.core.protocol.messages import (
     StoreEntry,
 )
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import Retention, StoreBehavior, StoreSpec
+from stablecast.core.protocol.settings import FLIGHT_BYTES, Retention, StoreBehavior, StoreSpec
 from stablecast.core.source import SourceState
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE, OLDER_LIFE
@@ -64,7 +64,7 @@ def test_a_source_without_stores_streams() -> None:
     assert driver.feed(Start()) == [RegistrationComplete(0, RegistrationFlag.NONE)]
     driver.feed(Sent(0, 5, 500))
     assert abstract(driver.machine) == ("ACTIVE", 0, (), (5, 5, (), ()))
-    assert (driver.machine.credit_messages, driver.machine.credit_bytes) == (1000, None)
+    assert (driver.machine.credit_messages, driver.machine.credit_bytes) == (1000, FLIGHT_BYTES)
     assert driver.machine.next_timeout() is None
 
 

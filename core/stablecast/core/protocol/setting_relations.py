@@ -12,7 +12,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreBehavior, StoreSpec
+from stablecast.core.protocol.settings import FLIGHT_BYTES, ReceiverConfig, SourceConfig, StoreBehavior, StoreSpec
 
 LARGE_FLIGHT = 1_000_000
 """Flight size in messages above which creation is slow and memory use is large."""
@@ -121,7 +121,7 @@ def _round_robin(config: SourceConfig) -> Iterator[Finding]:
 
 
 def _pace(config: SourceConfig) -> Iterator[Finding]:
-    if config.pace is Pace.RECEIVERS and not config.flight_bytes:
+    if config.pace is Pace.RECEIVERS and config.flight_bytes in (0, FLIGHT_BYTES):
         yield Finding("paced-without-bytes", "receiver-paced persistence needs a flight size in bytes (P-565)", True)
 
 

@@ -47,12 +47,19 @@ class RegistrationTimes:
     silence_ns: int = 3 * SECOND
 
 
+RETAINED_BYTES = 25_165_824
+"""Bytes that a source retains by default."""
+
+FLIGHT_BYTES = RETAINED_BYTES - RETAINED_BYTES // 16
+"""Payload in flight by default: what is retained, less its headers, so that nothing goes before it is stable."""
+
+
 @attrs.frozen
 class Retention:
     """Limits of retention: above `threshold_bytes` settled copies older than `age_ns` go, above `limit_bytes` any."""
 
     threshold_bytes: int = 0
-    limit_bytes: int = 25_165_824
+    limit_bytes: int = RETAINED_BYTES
     unique_confirmations: int = 0
     age_ns: int = 0
 
@@ -96,7 +103,7 @@ class SourceConfig:
     activity_timeout_ns: int = 0
     state_lifetime_ns: int = 0
     flight_messages: int = 1000
-    flight_bytes: int = 0
+    flight_bytes: int = FLIGHT_BYTES
     flight_behavior: FlightBehavior = FlightBehavior.BLOCK
     retention: Retention = Retention()
     confirmations: bool = False

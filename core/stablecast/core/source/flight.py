@@ -47,7 +47,8 @@ class Flight:
         if self.notify:
             return
         if 0 < self.payload_bytes < payload_bytes:
-            raise OversizeError(f"a message of {payload_bytes} bytes exceeds the flight of {self.payload_bytes} bytes")
+            text = f"a message of {payload_bytes} bytes exceeds the flight of {self.payload_bytes} bytes"
+            raise OversizeError(f"{text}: raise ume_flight_size_bytes, and retransmit_retention_size_limit above it")
 
     def on_blocked(self, count: int, payload_bytes: int, window: StabilityWindow, out: list[Effect]) -> None:
         """Remember a send of this size that found no credit."""
