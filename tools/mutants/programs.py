@@ -312,8 +312,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-ignores-broken-connections",
         "adapters/store/store",
-        "ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)",
-        "ConnectionPool(lambda peer: None, lambda peer: None, host)",
+        "lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), host",
+        "lambda peer: None, lambda peer: None, host",
         Test("adapters/store/test_store.py::test_a_store_learns_of_broken_connections"),
     ),
     Mutant(

@@ -918,8 +918,8 @@ class Source:
                     known = self._encoded(message) if isinstance(message, SourceInfo) else codec.encode(message)
                     self.stream.write(known)
             case fx.Resend():
-                again = self._out.retained.again(effect)
-                if again:
+                # A peer that has not read what it got asks again; its other receivers share the connection.
+                if self._pool.room(effect.to) and (again := self._out.retained.again(effect)):
                     self._pool.send(effect.to, again)
             case _:
                 assert_never(effect)

@@ -25,6 +25,9 @@ from stablecast.runtime.ports import keep_alive
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 """Bytes that may wait for one peer; beyond that they are dropped, and their connection counts as broken."""
 
+ROOM_BYTES = MAX_QUEUED_BYTES // 4
+"""Bytes that wait for a peer while it gets more answers; with the largest answer, they stay within the queue."""
+
 MAX_LINKS = 4096
 """Connections of one pool; one more closes the oldest, which is made again for its next message."""
 
@@ -65,7 +68,13 @@ class Attempt(asyncio.Protocol):
             transport.abort()
             return
         keep_alive(transport)
+        transport.set_write_buffer_limits(high=ROOM_BYTES - 1)
         self._link.connected(transport)
+
+    def resume_writing(self) -> None:
+        """Report that the peer has read most of what waited."""
+        if self._link is not None:
+            self._link.on_room(self._link.address)
 
     def data_received(self, data: bytes) -> None:
         """Ignore the bytes: peers answer on our request port."""
@@ -87,9 +96,19 @@ class Attempt(asyncio.Protocol):
 class PeerLink:
     """One outgoing connection and the messages that wait until it is made."""
 
-    def __init__(self, address: str, on_lost: Callable[["PeerLink"], None], origins: Origins) -> None:
-        """Prepare a link to `address`; `on_lost` is called once when it ends, whichever side ended it."""
+    def __init__(
+        self,
+        address: str,
+        on_lost: Callable[["PeerLink"], None],
+        on_room: Callable[[str], None],
+        origins: Origins,
+    ) -> None:
+        """Prepare a link to `address`; `on_lost` is called once when it ends, whichever side ended it.
+
+        `on_room` is called when less than `ROOM_BYTES` wait again, and `origins` learns who listens there.
+        """
         self.address = address
+        self.on_room = on_room
         self._origins = origins
         self.task: asyncio.Task[None] | None = None
         self.made_at: float | None = None
@@ -106,6 +125,11 @@ class PeerLink:
         """Return whether no message waits for the connection."""
         return not self._queue
 
+    @property
+    def waiting(self) -> int:
+        """Return the bytes that the peer has not read, and that wait for the connection."""
+        return self._queued_bytes + (0 if self._transport is None else self._transport.get_write_buffer_size())
+
     def connected(self, transport: asyncio.Transport) -> None:
         """Send the messages that were queued meanwhile."""
         self.made_at = asyncio.get_running_loop().time()
@@ -114,6 +138,7 @@ class PeerLink:
         if self._queue:
             transport.write(b"".join(self._queue))
             self._empty()
+            self._tell_room()
 
     def broken(self) -> None:
         """End the link, and report the end once."""
@@ -176,8 +201,14 @@ class PeerLink:
             self._empty()
             if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
                 transport.abort()
+            self._tell_room()
         except Exception as error:  # noqa: BLE001 - a transport that fails must not stop the pool
             self.fail(error)
+
+    def _tell_room(self) -> None:
+        """Report room once the queue is written; if the connection has none now, it reports it itself."""
+        if self.waiting < ROOM_BYTES:
+            self.on_room(self.address)
 
     def _empty(self) -> None:
         self._queue, self._queued_bytes = [], 0
@@ -190,6 +221,7 @@ class ConnectionPool:
         """Report broken connections to `on_reset` and refusing ports to `on_gone`; connect from `source_ip`."""
         self._on_reset = on_reset
         self._on_gone = on_gone
+        self.on_room: Callable[[str], None] = lambda _: None
         self._source_ip = source_ip
         self.origins = Origins()
         self._asked_at: dict[str, str] = {}
@@ -235,6 +267,11 @@ class ConnectionPool:
             return
         if not taken:
             self._on_reset(address)
+
+    def room(self, address: str, more: int = 0) -> bool:
+        """Return whether a peer may get an answer, beside `more` bytes; if not, `on_room` tells when."""
+        link = self._links.get(address)
+        return more + (0 if link is None else link.waiting) < ROOM_BYTES
 
     def connected(self, address: str) -> bool:
         """Return whether the listener at `address` has accepted a connection that is still up."""
@@ -289,7 +326,7 @@ class ConnectionPool:
         if len(self._links) >= MAX_LINKS:
             self._evict(next(iter(self._links)))
         self.origins.dial(address)
-        link = self._links[address] = PeerLink(address, self._lost, self.origins)
+        link = self._links[address] = PeerLink(address, self._lost, self.on_room, self.origins)
         link.task = asyncio.get_running_loop().create_task(self._connect(link, pause))
         return link
 

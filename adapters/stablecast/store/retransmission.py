@@ -4,6 +4,9 @@ A thread of its own reads the disk, so live messages never wait for it (P-406). 
 at one time are limited (P-826), and so are the bytes of one read (P-829). Other requests wait, up to a bound. Beyond
 the bound they are dropped and counted, because receivers ask again, and ask other stores. Records that the disk cannot
 read are reported to the store and left out.
+
+All receivers of a context share one connection, and what one of them may ask for nearly fills its queue. So an answer
+waits until the peer has read most of those before.
 """
 
 from collections import Counter, deque
@@ -39,6 +42,11 @@ class Task:
         return [piece.record for piece in self.pieces if piece.record is not None]
 
     @property
+    def size(self) -> int:
+        """Return the bytes to read."""
+        return sum(record.size for record in self.records)
+
+    @property
     def messages(self) -> int:
         """Return the number of messages."""
         return sum(piece.stop - piece.number for piece in self.pieces)
@@ -61,6 +69,7 @@ class Retrieval:
         journal: The disk.
         limits: Records of one source, and bytes, that are read at one time.
         send: Sends bytes to an address.
+        room: Returns whether an address may get an answer beside so many bytes that are being read for it.
         damaged: Called with the source, the piece that cannot be read, and the reason.
         oddities: Counts the dropped messages.
     """
@@ -71,7 +80,10 @@ class Retrieval:
     _send: Callable[[Address, bytes], None]
     _damaged: Callable[[int, MessagePiece, JournalError], None]
     _oddities: Counter[str]
+    _room: Callable[[Address, int], bool] = lambda _to, _more: True
     waiting: int = 0
+    _held: dict[Address, dict[SendStored, None]] = attrs.field(factory=dict)
+    _due: Counter[Address] = attrs.field(factory=Counter)
     _lanes: dict[int, Lane] = attrs.field(factory=dict)
 
     def reading(self, source_reg_id: int) -> int:
@@ -80,7 +92,34 @@ class Retrieval:
         return 0 if lane is None else lane.reading
 
     def serve(self, effect: SendStored) -> None:
-        """Read and send the requested messages; messages that are not stored are left out."""
+        """Read and send the requested messages when the peer has room; messages that are not stored are left out."""
+        count = effect.last + 1 - effect.first
+        if self._room(effect.to, self._due[effect.to]):
+            self._serve(effect)
+        elif effect in (held := self._held.setdefault(effect.to, {})):
+            pass  # The peer asked again.
+        elif self.waiting + count > MAX_WAITING:
+            self._oddities["reads-dropped"] += count
+        else:
+            held[effect] = None
+            self.waiting += count
+
+    def resume(self, to: Address) -> None:
+        """Serve what waits for room at a peer."""
+        held = self._held.get(to, {})
+        while held and self._room(to, self._due[to]):
+            effect = next(iter(held))
+            del held[effect]
+            self.waiting -= effect.last + 1 - effect.first
+            self._serve(effect)
+        if not held:
+            self._held.pop(to, None)
+
+    def forget(self, to: Address) -> None:
+        """Drop what waits for room at a peer whose connection is broken: it asks again."""
+        self.waiting -= sum(effect.last + 1 - effect.first for effect in self._held.pop(to, {}))
+
+    def _serve(self, effect: SendStored) -> None:
         for pieces in self._portions(_within(MAX_ANSWER_BYTES, pieces_of(effect, self._piece))):
             task = Task(effect.to, effect.session, tuple(pieces))
             if not task.records:
@@ -89,6 +128,7 @@ class Retrieval:
                 self._oddities["reads-dropped"] += task.messages
             else:
                 self.waiting += task.messages
+                self._due[effect.to] += task.size
                 self._lanes.setdefault(effect.source_reg_id, Lane()).waiting.append(task)
         self._pump(effect.source_reg_id)
 
@@ -133,6 +173,7 @@ class Retrieval:
         lane = self._lanes[source_reg_id]
         lane.reading -= len(task.records)
         self.waiting -= task.messages
+        self._due[task.to] -= task.size
         blocks = iter(found)
         read: list[MessagePiece] = []
         for piece in task.pieces:
@@ -146,6 +187,9 @@ class Retrieval:
         self._pump(source_reg_id)
         if not lane.reading:
             del self._lanes[source_reg_id]
+        if not self._due[task.to]:
+            del self._due[task.to]
+        self.resume(task.to)
 
 
 def _within(room: int, pieces: Iterable[MessagePiece]) -> Iterator[MessagePiece]:

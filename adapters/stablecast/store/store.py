@@ -190,7 +190,9 @@ class Store:
         journal, settings = self._journal, self.settings
         config = settings.config or StoreConfig(self.address, machine.entropy.bits(64))
         endpoint = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
-        self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
+        self._pool = ConnectionPool(
+            lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), host
+        )
         self._pool.origins.oddities = self.oddities
         everywhere = address.parse(settings.listen)[0] == ANY
         may_say = Permissions(lambda: endpoint.status, self._pool, everywhere).may_say
@@ -213,7 +215,10 @@ class Store:
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(endpoint, recording)
         self._driver = Driver(driven, self._perform, self._on_effect_failed)
         limits = (settings.reads, settings.disk.buffer_bytes)
-        self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
+        self._retrieval = Retrieval(
+            self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities, self._pool.room
+        )
+        self._pool.on_room = self._retrieval.resume
         self._contents = StoreContents(endpoint, journal, self.address, self._send_stored, self.oddities)
         journal.set_checkpoint(lambda: [self._memory_record(), *map(client_record, endpoint.checkpoint())])
         journal.on_synced = self._on_synced
@@ -543,6 +548,10 @@ class Store:
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
         if effect.role is Role.SOURCE:
             self._messages.forget(effect.reg_id, effect.ticket)
+
+    def _on_broken(self, event: Reset | Gone) -> None:
+        self._retrieval.forget(event.address)
+        self._feed(event)
 
     def _send_stored(self, to: str, stored: bytes) -> None:
         if stored and not self.failed.done():

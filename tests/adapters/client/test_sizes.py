@@ -1,6 +1,7 @@
 """Whatever `send` accepts by default becomes stable and is recovered: limits of one size fit each other."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from stablecast.client import Context, MessageTooLarge
 from stablecast.client.source import MAX_PAYLOAD
 from stablecast.config.options import Value
-from stablecast.core.protocol.events import Event, Reclaimed
+from stablecast.core.protocol.events import Event, Reclaimed, UnrecoverableLoss
 from stablecast.core.protocol.settings import FLIGHT_BYTES, RETAINED_BYTES
+from stablecast.runtime.connection_pool import MAX_QUEUED_BYTES
 from stablecast.testing import SimulatedWorld
 from stablecast.testing.world_run import WorldSetting, run_world
 from stablecast.transports.reliable.settings import MAX_SUBMITTED
@@ -51,7 +53,7 @@ async def book(got: list[Content], **context: Any) -> None:
     async with Context(session_id=2, **context) as own:
         async for message in own.receiver("orders"):
             told = {name: str(value) for name, value in message.properties.items()}
-            got.append((message.payload, told))  # noqa: PERF401  # the test looks at it meanwhile
+            got.append((message.payload, told))  # the test looks at it meanwhile
 
 
 def carry(kind: str, stores: int, single: Sequence[Content], batch: Sequence[Content]) -> None:
@@ -90,3 +92,45 @@ def test_a_flight_of_the_largest_messages_is_retained_until_it_is_stable(kind: s
     whole, largest = LARGEST[kind]
     together: list[Content] = [(bytes([place % 256]) * whole, {}) for place in range(RETAINED_BYTES // whole + 10)]
     carry(kind, 1, [], [(bytes(largest), {}), *together, (bytes(largest), {})])
+
+
+TOPICS = ("asia", "europe", "africa")
+
+
+async def sell_widely(addresses: list[str], count: int, **context: Any) -> None:
+    """Send messages of the size of a datagram on several topics, until all are stable."""
+    async with Context(session_id=1, **context) as own:
+        for topic in TOPICS:
+            source = await own.source(topic, stores=addresses)
+            await source.send_many([bytes(MAX_PAYLOAD)] * count)
+            await source.wait_stable_through(count - 1)
+        await asyncio.Event().wait()
+
+
+async def book_widely(got: Counter[str], told: list[Event], **context: Any) -> None:
+    """Receive all topics for ever."""
+
+    async def book_one(own: Context, topic: str) -> None:
+        async for _ in own.receiver(topic, on_event=told.append):
+            got[topic] += 1
+
+    async with Context(session_id=2, **context) as own:
+        await asyncio.gather(*(book_one(own, topic) for topic in TOPICS))
+
+
+def test_large_messages_of_several_topics_are_recovered_over_one_connection() -> None:
+    """What all receivers of a context ask for exceeds the queue of their connection to the store."""
+    count = 2 * MAX_QUEUED_BYTES // MAX_PAYLOAD // len(TOPICS) + 100
+    got: Counter[str] = Counter()
+    told: list[Event] = []
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(sell_widely, world.stores, count, host="shop", **world.context_of("shop"))
+        await world.settled()
+        world.crash("store0", power=True)
+        world.start(book_widely, got, told, host="desk", **world.context_of("desk"))
+        await world.until(lambda: got.total() == count * len(TOPICS))
+
+    outcome = run_world(WorldSetting(stores=1), body, 1, ())
+    assert outcome.failure is None
+    assert not [one for one in told if isinstance(one, UnrecoverableLoss)]

@@ -197,3 +197,29 @@ async def test_a_segment_that_goes_is_read_first(tmp_path: Path) -> None:
     await journal.close()
     assert blocks == [[b"0"]]
     assert not found.record.segment.path.exists()
+
+
+async def test_answers_wait_for_room_at_a_peer_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read for it counts already; another peer does not wait, and a broken connection drops them."""
+    bench = Bench(tmp_path, (100, 1 << 20))
+    retrieval = bench.retrieval
+    await bench.write(3)
+    retrieval._room = lambda to, more: to != "a:1" or not more
+    for _ in range(2):
+        for first in (0, 2, 4):
+            retrieval.serve(SendStored("a:1", 9, SOURCE, first, first + 1))
+    retrieval.serve(SendStored("b:1", 9, SOURCE, 0, 1))
+    assert (len(bench.asked), retrieval.waiting) == (2, 2 + 6 + 2)
+    monkeypatch.setattr(retransmission, "MAX_WAITING", 11)
+    retrieval.serve(SendStored("a:1", 9, SOURCE, 1, 2))
+    assert bench.oddities == {"reads-dropped": 2}
+    while bench.asked:
+        bench.answer()
+    assert bench.payloads() == texts(0, 1, 0, 1, 2, 3, 4, 5, 0, 1)
+    assert (retrieval.waiting, retrieval._held, retrieval._due) == (0, {}, {})
+    retrieval._room = lambda *_: False
+    retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 1))
+    retrieval.forget("a:1")
+    retrieval.resume("a:1")
+    assert (bench.asked, retrieval.waiting) == ([], 0)
+    await bench.close()
