@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -33,17 +33,22 @@ LARGEST["lbtru"] = LARGEST["lbtrm"]
 
 
 async def sell(
-    addresses: list[str], kind: str, single: Sequence[Content], batch: Sequence[Content], told: list[Event], **more: Any
+    addresses: list[str],
+    options: Mapping[str, Value],
+    largest: int,
+    parts: tuple[Sequence[Content], Sequence[Content]],
+    told: list[Event],
+    **context: Any,
 ) -> None:
     """Send messages one by one, and then a batch, until all are stable."""
-    async with Context(session_id=1, **more) as own:
-        source = await own.source("orders", stores=addresses, options=OPTIONS[kind], on_event=told.append)
+    async with Context(session_id=1, **context) as own:
+        source = await own.source("orders", stores=addresses, options=options, on_event=told.append)
         with pytest.raises(MessageTooLarge):
-            await source.send(bytes(LARGEST[kind][1] + 1))
-        for content in single:
+            await source.send(bytes(largest + 1))
+        for content in parts[0]:
             await (await source.send(*content)).stable()
         with source.batch():
-            numbers = [(await source.send(*content)).number for content in batch]
+            numbers = [(await source.send(*content)).number for content in parts[1]]
         await source.wait_stable_through(numbers[-1])
         await asyncio.Event().wait()
 
@@ -62,7 +67,16 @@ def carry(kind: str, stores: int, single: Sequence[Content], batch: Sequence[Con
     told: list[Event] = []
 
     async def body(world: SimulatedWorld) -> None:
-        world.start(sell, world.stores, kind, single, batch, told, host="shop", **world.context_of("shop"))
+        world.start(
+            sell,
+            world.stores,
+            OPTIONS[kind],
+            LARGEST[kind][1],
+            (single, batch),
+            told,
+            host="shop",
+            **world.context_of("shop"),
+        )
         await world.settled()
         world.crash("store0", power=True)
         world.start(book, got, host="desk", **world.context_of("desk"))

@@ -22,6 +22,7 @@ from stablecast.transports.reliable.source_session import (
     SessionState,
     SourceSession,
 )
+from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.reliable_packets import Reason
 from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
@@ -323,6 +324,16 @@ def test_a_session_may_end_without_lingering_also_while_it_lingers() -> None:
 def test_a_datagram_maximum_out_of_range_is_refused(size: int) -> None:
     with pytest.raises(MisuseError, match="datagram maximum"):
         Driven(SourceSettings(datagram_max=size))
+
+
+def test_no_datagram_is_larger_than_udp_carries() -> None:
+    """65,535 bytes may be set; a batch between the two would be dropped, with all of its retransmissions."""
+    session = Driven(SourceSettings(datagram_max=65_535)).session
+    pair = [
+        lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 7, at, (), bytes(size)))
+        for at, size in ((0, 2000), (1, 63_480))
+    ]
+    assert [session.header + len(part) <= 65_507 for part in session.batcher.add(b"".join(pair), 0)] == [True, True]
 
 
 def test_too_much_at_once_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,9 @@ MIN_DATAGRAM = 500
 MAX_DATAGRAM = 65_535
 """Bytes that the datagram maximum may be set to."""
 
+UDP_BYTES = 65_507
+"""Bytes of a datagram that UDP carries: a larger one is not sent, whatever the maximum is set to."""
+
 MAX_NUMBERS = 340
 """Numbers in one NAK or NCF, which then fits an Ethernet frame. 113 were observed in one."""
 

@@ -33,6 +33,7 @@ from stablecast.transports.reliable.settings import (
     MAX_NUMBERS,
     MAX_SUBMITTED,
     MIN_DATAGRAM,
+    UDP_BYTES,
     SourceSettings,
 )
 from stablecast.transports.reliable.statistics import SourceStatistics
@@ -156,7 +157,7 @@ class SourceSession:
         if not MIN_DATAGRAM <= settings.datagram_max <= MAX_DATAGRAM:
             text = f"a datagram maximum of {settings.datagram_max} bytes is not in {MIN_DATAGRAM}..{MAX_DATAGRAM}"
             raise MisuseError(text)
-        room = settings.datagram_max - header
+        room = min(settings.datagram_max, UDP_BYTES) - header
         return cls(
             number,
             settings,
