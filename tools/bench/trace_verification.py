@@ -41,7 +41,7 @@ from typing import Any, Final
 from stablecast.evidence.trace.file_names import find, traces_of
 from stablecast.evidence.trace.frame_judge import RecordWatch
 from stablecast.evidence.trace.frame_replay import Answering
-from stablecast.evidence.trace.trace_judge import TraceJudge, judge_paths, summarize
+from stablecast.evidence.trace.trace_judge import EndedTrace, judge_paths, summarize
 from tools.bench import command_line, process_traces, synthetic_traces
 from tools.bench.roles import BenchError
 
@@ -71,7 +71,7 @@ def here(files: list[Path]) -> dict[str, Any]:
     for name, (kind, step) in STEPS.items():
         _timed(name, kind, step, stages)
     began, busy = time.perf_counter(), time.process_time()
-    judges, slowest = list[TraceJudge](), math.inf
+    judges, slowest = list[EndedTrace](), math.inf
     for parts in traces_of(files):
         before = time.process_time()
         judges += judge_paths(parts)

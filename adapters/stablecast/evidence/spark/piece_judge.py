@@ -27,7 +27,7 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
-from stablecast.evidence.trace.frames import TraceFrame, unread_frames
+from stablecast.evidence.trace.frames import FramePortion, FrameReader, unread_frames
 from stablecast.evidence.trace.reports import row_of
 from stablecast.evidence.trace.trace_judge import FrameLink
 
@@ -114,20 +114,22 @@ def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:
     same: Row = {"trace": trace, "path": piece.path, "part": part}
     offset, known = piece.start, KnownState()
     try:
-        for frame, offset in unread_frames(path, piece.start):
+        for portion in FrameReader.at(path, piece.start).read(ended=True):
+            offset = portion.offset
             if offset >= piece.stop:
                 return
-            yield [{**same, "offset": offset, **row} for row in _judge(path, frame, offset, known)]
+            yield [{**same, "offset": offset, **row} for row in _judge(path, portion, known)]
     except TraceError as error:
         truncated = isinstance(error, TruncatedError)
         yield [{**same, "what": "error", "offset": offset, "text": str(error), "truncated": truncated}]
 
 
-def _judge(path: Path, frame: TraceFrame, offset: int, known: KnownState) -> Iterator[Row]:
-    head = frame.head
-    judge = FrameJudge(path, frame, offset == 0 or head.gap > 0, known=known)
-    judge.run(None)
-    begin, behind = FrameLink.before(frame), FrameLink.behind(frame)
+def _judge(path: Path, portion: FramePortion, known: KnownState) -> Iterator[Row]:
+    head, frame = portion.head, portion.frame
+    judge = FrameJudge.of(path, portion, known)
+    judge.begin()
+    judge.judge(portion)
+    begin, behind = FrameLink.before(head), FrameLink.behind(judge, frame.foot)
     yield {
         "what": "frame",
         "role": begin.role,

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
+import attrs
 import zstandard
 
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
@@ -46,6 +47,12 @@ WINDOW_LOG: Final = 16
 _MAGIC: Final = HEAD.pack(MAGIC, 0, 0, 0)[:4]
 _FOLLOWING: Final = HEAD.size - 8
 _LEVEL: Final = 1
+SLICE: Final = 1 << 18
+"""Compressed bytes of a frame without a head that are decoded at a time."""
+
+STEP: Final = 1 << 10
+"""Compressed bytes that are decoded before the length of the text is looked at: at most 32 MiB come of them."""
+
 _SLICE: Final = 1 << 20
 _REMEDY: Final = "copy it again from where it was recorded"
 
@@ -114,26 +121,143 @@ def _write(descriptor: int, data: bytes, offset: int) -> None:
         rest, offset = rest[written:], offset + written
 
 
-def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield offset, lines and completeness of each frame, from the frame at `offset` on.
+@attrs.frozen
+class FrameText:
+    """Whole lines of the frame at `offset`: they may be its `first` ones, and it may be `finished` with them."""
 
-    Only the last frame of a file may be unfinished; it is left out if not one line of it was written.
+    offset: int
+    lines: bytes
+    first: bool
+    finished: bool
 
-    Raises:
-        TruncatedError: If the file ends in a frame that was finished.
-        TraceError: If it cannot be read, is no trace, or is damaged; or if no frame begins at `offset`.
+
+@attrs.define
+class _OpenFrame:
+    """A frame without a head that is being read: its compressed bytes, and the text of an unfinished line."""
+
+    stream: Any = attrs.field(factory=lambda: zstandard.ZstdDecompressor().decompressobj(read_across_frames=False))
+    read: int = 0
+    checksum: int = 0
+    decoded: int = 0
+    rest: bytearray = attrs.field(factory=bytearray)
+    begun: bool = False
+    stuck: bool = False
+
+
+@attrs.define
+class TextReader:
+    """The texts of the frames of a file; `offset` is where the frame begins that is read next, or is being read.
+
+    A frame with a head is one text. A frame without one is decoded as far as it goes, and its checksum is compared once
+    the head is there.
     """
-    try:
-        with machine.files.file(path, "rb") as file:
-            file.seek(offset)
-            while (length := _length(file, path, offset)) is not None:
-                body = _body(file, path, offset, *length)
-                yield offset, _text(body, path, offset), True
-                offset += HEAD.size + len(body)
-            if text := _written(file, offset):
-                yield offset, text, False
-    except OSError as error:
-        raise TraceError(unread(path, error)) from error
+
+    path: Path
+    offset: int = 0
+    _frame: _OpenFrame = attrs.field(factory=_OpenFrame)
+    _size: int = -1
+
+    @property
+    def between_frames(self) -> bool:
+        """Return whether no part of a frame was read."""
+        return self._frame.read == 0
+
+    def read(self, *, ended: bool) -> Iterator[FrameText]:
+        """Yield what is new. The last frame of a file that has `ended` is one text, too, and may be unfinished.
+
+        Bytes that are missing in a file that grows are no error: it is being written, or copied.
+
+        Raises:
+            TruncatedError: If a file that has ended does so in a frame that was finished.
+            TraceError: If it cannot be read, is no trace, or is damaged; or if no frame begins at `offset`.
+        """
+        try:
+            with machine.files.file(self.path, "rb") as file:
+                size = machine.files.status(file.fileno()).st_size
+                # The head of a frame comes last and does not make the file longer.
+                if not ended and (not size or (size == self._size and self.between_frames)):
+                    return
+                yield from self._frames(file, size, ended)
+                self._size = size
+        except OSError as error:
+            raise TraceError(unread(self.path, error)) from error
+
+    def _frames(self, file: BinaryIO, size: int, ended: bool) -> Iterator[FrameText]:
+        while ended or self.offset < size:
+            file.seek(self.offset)
+            head = _length(file, self.path, self.offset) if ended else finished_at(file, self.path, self.offset)
+            begin = self.offset + HEAD.size
+            if head is None or self._frame.read or not (ended or begin + head[0] <= size):
+                yield from self._portions(file, head, ended)
+                if head is None or self._frame.read < head[0]:
+                    return
+                self._frame = _OpenFrame()
+            else:
+                file.seek(begin)
+                text = _text(_body(file, self.path, self.offset, *head), self.path, self.offset)
+                yield FrameText(self.offset, text, first=True, finished=True)
+            self.offset = begin + head[0]
+
+    def _portions(self, file: BinaryIO, head: tuple[int, int] | None, ended: bool) -> Iterator[FrameText]:
+        """Yield what is new of a frame that was begun, or has no head yet."""
+        frame = self._frame
+        file.seek(self.offset + HEAD.size + frame.read)
+        left = None if head is None else head[0] - frame.read
+        while left != 0 and (octets := file.read(SLICE if left is None else min(SLICE, left))):
+            used = self._decode(octets)
+            left = None if left is None else left - used
+            if not ended:
+                yield from self._whole_lines(finished=False)
+            if used < len(octets) or frame.stuck:
+                break
+        if head is None or left:
+            if (frame.stuck or frame.stream.eof) and head is not None:
+                raise _damaged(self.path, self.offset, "a frame cannot be decoded")
+            yield from self._whole_lines(finished=False)
+            return
+        if frame.checksum != head[1]:
+            raise _damaged(self.path, self.offset, "the checksum of the frame is wrong")
+        yield from self._whole_lines(finished=True)
+
+    def _decode(self, octets: bytes) -> int:
+        """Decode more of the frame; return the number of bytes that belong to it."""
+        frame, before = self._frame, self._frame.read
+        for at in range(0, len(octets), STEP):
+            piece = octets[at : at + STEP]
+            if frame.stream.eof:  # The head is still missing, and the next frame has begun.
+                break
+            try:
+                text = frame.stream.decompress(piece)
+            except zstandard.ZstdError:  # Half of a write looks like this, too; the checksum decides.
+                frame.stuck = True
+                break
+            used = len(piece) - len(frame.stream.unused_data)
+            frame.read += used
+            frame.checksum = zlib.crc32(piece[:used], frame.checksum)
+            frame.decoded += len(text)
+            if frame.decoded > MAX_TEXT_BYTES:
+                raise _damaged(self.path, self.offset, "the frame is too long")
+            frame.rest += text
+        return frame.read - before
+
+    def _whole_lines(self, *, finished: bool) -> Iterator[FrameText]:
+        frame = self._frame
+        end = frame.rest.rfind(b"\n") + 1
+        if end or finished:
+            lines = bytes(frame.rest[:end])
+            del frame.rest[:end]
+            yield FrameText(self.offset, lines, not frame.begun, finished)
+            frame.begun = True
+
+
+def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield offset, lines and completeness of each frame, from the frame at `offset` on, of a file that has ended.
+
+    Only the last frame of a file may be unfinished; it is left out if not one line of it was written. Raise as
+    `TextReader.read` does.
+    """
+    for one in TextReader(path, offset).read(ended=True):
+        yield one.offset, one.lines, one.finished
 
 
 def offsets(path: Path, start: int = 0) -> list[int]:
@@ -241,16 +365,6 @@ def _slices(source: BinaryIO) -> Iterator[bytes]:
     while left >= 0 and (text := reader.read(_SLICE)):
         left -= len(text)
         yield text
-
-
-def _written(file: BinaryIO, offset: int) -> bytes:
-    """Return the whole lines of an unfinished frame that began at `offset`."""
-    file.seek(offset + HEAD.size)
-    text = bytearray()
-    with suppress(zstandard.ZstdError):  # As far as it can be decoded: a killed process left half a block.
-        for piece in _slices(file):
-            text += piece
-    return bytes(text[: text.rfind(b"\n") + 1])
 
 
 def _truncated(path: Path, end: int, where: str) -> TruncatedError:

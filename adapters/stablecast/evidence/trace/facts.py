@@ -164,6 +164,12 @@ class Book:
         fact = self.newest[kind, life, peer] = Fact(kind, self.record, self.time, life, peer, first, last)
         self.facts.append(fact)
 
+    def forget(self) -> None:
+        """Begin anew with the same record."""
+        self.facts.clear()
+        self.pauses.clear()
+        self.newest.clear()
+
 
 def digest_of(message: object) -> int:
     """Return a number that differs for different messages, or for other values with different texts."""

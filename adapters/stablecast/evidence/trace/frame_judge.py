@@ -27,8 +27,8 @@ from stablecast.evidence.trace.converter import (
 )
 from stablecast.evidence.trace.errors import SchemaError
 from stablecast.evidence.trace.facts import Book, Gatherer, Take, gatherer, identity
-from stablecast.evidence.trace.frame_replay import Step, replayed
-from stablecast.evidence.trace.frames import LIMIT, Head, TraceFrame, digest
+from stablecast.evidence.trace.frame_replay import BATCH, Answering, Step
+from stablecast.evidence.trace.frames import LIMIT, Foot, FramePortion, Head, digest, unread_frames
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.rule_protocol import Ask, EndpointRule, at_of
 from stablecast.runtime import garbage_collection
@@ -132,80 +132,117 @@ class KnownState:
 
 @attrs.define
 class FrameJudge:
-    """The judge of one frame; `found` keeps the first violation of each rule, `book` the facts.
+    """The judge of one frame, whose records come in portions.
 
-    `fresh`: no earlier frame of its trace stated the beginning of this one. `address`, `life` and `patience` are those
-    of a witness (`cross_rules`), once the frame has been judged. `known` is the state after the frame before.
+    Records are replayed fast while they are beyond doubt. From the first doubt on they are judged by the schema, from
+    the beginning of the frame.
+
+    Attributes:
+        path, head, offset: Its file, its first line, and where it begins.
+        fresh: Whether no earlier frame of its trace stated the beginning of this one.
+        known: The state after the frame before.
+        book: The facts.
+        found: The first violation of each rule.
+        address, life, patience: Those of a witness (`cross_rules`).
+        standing: The rules as far as the frame is judged; None if they must begin again with the next snapshot.
+        count: Records so far.
+        last_ns: The clock at the last record.
+        machine: The machine, which replay changes.
     """
 
     path: Path
-    frame: TraceFrame
-    fresh: bool = False
+    head: Head
+    offset: int
+    fresh: bool
+    known: KnownState
+    book: Book
     found: dict[str, TraceViolation] = attrs.field(factory=dict)
-    book: Book = attrs.field(factory=Book)
     address: str = ""
     life: int = 0
     patience: int = 0
-    known: KnownState = attrs.field(factory=KnownState)
+    standing: list[EndpointRule] | None = None
+    count: int = 0
+    last_ns: int = attrs.field(default=attrs.Factory(lambda self: self.head.time, takes_self=True))
+    machine: Endpoint | None = None
+    _watch: RecordWatch | None = None
+    _answering: Answering | None = None
+    _schema: "_BySchema | None" = None
 
-    def run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
-        """Judge the frame; return the rules with their state at its end.
+    @classmethod
+    def of(
+        cls, path: Path, portion: FramePortion, known: KnownState | None = None, *, fresh: bool = False
+    ) -> "FrameJudge":
+        """Return the judge of the frame that this portion begins."""
+        head, offset = portion.head, portion.offset
+        begun = Book(record=head.first, time=portion.frame.start)
+        return cls(path, head, offset, fresh or offset == 0 or head.gap > 0, known or KnownState(), begun)
 
-        Args:
-            standing: The rules as the frame before left them, None to begin with this frame's snapshot.
-        """
+    def begin(self, standing: list[EndpointRule] | None = None) -> None:
+        """Restore the machine; `standing` has the rules as the frame before left them, None to begin them here."""
         with garbage_collection.paused():
-            return self._run(standing)
+            self._begin(standing)
 
-    def _run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
-        head = self.frame.head
+    def _begin(self, standing: list[EndpointRule] | None) -> None:
+        head = self.head
         try:
-            machine = self.known.machine_for(head)
+            self.machine = machine = self.known.machine_for(head)
+            self.address, self.life, self.patience = identity(machine)
+            standing = endpoint_rules.begin(machine) if standing is None else standing
+            self.book.record, self.book.time = head.first, head.time
+            facts = gatherer(machine, self.book, fresh=self.fresh)
         except SchemaError as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
-            return None
-        try:
-            standing = endpoint_rules.begin(machine) if standing is None else standing
-            gatherer = self._open_book(machine)
         except DAMAGE as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
-            return None
-        if self._follow(machine, watch := RecordWatch(standing, gatherer, self.book, self.violate)):
-            self.known.learn(machine, self.frame.foot.digest)
-            return standing
-        # The rules have not seen the unreadable records, so they begin again with the next snapshot.
-        return standing if self.doubt(watch) else None
+        else:
+            self.standing = standing
+            self._watch = RecordWatch(standing, facts, self.book, self.violate)
+            self._answering = Answering(head, machine)
 
-    def doubt(self, watch: RecordWatch) -> bool:
-        """Judge a frame that is in doubt, from the records on that `watch` has not seen, and replay it by schema.
+    def judge(self, portion: FramePortion) -> None:
+        """Judge more records of the frame. Raise TraceError if they cannot be read."""
+        with garbage_collection.paused():
+            self._judge(portion)
+        self.count += portion.frame.count
+        self.last_ns = portion.frame.end if portion.body else self.last_ns
 
-        Return whether all of its records can be decoded. Raise SchemaError for a bad snapshot.
-        """
-        head = self.frame.head
-        steps = self._decoded()
-        watch.judge(steps[watch.judged :])
-        self._replay(restore(head.role, head.snapshot), steps)
-        return len(steps) == self.frame.count
+    def _judge(self, portion: FramePortion) -> None:
+        foot, watch = portion.foot, self._watch
+        if watch is None:
+            return
+        if self._schema is not None:
+            self._schema.judge(portion.frame.records, foot)
+        elif not self._replay(portion, watch):
+            self._answering = None
+            self._schema = _BySchema(self, watch, restore(self.head.role, self.head.snapshot))
+            self._schema.judge(portion.frame.records if not self.count else self._again(portion), foot)
+        elif foot is not None and self.machine is not None:
+            self.known.learn(self.machine, foot.digest)
+        if foot is not None and self._schema is not None and not self._schema.readable:
+            # The rules have not seen the unreadable records.
+            self.standing = None
 
-    def _follow(self, machine: Endpoint, watch: RecordWatch) -> bool:
-        """Replay the frame and judge its records while they are beyond doubt; return whether all of them are."""
-        for steps in replayed(self.frame, machine):
-            if steps is None:
+    def _replay(self, portion: FramePortion, watch: RecordWatch) -> bool:
+        """Replay a portion and judge its records while they are beyond doubt; return whether all of them are."""
+        body, foot, answering, machine, at = portion.body, portion.foot, self._answering, self.machine, 0
+        if answering is None or machine is None:
+            return False
+        if foot is not None and self.count + portion.frame.count != foot.records:
+            return False
+        while at < len(body):
+            end = body.find(b"\n", at + BATCH) + 1 or len(body)
+            try:
+                steps = answering.to(body[at:end])
+            except Exception:  # noqa: BLE001 - a forged record may make a machine fail in any way
                 return False
             watch.judge(steps)
-        return True
+            at = end
+        return foot is None or not foot.ends_known or digest(snapshot(machine)) == foot.digest
 
-    def _decoded(self) -> list[Step]:
-        """Return the records that can be decoded."""
-        self._check_count()
-        steps = self._decode()
-        self._check_times(steps)
-        return steps
-
-    def _open_book(self, machine: Endpoint) -> Gatherer:
-        self.address, self.life, self.patience = identity(machine)
-        self.book.record, self.book.time = self.frame.head.first, self.frame.head.time
-        return gatherer(machine, self.book, fresh=self.fresh)
+    def _again(self, portion: FramePortion) -> list[Json]:
+        """Return all records up to this portion: the frame is read again."""
+        frame, _ = next(unread_frames(self.path, self.offset))
+        return frame.records[: self.count + portion.frame.count]
 
     def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
         """Note a broken rule, unless an earlier record of the frame broke it."""
@@ -213,72 +250,90 @@ class FrameJudge:
             self.found[rule] = TraceViolation(self.path, record, rule, text, expected, found, self._time_of(record))
 
     def _time_of(self, record: int) -> int:
-        head, lines = self.frame.head, self.frame.records
-        at = record - head.first
-        time = lines[at].get("t") if 0 <= at < len(lines) else None
-        return time if isinstance(time, int) and -LIMIT < time < LIMIT else head.time
+        times, at = ([] if self._schema is None else self._schema.times), record - self.head.first
+        return times[at] if 0 <= at < len(times) else self.book.time if record == self.book.record else self.head.time
 
     def note(self, broken: Iterable[tuple[int, str, str, Any, Any]]) -> None:
         """Note broken rules: record, rule, sentence, expected and found value."""
         for record, rule, text, expected, found in broken:
             self.violate(record, rule, text, expected, found)
 
-    def _check_count(self) -> None:
-        promised, first = self.frame.foot.records, self.frame.head.first
-        numbers = [line.get("n") for line in self.frame.records]
-        for expected, found in enumerate(numbers, first):
+
+@attrs.define
+class _BySchema:
+    """The judge of the records of a frame in doubt: each is decoded by the schema, and its effects are compared.
+
+    `readable`: all records so far could be decoded. `watch` may have seen some of them before the doubt.
+    """
+
+    frame: FrameJudge
+    watch: RecordWatch
+    machine: Endpoint
+    readable: bool = True
+    replaying: bool = True
+    times: list[int] = attrs.field(factory=list)
+    _last: int | None = None
+    _before: int = attrs.field(default=attrs.Factory(lambda self: self.frame.head.time, takes_self=True))
+
+    def judge(self, lines: list[Json], foot: Foot | None) -> None:
+        """Judge the next records, and the end of the frame."""
+        violate, head = self.frame.violate, self.frame.head
+        for line in lines:
+            expected, found, now = head.first + len(self.times), line.get("n"), line.get("t")
+            self.times.append(now if isinstance(now, int) and -LIMIT < now < LIMIT else head.time)
             if found != expected:
                 text = f"record {expected} is missing, record {found} stands in its place"
-                self.violate(expected, "numbering", text, expected, found)
-                return
-        if len(numbers) != promised:
-            text = f"the frame ends after {len(numbers)} records and claims {promised}"
-            self.violate(first + min(len(numbers), promised), "numbering", text, promised, len(numbers))
+                violate(expected, "numbering", text, expected, found)
+            if self.readable:
+                self._judge(expected, line)
+        if foot is not None:
+            self._end(foot)
 
-    def _decode(self) -> list[Step]:
-        """Return the records before the first one that cannot be decoded."""
-        role, steps = self.frame.head.role, []
-        for at, line in enumerate(self.frame.records, self.frame.head.first):
-            try:
-                steps.append(step_of(role, line))
-            except SchemaError as error:
-                self.violate(at, "schema", f"record {at} is {error}", None, line)
-                break
-        return steps
+    def _judge(self, at: int, line: Json) -> None:
+        violate = self.frame.violate
+        try:
+            step = step_of(self.frame.head.role, line)
+        except SchemaError as error:
+            violate(at, "schema", f"record {at} is {error}", None, line)
+            self.readable = False
+            return
+        self._last, now = step[:2]
+        if now < self._before:
+            violate(self._last, "time", f"record {self._last} is earlier than what precedes it", self._before, now)
+        self._before = now
+        if len(self.times) > self.watch.judged:
+            self.watch.judge([step])
+        if self.replaying:
+            self.replaying = self._replay(*step)
 
-    def _check_times(self, steps: list[Step]) -> None:
-        before = self.frame.head.time
-        for number, now, _, _ in steps:
-            if now < before:
-                self.violate(number, "time", f"record {number} is earlier than what precedes it", before, now)
-                return
-            before = now
-
-    def _replay(self, machine: Endpoint, steps: list[Step]) -> None:
-        for number, now, event, recorded in steps:
-            try:
-                machine.receive(event, now)  # type: ignore[arg-type] # decoded for this very role
-                effects: Sequence[Effect] = machine.take_effects()
-            except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
-                text = f"record {number}: the machine cannot take it: {type(error).__name__}: {error}"
-                self.violate(number, "replay", text, None, encode_input(event))
-                return
-            if effects != recorded:
-                self._differ(number, recorded, effects)
-                return
-        foot = self.frame.foot
-        if foot.ends_known and len(steps) == len(self.frame.records) and digest(snapshot(machine)) != foot.digest:
-            last = steps[-1][0] if steps else self.frame.head.first
-            text = f"the state after record {last} is not the one that was recorded"
-            self.violate(last, "replay", text, digest(snapshot(machine)), foot.digest)
-
-    def _differ(self, number: int, recorded: Sequence[Effect], effects: Sequence[Effect]) -> None:
+    def _replay(self, number: int, now: int, event: Any, recorded: Sequence[Effect]) -> bool:
+        """Give a record to the machine; return whether it answers as it was recorded."""
+        try:
+            self.machine.receive(event, now)
+            effects: Sequence[Effect] = self.machine.take_effects()
+        except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
+            text = f"record {number}: the machine cannot take it: {type(error).__name__}: {error}"
+            self.frame.violate(number, "replay", text, None, encode_input(event))
+            return False
+        if effects == recorded:
+            return True
         pairs = zip(effects, recorded, strict=False)
         at = next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(recorded)))
         expected = encode_effect(effects[at]) if at < len(effects) else None
         found = encode_effect(recorded[at]) if at < len(recorded) else None
         text = f"record {number}, effect {at}: expected {_show(expected)}, found {_show(found)}"
-        self.violate(number, "replay", text, expected, found)
+        self.frame.violate(number, "replay", text, expected, found)
+        return False
+
+    def _end(self, foot: Foot) -> None:
+        violate, first, count = self.frame.violate, self.frame.head.first, len(self.times)
+        if count != foot.records:
+            text = f"the frame ends after {count} records and claims {foot.records}"
+            violate(first + min(count, foot.records), "numbering", text, foot.records, count)
+        if foot.ends_known and self.readable and self.replaying and digest(snapshot(self.machine)) != foot.digest:
+            last = first if self._last is None else self._last
+            text = f"the state after record {last} is not the one that was recorded"
+            violate(last, "replay", text, digest(snapshot(self.machine)), foot.digest)
 
 
 def step_of(role: Role, line: Json) -> Step:

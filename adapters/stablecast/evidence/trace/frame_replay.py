@@ -6,13 +6,13 @@ cannot be broken. Otherwise `frame_judge` decodes the frame and finds the differ
 is judged while it is in the cache.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input
-from stablecast.evidence.trace.converter import INPUTS, snapshot
-from stablecast.evidence.trace.frames import LIMIT, TraceFrame, digest
+from stablecast.evidence.trace.converter import INPUTS
+from stablecast.evidence.trace.frames import LIMIT, Head
 from stablecast.evidence.trace.record_reader import reader
 from stablecast.evidence.trace.writer import effects_text
 
@@ -23,34 +23,6 @@ Step = tuple[int, int, Input, Sequence[Effect]]
 """A decoded record: its number, the clock in ns, the input, and the effects that answered it."""
 
 
-def replayed(frame: TraceFrame, machine: Any) -> Iterator[list[Step] | None]:
-    """Yield the records of a frame while they are beyond doubt, and then None if one is not.
-
-    Args:
-        frame: The frame.
-        machine: A machine as the frame's snapshot says; after None it may be in any state.
-    """
-    try:
-        yield from _batches(frame, machine)
-    except Exception:  # noqa: BLE001 - a forged record may make a machine fail in any way
-        yield None
-
-
-def _batches(frame: TraceFrame, machine: Any) -> Iterator[list[Step]]:
-    body, at = frame.body, 0
-    if frame.count != frame.foot.records:
-        raise _DoubtError
-    answering = Answering(frame, machine)
-    while at < len(body):
-        end = body.find(b"\n", at + BATCH) + 1 or len(body)
-        yield answering.to(body[at:end])
-        at = end
-    if answering.number != frame.head.first + frame.count:
-        raise _DoubtError
-    if frame.foot.ends_known and digest(snapshot(machine)) != frame.foot.digest:
-        raise _DoubtError
-
-
 class _DoubtError(Exception):
     """The frame is not as it should be."""
 
@@ -58,11 +30,11 @@ class _DoubtError(Exception):
 class Answering:
     """A machine in replay: the number of the next record, and the clock of the last one."""
 
-    def __init__(self, frame: TraceFrame, machine: Any) -> None:
+    def __init__(self, head: Head, machine: Any) -> None:
         self._machine = machine
-        self._reader = reader(INPUTS[frame.head.role])
-        self.number = frame.head.first
-        self._now = frame.head.time
+        self._reader = reader(INPUTS[head.role])
+        self.number = head.first
+        self._now = head.time
 
     def to(self, lines: bytes) -> list[Step]:
         """Replay the records of these lines. Raise an error if a record is malformed or its effects differ."""

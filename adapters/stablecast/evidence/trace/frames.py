@@ -111,11 +111,20 @@ class TraceFrame:
         return self.body.count(b"\n")
 
     @property
+    def start(self) -> int:
+        """Return the clock at its first record, ns."""
+        with suppress(TraceError):
+            return self._time_of(self.body[: self.body.find(b"\n") + 1])
+        return self.head.time
+
+    @property
     def end(self) -> int:
-        """Return the clock at its end, ns."""
-        body = self.body
-        last = object_of(body[body.rfind(b"\n", 0, -1) + 1 :]).get("t") if body else None
-        return last if isinstance(last, int) and -LIMIT < last < LIMIT else self.head.time
+        """Return the clock at its end, ns. Raise TraceError if its last line is not JSON."""
+        return self._time_of(self.body[self.body.rfind(b"\n", 0, -1) + 1 :])
+
+    def _time_of(self, line: bytes) -> int:
+        time = object_of(line).get("t") if line else None
+        return time if isinstance(time, int) and -LIMIT < time < LIMIT else self.head.time
 
     @cached_property
     def records(self) -> list[Json]:
@@ -179,12 +188,101 @@ def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
 
 def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
     """Yield the same without decoding: a frame raises TraceError later, if its snapshot or records are not JSON."""
-    for number, (offset, text, finished) in enumerate(container.texts_from(path, start)):
-        place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
-        try:
-            yield parse_frame(text, place, finished=finished), offset
-        except TraceError as error:
-            raise TraceError(f"{place}: {error}") from error
+    for one in FrameReader.at(path, start).read(ended=True):
+        yield one.frame, one.offset
+
+
+@attrs.frozen
+class FramePortion:
+    """Records of the frame at `offset` that come together.
+
+    `begins`: they are its first ones. `foot` is its last line; None: more of the frame may follow.
+    """
+
+    head: Head
+    offset: int
+    body: bytes
+    begins: bool
+    foot: Foot | None
+    place: str = attrs.field(default="", eq=False)
+
+    @classmethod
+    def of(cls, frame: TraceFrame, offset: int) -> "FramePortion":
+        """Return a whole frame as one portion."""
+        return cls(frame.head, offset, frame.body, True, frame.foot, frame.place)
+
+    @cached_property
+    def frame(self) -> TraceFrame:
+        """Return the frame, as far as this portion has it."""
+        foot = self.foot or Foot(self.body.count(b"\n"), "", closed=False)
+        return TraceFrame(self.head, self.body, foot, self.place)
+
+    def cut(self, count: int) -> tuple["FramePortion", "FramePortion"]:
+        """Return the first `count` records, or all of them if there are fewer, and the rest."""
+        at = sum(len(line) + 1 for line in self.body.split(b"\n", count)[:count])
+        first = attrs.evolve(self, body=self.body[:at], foot=None)
+        return first, attrs.evolve(self, body=self.body[at:], begins=False)
+
+
+@attrs.define
+class FrameReader:
+    """A trace file, read as far as it goes: the whole of it, or what is new since the reading before."""
+
+    path: Path
+    texts: container.TextReader
+    _head: Head | None = None
+    _held: bytes = b""
+
+    @classmethod
+    def at(cls, path: Path, offset: int = 0) -> "FrameReader":
+        """Return a reader of a file, from the frame at `offset` on."""
+        return cls(path, container.TextReader(path, offset))
+
+    @property
+    def offset(self) -> int:
+        """Return where the frame begins that is read next, or is being read."""
+        return self.texts.offset
+
+    @property
+    def between_frames(self) -> bool:
+        """Return whether no part of a frame was read."""
+        return self.texts.between_frames
+
+    def read(self, *, ended: bool = False) -> Iterator[FramePortion]:
+        """Yield what is new; a file that has `ended` has only whole frames. Raise as `container.TextReader.read`."""
+        start = self.texts.offset
+        for number, text in enumerate(self.texts.read(ended=ended)):
+            place = (
+                f"{self.path}, the frame at byte {text.offset}"
+                if start or not ended
+                else f"{self.path}, frame {number}"
+            )
+            try:
+                if text.first and (text.finished or ended):
+                    frame = parse_frame(text.lines, place, finished=text.finished)
+                    yield FramePortion.of(frame, text.offset)
+                else:
+                    yield self._portion(text, place)
+            except TraceError as error:
+                raise TraceError(f"{place}: {error}") from error
+
+    def _portion(self, text: container.FrameText, place: str) -> FramePortion:
+        """Return the new records of a frame that grows; its last line stays here until the frame is finished."""
+        lines, self._held = self._held + text.lines, b""
+        at = 0
+        if self._head is None:
+            at = lines.find(b"\n") + 1
+            self._head = parse_frame(lines[:at], place, finished=False).head
+        head, end, foot = self._head, lines.rfind(b"\n", at, -1) + 1 or at, None
+        if not is_foot(lines[end:]):
+            if text.finished:
+                raise TraceError("the frame has no last line; copy the file again from its host")
+            end = len(lines)
+        elif text.finished:
+            foot, self._head = parse_foot(lines[end:], head.frame), None
+        else:
+            self._held = lines[end:]
+        return FramePortion(head, text.offset, lines[at:end], text.first, foot, place)
 
 
 def places(path: Path, start: int = 0) -> list[int]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.facts import StabilityPause
+from stablecast.evidence.trace.frames import FramePortion
 from stablecast.text import plural
 
 MAX_VIOLATIONS: Final = 100
@@ -78,6 +80,17 @@ class FileReport:
     truncated: bool = False
     doubts: list[str] = attrs.field(factory=list)
     pauses: list[StabilityPause] = attrs.field(factory=list, eq=False)
+
+    def take(self, portion: FramePortion, found: Iterable[TraceViolation], pauses: Iterable[StabilityPause]) -> None:
+        """Add a whole frame, with its violations in the order of the records."""
+        frame = portion.frame
+        self.role, self.endpoint = frame.owner
+        self.frames += 1
+        self.records += frame.count
+        self.gaps += frame.head.gap
+        self.closed = frame.foot.closed
+        self.violations += islice(found, MAX_VIOLATIONS - len(self.violations))
+        self.pauses += pauses
 
     @property
     def clean(self) -> bool:

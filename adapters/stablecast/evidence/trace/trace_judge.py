@@ -7,21 +7,22 @@ because all records after a difference differ too.
 The record of a suspect: the frame that it points to is read again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
-from stablecast.core.protocol.messages import Incarnation
+from stablecast.core.protocol.messages import Incarnation, Role
+from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.cross_rules import Suspect, Told, Witness, judge_across
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
-from stablecast.evidence.trace.facts import Book
+from stablecast.evidence.trace.facts import Book, StabilityPause
 from stablecast.evidence.trace.file_names import part_of, traces_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
-from stablecast.evidence.trace.frames import TraceFrame, frames_from, unread_frames
-from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary
+from stablecast.evidence.trace.frames import Foot, FramePortion, FrameReader, Head
+from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 
 Progress = Callable[[int], None]
@@ -44,16 +45,16 @@ class FrameLink:
     endpoint: str
 
     @classmethod
-    def behind(cls, frame: TraceFrame) -> "FrameLink":
-        """Return the link that must follow this frame."""
-        head, count = frame.head, frame.count
-        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *frame.owner)
+    def before(cls, head: Head) -> "FrameLink":
+        """Return the link with which a frame begins."""
+        return cls(head.frame, head.first, head.digest, head.time, head.role.name.lower(), head.endpoint)
 
     @classmethod
-    def before(cls, frame: TraceFrame) -> "FrameLink":
-        """Return the link with which this frame begins."""
+    def behind(cls, frame: FrameJudge, foot: Foot) -> "FrameLink":
+        """Return the link that must follow a frame."""
         head = frame.head
-        return cls(head.frame, head.first, head.digest, head.time, *frame.owner)
+        role = head.role.name.lower()
+        return cls(head.frame + 1, head.first + frame.count, foot.digest, frame.last_ns, role, head.endpoint)
 
     def broken_by(self, begin: "FrameLink", gap: int) -> Iterator[Broken]:
         """Yield the differences to a frame that begins like this."""
@@ -79,64 +80,139 @@ def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
         yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
 
 
+MALFORMED: Final = frozenset(("numbering", "chain", "schema"))
+"""Rules about the form of a trace: one that breaks them is no complete witness."""
+
+
 @attrs.define
 class TraceJudge:
-    """The judge of one trace, part by part.
+    """The judge of one trace, portion by portion.
 
-    `link`, `standing` and `known` are the state after the frame before, `told` its facts.
+    Attributes:
+        trace: The path of its first part.
+        joined: Whether the trace is followed from its middle, so that what precedes is unknown.
+        resumed: Whether what precedes was judged before, or is missing.
+        whole: Whether nothing is missing from the first judged record on.
+        link, known, standing: The state after the last frame.
+        frame: The frame that is being judged, or was judged last.
+        witness: The trace as evidence.
+        told, found, pauses: New facts, violations and pauses of a source; the reader removes them.
     """
 
-    link: FrameLink | None = None
-    standing: list[EndpointRule] | None = None
+    trace: str
+    joined: bool = False
+    resumed: bool = False
     whole: bool = True
-    reports: list[FileReport] = attrs.field(factory=list)
-    told: list[Told] = attrs.field(factory=list)
-    witness: Witness | None = None
+    link: FrameLink | None = None
     known: KnownState = attrs.field(factory=KnownState)
+    standing: list[EndpointRule] | None = None
+    frame: FrameJudge | None = None
+    witness: Witness | None = None
+    told: list[Told] = attrs.field(factory=list)
+    found: list[TraceViolation] = attrs.field(factory=list)
+    pauses: list[StabilityPause] = attrs.field(factory=list)
+    _named: set[str] = attrs.field(factory=set)
 
-    def judge_file(self, path: Path, progress: Progress | None = None) -> FileReport:
-        """Judge one file as far as it can be read."""
-        report = FileReport(path)
+    def judge(self, path: Path, portion: FramePortion) -> None:
+        """Judge the next records of the trace, in this part of it. Raise TraceError if they cannot be read."""
+        if portion.begins:
+            self.frame = self._begin(path, portion)
+        frame = self.frame
+        assert frame is not None
+        frame.judge(portion)
+        if portion.foot is not None:
+            self.standing, self.link = frame.standing, FrameLink.behind(frame, portion.foot)
+        self._take(path, frame)
+
+    def _begin(self, path: Path, portion: FramePortion) -> FrameJudge:
+        head, link = portion.head, self.link
+        frame = FrameJudge.of(path, portion, self.known, fresh=link is None)
+        begin = FrameLink.before(head)
+        if link is not None:
+            frame.note(link.broken_by(begin, head.gap))
+        elif not self.joined and not self.resumed:
+            frame.note(broken_beginning(begin, head.gap))
+        frame.begin(None if head.gap else self.standing)
+        if link is None and self.joined and isinstance(frame.machine, SourceEndpoint):
+            state_unknown_past(frame.book, frame.machine)
+        self.whole &= not head.gap
+        self._named.clear()
+        return frame
+
+    def _take(self, path: Path, frame: FrameJudge) -> None:
+        """Take the findings of a portion, and describe the trace as evidence.
+
+        The clients of a store are known by their addresses if their traces have all that they sent.
+        """
+        book, role = frame.book, frame.head.role
+        # The clients that a store began with are unknown if its beginning is not followed.
+        facts = [fact for fact in book.facts if fact.kind != "began" or not self.joined]
+        self.told += [Told(self.trace, str(path), frame.offset, fact) for fact in facts]
+        self.pauses += book.pauses
+        self.found += sorted(
+            (one for rule, one in frame.found.items() if rule not in self._named), key=lambda one: one.record
+        )
+        self._named.update(frame.found)
+        book.forget()
+        self.whole &= MALFORMED.isdisjoint(frame.found)
+        address = "" if self.joined and role is not Role.STORE else frame.address
+        self.witness = Witness(self.trace, role, address, frame.life, False, frame.last_ns, frame.patience)
+
+    def forget(self) -> None:
+        """Remove the new facts and findings, because they were reported."""
+        for some in (self.told, self.found, self.pauses):
+            some.clear()
+
+
+def state_unknown_past(book: Book, source: SourceEndpoint) -> None:
+    """State that a source sent everything below its next number, where no trace of that is followed."""
+    book.note("sent", source.config.incarnation, 0, source.next_number - 1)
+    book.note("reach", source.config.incarnation, -1, source.next_number - 1)
+
+
+@attrs.define
+class EndedTrace:
+    """A trace that has ended: its parts are followed to their ends, one after the other."""
+
+    judge: TraceJudge
+    told: list[Told] = attrs.field(factory=list)
+    reports: list[FileReport] = attrs.field(factory=list)
+
+    def follow(self, path: Path, progress: Progress | None = None) -> FileReport:
+        """Judge a part as far as it can be read."""
+        report, judge = FileReport(path), self.judge
         if self.reports:
             self.reports[-1].closed = True
         self.reports.append(report)
         try:
-            for frame, offset in unread_frames(path):
-                self._judge(path, frame, offset, report)
+            for portion in FrameReader.at(path).read(ended=True):
+                if judge.resumed and judge.link is None:
+                    report.missing = portion.head.first - portion.head.gap
+                judge.judge(path, portion)
+                report.take(portion, judge.found, judge.pauses)
+                self.told += judge.told
+                judge.forget()
                 if progress is not None:
-                    progress(frame.count)
+                    progress(portion.frame.count)
         except TraceError as error:
             report.error = str(error)
             report.truncated = isinstance(error, TruncatedError)
-            self.whole = False
-        self._testify(report)
+            judge.whole = False
         return report
 
-    def _judge(self, path: Path, frame: TraceFrame, offset: int, report: FileReport) -> None:
-        begin, gap = FrameLink.before(frame), frame.head.gap
-        judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0, known=self.known)
-        if self.link is not None:
-            judge.note(self.link.broken_by(begin, gap))
-        elif part_of(path)[1] == 0:
-            judge.note(broken_beginning(begin, gap))
-        else:
-            self.whole = False
-            report.missing = begin.first - gap
-        self.standing = judge.run(None if frame.head.gap else self.standing)
-        self.link = FrameLink.behind(frame)
-        trace = part_of(path)[0]
-        self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
-        self.whole &= not frame.head.gap
-        self.witness = Witness(trace, frame.head.role, judge.address, judge.life, False, self.link.time, judge.patience)
-        report.pauses += judge.book.pauses
-        _take(report, frame, judge.found.values())
+    def close(self) -> Witness | None:
+        """Return the trace as evidence."""
+        witness, whole = self.judge.witness, self.judge.whole and self.reports[-1].closed
+        return None if witness is None else attrs.evolve(witness, complete=whole)
 
-    def _testify(self, report: FileReport) -> None:
-        """Decide whether the trace is a complete witness: nothing is missing, and its form is intact."""
-        broken = any(one.rule in ("numbering", "chain", "schema") for one in report.violations)
-        self.whole &= not broken
-        if self.witness is not None:
-            self.witness = attrs.evolve(self.witness, complete=self.whole and report.closed)
+
+def ended(parts: Sequence[Path], progress: Progress | None = None) -> EndedTrace:
+    """Judge these parts of one trace."""
+    trace, part = part_of(parts[0])
+    found = EndedTrace(TraceJudge(trace, resumed=part > 0, whole=part == 0))
+    for path in parts:
+        found.follow(path, progress)
+    return found
 
 
 def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
@@ -146,7 +222,7 @@ def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
         path: The trace.
         progress: Told after each frame how many records it had.
     """
-    return TraceJudge().judge_file(path, progress)
+    return ended([path], progress).reports[0]
 
 
 def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> VerificationSummary:
@@ -154,34 +230,18 @@ def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> Ver
     return summarize(judge_paths(paths, progress))
 
 
-def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[TraceJudge]:
+def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[EndedTrace]:
     """Judge each of these traces by itself."""
-    judges = []
-    for parts in traces_of(paths):
-        judge = TraceJudge()
-        for path in parts:
-            judge.judge_file(path, progress)
-        judges.append(judge)
-    return judges
+    return [ended(parts, progress) for parts in traces_of(paths)]
 
 
-def summarize(judges: list[TraceJudge]) -> VerificationSummary:
+def summarize(traces: list[EndedTrace]) -> VerificationSummary:
     """Return the findings in each trace and between them."""
-    witnesses = [judge.witness for judge in judges if judge.witness is not None]
-    finding = judge_across((told for judge in judges for told in judge.told), witnesses)
-    summary = VerificationSummary([report for judge in judges for report in judge.reports], finding.untold)
+    witnesses = [witness for trace in traces if (witness := trace.close()) is not None]
+    finding = judge_across((told for trace in traces for told in trace.told), witnesses)
+    summary = VerificationSummary([report for trace in traces for report in trace.reports], finding.untold)
     summary.add(violation(suspect) for suspect in finding.suspects)
     return summary
-
-
-def _take(report: FileReport, frame: TraceFrame, found: Iterable[TraceViolation]) -> None:
-    report.role, report.endpoint = frame.owner
-    report.frames += 1
-    report.records += frame.count
-    report.gaps += frame.head.gap
-    report.closed = frame.foot.closed
-    room = MAX_VIOLATIONS - len(report.violations)
-    report.violations += sorted(found, key=lambda violation: violation.record)[:room]
 
 
 TEXTS: Final = {
@@ -238,6 +298,9 @@ def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
     """Return the record and its time, or the suspect's own if the file changed meanwhile."""
     search = _Search(wanted=suspect)
     with suppress(TraceError, StopIteration):
-        frame, offset = next(frames_from(path, suspect.offset))
-        FrameJudge(path, frame, offset == 0 or frame.head.gap > 0, book=search).run(None)
+        portion = next(FrameReader.at(path, suspect.offset).read(ended=True))
+        judge = FrameJudge.of(path, portion)
+        judge.book = search
+        judge.begin()
+        judge.judge(portion)
     return search.found or (suspect.record, None)

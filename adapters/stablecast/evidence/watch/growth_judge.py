@@ -87,8 +87,8 @@ def _outcome(name: str, state: GroupState, now_ns: int, *, whole: bool) -> Growt
         trace = _restored(name, before)
     judged = trace.records
     trace.read(now_ns)
-    outcome = GrowthOutcome(trace.standing, trace.told, trace.alarms, trace.records - judged, not parts)
-    trace.told, trace.alarms = [], []
+    outcome = GrowthOutcome(trace.standing, trace.judge.told, trace.alarms, trace.records - judged, not parts)
+    trace.judge.told, trace.alarms = [], []
     if trace.ended:
         _machines.pop(name, None)
         if parts:
@@ -114,7 +114,8 @@ def _restored(name: str, state: dict[str, Any]) -> FollowedTrace:
 
 
 def _keep(trace: FollowedTrace) -> None:
-    _machines[trace.trace] = trace
-    _machines.move_to_end(trace.trace)
+    name = trace.judge.trace
+    _machines[name] = trace
+    _machines.move_to_end(name)
     if len(_machines) > MAX_MACHINES:
         _machines.popitem(last=False)

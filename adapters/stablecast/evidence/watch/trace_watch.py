@@ -52,9 +52,9 @@ class TraceWatch:
                 before = trace.records
                 trace.read(now_ns)
                 self.records += trace.records - before
-                told += trace.told
+                told += trace.judge.told
                 alarms += trace.alarms
-                trace.told, trace.alarms = [], []
+                trace.judge.told, trace.alarms = [], []
             alarms += self.joint.judge(told, self.standings(), now_ns)
             self._give_up(now_ns, alarms)
         return [alarm for alarm in alarms if self.joint.first_time(alarm)]

@@ -16,10 +16,10 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.cross_rules import Told, Witness
 from stablecast.evidence.trace.facts import Fact
-from stablecast.evidence.trace.trace_judge import FrameLink
+from stablecast.evidence.trace.frames import FrameReader
+from stablecast.evidence.trace.trace_judge import FrameLink, TraceJudge
 from stablecast.evidence.watch.fact_ledger import FactLedger, Standing
 from stablecast.evidence.watch.followed_trace import FollowedTrace
-from stablecast.evidence.watch.growing_trace import GrowingTrace
 from stablecast.evidence.watch.joint_judgement import JointJudgement, TraceStanding
 from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.text import refusal, unread
@@ -123,31 +123,25 @@ def restore_joint(joint: JointJudgement, value: Json, now_ns: int) -> None:
 
 def trace_state(trace: FollowedTrace) -> Json:
     """Return how far a trace is judged."""
+    judge = trace.judge
     return {
-        "trace": trace.trace,
+        "trace": judge.trace,
         "path": str(trace.file.path),
         "offset": trace.file.offset,
         "judged": trace.judged,
-        "joined": trace.joined,
-        "whole": trace.whole,
+        "joined": judge.joined,
+        "whole": judge.whole,
         "records": trace.records,
-        "link": None if trace.link is None or trace.judged else attrs.asdict(trace.link),
+        "link": None if judge.link is None or trace.judged else attrs.asdict(judge.link),
     }
 
 
 def followed_trace(value: Json, now_ns: int) -> FollowedTrace:
     """Return a trace that is followed from a state of `trace_state` on."""
-    return FollowedTrace(
-        value["trace"],
-        GrowingTrace(Path(value["path"]), value["offset"]),
-        joined=value["joined"],
-        resumed=True,
-        silent=value["judged"],
-        link=None if value["link"] is None else FrameLink(**value["link"]),
-        whole=value["whole"],
-        records=value["records"] - value["judged"],
-        read_ns=now_ns,
-    )
+    link = None if value["link"] is None else FrameLink(**value["link"])
+    judge = TraceJudge(value["trace"], joined=value["joined"], resumed=True, whole=value["whole"], link=link)
+    judged, file = value["judged"], FrameReader.at(Path(value["path"]), value["offset"])
+    return FollowedTrace(judge, file, silent=judged, records=value["records"] - judged, read_ns=now_ns)
 
 
 def _ledger(ledger: FactLedger) -> Json:

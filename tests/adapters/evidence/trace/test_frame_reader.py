@@ -7,12 +7,12 @@ import pytest
 
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.watch.growing_trace import FrameEnd, FrameStart, GrowingTrace, RecordLines, TracePart
+from stablecast.evidence.trace.frames import FramePortion, FrameReader
 from tests.adapters.evidence.trace.traced import first_trace
 
 
-def lines_of(parts: list[TracePart]) -> bytes:
-    return b"".join(one.text for one in parts if isinstance(one, RecordLines))
+def lines_of(portions: list[FramePortion]) -> bytes:
+    return b"".join(one.body for one in portions)
 
 
 def records_in(path: Path) -> bytes:
@@ -25,13 +25,12 @@ def records_in(path: Path) -> bytes:
 def test_each_line_comes_once_however_the_file_grows(traces: Path, tmp_path: Path, step: int) -> None:
     original = first_trace(traces, "source")
     octets, copy = original.read_bytes(), tmp_path / original.name
-    growing, found = GrowingTrace(copy), list[TracePart]()
+    growing, found = FrameReader.at(copy), list[FramePortion]()
     for end in range(step, len(octets) + step, step):
         copy.write_bytes(octets[:end])
         found += growing.read()
     assert lines_of(found) == records_in(original)
-    frames = [one for one in found if isinstance(one, FrameStart)]
-    assert len(frames) == len([one for one in found if isinstance(one, FrameEnd)]) > 2
+    assert sum(one.begins for one in found) == sum(one.foot is not None for one in found) > 2
     assert growing.between_frames
     assert growing.offset == len(octets)
 
@@ -43,12 +42,13 @@ def test_a_frame_is_read_before_its_head_is_written(traces: Path, tmp_path: Path
     last = container.offsets(original)[-2]
     copy = tmp_path / original.name
     copy.write_bytes(octets[:last] + bytes(container.HEAD.size) + octets[last + container.HEAD.size :])
-    growing = GrowingTrace(copy)
+    growing = FrameReader.at(copy)
     found = [*growing.read()]
     assert lines_of(found) == records_in(original)
     assert not growing.between_frames
     copy.write_bytes(octets)
-    assert [type(one) for one in growing.read()] == [FrameEnd]
+    (end,) = growing.read()
+    assert (end.body, end.begins, end.foot is None) == (b"", False, False)
     assert list(growing.read()) == []
 
 
@@ -69,11 +69,11 @@ def test_damage_is_one_sentence(traces: Path, tmp_path: Path, spoil: Callable[[b
     copy = tmp_path / "source-x-1-0.sct"
     copy.write_bytes(spoil(first_trace(traces, "source").read_bytes()))
     with pytest.raises(TraceError, match="source-x-1-0"):
-        list(GrowingTrace(copy).read())
+        list(FrameReader.at(copy).read())
 
 
 def test_a_file_without_a_byte_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "source-x-1-0.sct").touch()
-    growing = GrowingTrace(tmp_path / "source-x-1-0.sct")
+    growing = FrameReader.at(tmp_path / "source-x-1-0.sct")
     assert list(growing.read()) == []
     assert growing.between_frames
