@@ -10,8 +10,8 @@ them in a Python process ("here"), on `local[1]` and on `local[2]`. Each run is 
 |---|---|
 | started_s | time of Spark's start and of a first small run, which every job pays once |
 | replay_per_s, rules_per_s | records per second of the two halves. On Spark: the replay of every frame with the rules \
-of one trace, and the rules across traces in SQL. Here, by processor time: reading, replaying, comparing effects and \
-digests, and the rules of one trace with the facts for the rules across traces |
+of one trace, and the rules across traces in one task. Here, by processor time: reading, replaying, comparing \
+effects and digests, and the rules of one trace with the facts for the rules across traces |
 | per_s, per_cpu_s | records per second of the whole; here also per second of processor time |
 | slowest_per_cpu_s | here: the same for the trace with the slowest records |
 | stages_us | here: processor time per record by stage (µs) |
@@ -19,8 +19,8 @@ digests, and the rules of one trace with the facts for the rules across traces |
 
     python -m tools.bench.trace_verification --rules TRACES 10000000
 
-This command measures the rules in SQL alone on `local[1]`. It copies the facts of the traces under other names until
-they cover 10000000 records.
+This command measures the rules across traces alone on `local[1]`. It copies the verdicts on the traces under other
+names until they cover 10000000 records.
 
 The last lines are a table of the goals and the results, with the ratios of `local[2]` to `local[1]`.
 """
@@ -28,6 +28,7 @@ The last lines are a table of the goals and the results, with the ratios of `loc
 import argparse
 import json
 import math
+import pickle
 import resource
 import shutil
 import subprocess
@@ -35,12 +36,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import attrs
 
 from stablecast.evidence.trace.file_names import find, traces_of
 from stablecast.evidence.trace.frame_judge import RecordWatch
 from stablecast.evidence.trace.frame_replay import Answering
+from stablecast.evidence.trace.reports import FrameVerdict
 from stablecast.evidence.trace.trace_judge import EndedTrace, judge_paths, summarize
 from tools.bench import command_line, process_traces, synthetic_traces
 from tools.bench.roles import BenchError
@@ -110,29 +115,19 @@ def _timed(name: str, kind: type, step: str, stages: dict[str, float]) -> None:
 def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     """Verify traces on Spark; return the measurements. Its start and a first small run are measured apart."""
     from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415 - an extra that the other half does without
-    from stablecast.evidence.spark.piece_judge import (  # noqa: PLC0415
-        SCHEMA,
-        judge_with,
-        plan,
-    )
+    from stablecast.evidence.spark.piece_judge import plan  # noqa: PLC0415
     from stablecast.evidence.spark.spark_session import cores_of  # noqa: PLC0415
 
     starting = time.perf_counter()
     spark = connect(master)
     pieces = plan(files)
-    first = pieces[: 2 * cores_of(master)]  # enough pieces to start a worker on each core
-    spark.range(0, len(first), 1, len(first)).mapInArrow(judge_with(first), SCHEMA).count()
+    verification_job.judged(spark, pieces[: 2 * cores_of(master)]).count()  # enough to start a worker on each core
     verification_job.verify_on(spark, files[:1])
     began = time.perf_counter()
-    judged = (
-        spark.range(0, len(pieces), 1, verification_job.tasks_for(pieces))
-        .mapInArrow(judge_with(pieces), SCHEMA)
-        .persist()
-    )
+    judged = verification_job.judged(spark, pieces).persist()
     rows = judged.count()
     replayed = time.perf_counter()
-    with verification_job.at_ease(judged) as few:
-        summary = verification_job.summarize(spark, few, files)
+    summary, _ = verification_job.joined(judged, files)
     ended = time.perf_counter()
     return {
         "records": summary.records,
@@ -150,44 +145,50 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
 
 
 def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
-    """Measure the rules in SQL alone, on copies of the facts of these traces that cover `wanted` records."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - an extra that the other half does without
-
-    from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415
-    from stablecast.evidence.spark.piece_judge import (  # noqa: PLC0415
-        SCHEMA,
-        judge_with,
-        plan,
-    )
+    """Measure the rules across traces alone, on copies of the verdicts on these traces that cover `wanted` records."""
+    from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415 - an extra that the other half does without
+    from stablecast.evidence.spark.piece_judge import SCHEMA, plan  # noqa: PLC0415
 
     spark = connect(master)
-    pieces = plan(files)
-    once = (
-        spark.range(0, len(pieces), 1, verification_job.tasks_for(pieces))
-        .mapInArrow(judge_with(pieces), SCHEMA)
-        .persist()
-    )
-    copies = -(-wanted // once.agg(f.sum("count")).head()[0])  # type: ignore[index] # one row
-    copy = f.format_string("/%d", "copy")
-    others = {name: f.concat(copy, f.col(name)) for name in ("trace", "path", "address")}
-    others["peer"] = f.when(f.col("peer") != "", f.concat(copy, f.col("peer"))).otherwise("")
-    others["life"] = f.when(f.col("life") != "0x0", f.format_string("%s%04x", "life", "copy")).otherwise("0x0")
-    told = (
-        once.crossJoin(spark.range(copies).withColumnRenamed("id", "copy")).withColumns(others).drop("copy").persist()
-    )
+    once = verification_job.judged(spark, plan(files)).persist()
+    copies = -(-wanted // verification_job.joined(once, files)[0].records)
+    told = once.mapInArrow(partial(_copied, copies), SCHEMA).persist()
     rows, every = told.count(), [Path(f"/{number}{path}") for number in range(copies) for path in files]
-    with verification_job.at_ease(told) as few:
-        verification_job.summarize(spark, few, every)  # the first time compiles what the second runs
-        began = time.perf_counter()
-        summary = verification_job.summarize(spark, few, every)
-        took = time.perf_counter() - began
+    verification_job.joined(told, every)  # the first time starts what the second one uses
+    began = time.perf_counter()
+    summary, _ = verification_job.joined(told, every)
+    took = time.perf_counter() - began
     rate = round(summary.records / took)
     return {"records": summary.records, "clean": summary.clean, "rows": rows, "rules_s": round(took, 2), "per_s": rate}
 
 
+def _copied(copies: int, batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield rows of other worlds: each has its own paths, addresses and lives."""
+    import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - in the worker
+
+    for batch in batches:
+        for number in range(copies):
+            rows = batch.to_pylist()
+            for row in rows:
+                row["path"] = f"/{number}{row['path']}"
+                row["outcome"] = pickle.dumps(_renamed(pickle.loads(row["outcome"]), number))
+            yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
+
+
+def _renamed(one: FrameVerdict, number: int) -> FrameVerdict:
+    def other(life: int) -> int:
+        return life and life * 1000 + number
+
+    witness = attrs.evolve(one.witness, address=f"/{number}{one.witness.address}", life=other(one.witness.life))
+    facts = [
+        attrs.evolve(fact, peer=fact.peer and f"/{number}{fact.peer}", life=other(fact.life)) for fact in one.facts
+    ]
+    return attrs.evolve(one, path=Path(f"/{number}{one.path}"), witness=witness, facts=facts)
+
+
 def _peak(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the largest memory of this worker, in MiB."""
-    import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - in the worker
+    import pyarrow as pa  # noqa: PLC0415 - in the worker
 
     for _ in batches:
         pass
@@ -243,7 +244,7 @@ def _goals(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, f
         ("replay here, records/s", alone["replay_per_s"], REPLAY_PER_S),
         ("replay and rules here, records/s", alone["per_s"], REPLAY_PER_S),
         ("replay on local[1], records/s", one["replay_per_s"], REPLAY_PER_S),
-        ("rules in SQL on local[1], records/s", one["rules_per_s"], RULES_PER_S),
+        ("rules across traces on local[1], records/s", one["rules_per_s"], RULES_PER_S),
         ("local[2] / local[1], all of it", round(two["per_s"] / one["per_s"], 2), RATIO),
     ):
         yield f"{name}: {what}", found, f">= {least:,}", found >= least
@@ -279,7 +280,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--stream", type=number, default=5_000_000, help="records of one session; 0: none")
     parser.add_argument("--processes", type=number, default=100_000, help="messages of real processes; 0: none")
     parser.add_argument("--directory", type=command_line.folder, help=place)
-    parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="measure only the rules in SQL")
+    parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="measure only the rules across traces")
     parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="measure one run only")
     given = parser.parse_args(arguments)
     if not (given.one or given.rules or given.records or given.stream or given.processes):

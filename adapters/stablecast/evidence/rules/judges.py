@@ -19,7 +19,6 @@ def _judge(name: str, checks: Mapping[str, str] | None = None) -> RuleJudge:
 ONE_TRACE: Final = _judge("one trace")
 TRACE_FORM: Final = _judge("trace form")
 TRACES_TOGETHER: Final = _judge("traces together")
-SQL: Final = _judge("traces together in SQL", TRACES_TOGETHER.checks)
 CAPTURES: Final = _judge("captures")
 SIMULATOR: Final = _judge("simulator")
 MODELS: Final = _judge(
@@ -27,7 +26,7 @@ MODELS: Final = _judge(
 )
 TORTURE: Final = _judge("torture")
 
-JUDGES: Final = (ONE_TRACE, TRACE_FORM, TRACES_TOGETHER, SQL, CAPTURES, SIMULATOR, MODELS, TORTURE)
+JUDGES: Final = (ONE_TRACE, TRACE_FORM, TRACES_TOGETHER, CAPTURES, SIMULATOR, MODELS, TORTURE)
 
 
 def judges_of(rule: str) -> list[RuleJudge]:

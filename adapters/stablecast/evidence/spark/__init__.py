@@ -3,7 +3,7 @@
 `register(spark)` adds `spark.read.format("stablecast")`, `spark.readStream.format("stablecast")` and
 `spark.read.format("stablecast-capture")`. `connect` starts a session for this machine or finds the cluster's.
 `verify_on` judges traces in it, `judge_on` captures. `trace_source` and `capture_source` are the data sources,
-`piece_judge` is the work of a task, `cross_rules_sql` has the rules, and `verification_job` joins them.
+`piece_judge` is the work of a task, and `verification_job` joins the verdicts.
 
 This package needs the spark extra and a Java; others import it on demand.
 """

@@ -1,20 +1,11 @@
-"""The work of a task on a piece of a trace: judge each frame by itself, and list its facts about others.
-
-All kinds of rows share one table, distinguished by `what`:
-
-| what | is |
-|---|---|
-| frame | beginning and end of a frame, its owner, its value as evidence |
-| fact | a row of `stablecast.evidence.trace.facts` |
-| violation | a broken rule (`stablecast.evidence.trace.frame_judge`) |
-| error | the reason why the piece cannot be read to its end |
+"""The work of a task on a piece of a trace: judge each frame by itself. Its verdict is a row.
 
 A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with a defect is decoded
 whole: about 100 bytes of JSON text are 1 kB there. So 1 MiB takes some 20 MB beside the 100 MB of the Python worker
 itself.
 """
 
-import json
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -24,28 +15,17 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.evidence.spark.table_format import arrow_task, sql_schema
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.errors import TraceError, TruncatedError
-from stablecast.evidence.trace.file_names import part_of
-from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
-from stablecast.evidence.trace.frames import FramePortion, FrameReader, unread_frames
-from stablecast.evidence.trace.reports import row_of
-from stablecast.evidence.trace.trace_judge import FrameLink
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.frame_judge import KnownState, judged_alone
+from stablecast.evidence.trace.frames import FrameReader, unread_frames
+from stablecast.evidence.trace.reports import FrameVerdict
 
-_TEXTS: Final = "what trace path role endpoint address life peer kind started_as ended_as rule text expected found"
-_NUMBERS: Final = "part offset frame record time first last count gap ended patience"
-
-TYPES: Final = {
-    **dict.fromkeys(_TEXTS.split(), pa.string()),
-    **dict.fromkeys(_NUMBERS.split(), pa.int64()),
-    **dict.fromkeys(("closed", "truncated"), pa.bool_()),
-}
-"""Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are hexadecimal.
-"""
+TYPES: Final = {"path": pa.string(), "offset": pa.int64(), "outcome": pa.binary()}
+"""Every column: the file, where a frame begins (bytes), and the pickled verdict on it, or the error behind the last."""
 
 SCHEMA: Final = sql_schema(TYPES)
 
 Row = dict[str, Any]
-
 
 PIECE_BYTES: Final = 1 << 20
 """Compressed bytes of a piece, at least one frame. A task holds one frame at a time, however long its piece."""
@@ -108,54 +88,18 @@ def judge_with(pieces: list[TracePiece]) -> Callable[[Iterator[pa.RecordBatch]],
 
 
 def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:
-    """Yield the rows of each frame."""
-    path = Path(piece.path)
-    trace, part = part_of(path)
-    same: Row = {"trace": trace, "path": piece.path, "part": part}
-    offset, known = piece.start, KnownState()
+    """Yield the row of each frame, and that of an error."""
+    path, offset, known = Path(piece.path), piece.start, KnownState()
+    outcome: FrameVerdict | TraceError
     try:
         for portion in FrameReader.at(path, piece.start).read(ended=True):
             offset = portion.offset
             if offset >= piece.stop:
                 return
-            yield [{**same, "offset": offset, **row} for row in _judge(path, portion, known)]
+            outcome = judged_alone(path, portion, known)
+            yield [{"path": piece.path, "offset": offset, "outcome": pickle.dumps(outcome)}]
     except TraceError as error:
-        truncated = isinstance(error, TruncatedError)
-        yield [{**same, "what": "error", "offset": offset, "text": str(error), "truncated": truncated}]
-
-
-def _judge(path: Path, portion: FramePortion, known: KnownState) -> Iterator[Row]:
-    head, frame = portion.head, portion.frame
-    judge = FrameJudge.of(path, portion, known)
-    judge.begin()
-    judge.judge(portion)
-    begin, behind = FrameLink.before(head), FrameLink.behind(judge, frame.foot)
-    yield {
-        "what": "frame",
-        "role": begin.role,
-        "endpoint": begin.endpoint,
-        "address": judge.address,
-        "life": f"{judge.life:#x}",
-        "frame": head.frame,
-        "record": head.first,
-        "count": frame.count,
-        "gap": head.gap,
-        "time": head.time,
-        "ended": behind.time,
-        "patience": judge.patience,
-        "started_as": begin.digest,
-        "ended_as": behind.digest,
-        "closed": frame.foot.closed,
-    }
-    for fact in judge.book.facts:
-        yield {"what": "fact", **attrs.asdict(fact, recurse=False), "life": f"{fact.life:#x}"}
-    for one in judge.found.values():
-        yield {"what": "violation", **row_of(one)}
-
-
-def loads(text: str | None) -> Any:
-    """Return an expected or found value from the text of its column."""
-    return None if text is None else json.loads(text)
+        yield [{"path": piece.path, "offset": offset + 1, "outcome": pickle.dumps(error)}]
 
 
 END: Final = 1 << 62

@@ -8,7 +8,7 @@ judge a life that asked to be deregistered: stores forget it, one after the othe
 
 The rules compare no clocks of different hosts. A rule decides only where the traces of all witnesses are there and
 complete; elsewhere it reports that it cannot be decided. Violations are *suspects* first, which point to a frame;
-`trace_judge` finds the record. `stablecast.evidence.spark.cross_rules_sql` is the same in SQL.
+`trace_judge` finds the record.
 """
 
 from collections import defaultdict
@@ -22,15 +22,6 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Address, Incarnation, Role
 from stablecast.evidence.trace.facts import ALL_GROUPS, UNCOUNTED, Fact
 from stablecast.evidence.trace.frames import LIMIT
-
-SMALL: Final = (
-    *("asks", "member", "holds", "forgot", "proxy", "retired", "kept"),
-    *("withdrew", "began", "context", "parted", "asked", "spoke", "listened", "reach", "announced"),
-)
-"""Kinds of facts that are few, however long traces are."""
-
-BOUNDED: Final = ("held", "cut")
-"""Kinds of facts of which `Ground` needs only the first and the last number of each trace and life."""
 
 LOSSES: Final = ("S2", "S3")
 """Rules that do not judge numbers that a store lost."""
@@ -112,10 +103,7 @@ class Need:
 
 @attrs.define
 class Ground:
-    """The basis of the rules: the complete witnesses, and the few facts of `SMALL`.
-
-    Facts of `BOUNDED` may be joined to one for each trace and life, from the first to the last number.
-    """
+    """The basis of the rules: the witnesses, and all facts by their kind."""
 
     witnesses: list[Witness]
     facts: dict[str, list[Told]]
@@ -308,26 +296,23 @@ class _Visits:
 
 
 @attrs.define
-class Across:
-    """The rules over all numbers, in process."""
+class Across(Ground):
+    """The rules over all numbers."""
 
-    ground: Ground
-    facts: dict[str, list[Told]]
     suspects: list[Suspect] = attrs.field(factory=list)
     untold: set[str] = attrs.field(factory=set)
 
     def judge(self) -> CrossFinding:
         """Judge all rules across endpoints."""
-        ground = self.ground
-        self.suspects += [*ground.proxies(), *ground.messages()]
+        self.suspects += [*self.proxies(), *self.messages()]
         safe = self._safe()
         self._covered("S1", "stable", safe)
         self._covered("S1", "turned", safe)
-        stores, readers = ground.stores(), ground.readers()
+        stores, readers = self.stores(), self.readers()
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
         self._covered("P6", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
-        self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in ground.sources()})
-        self._covered("H1", "wrote", {(life, ""): sent[life, ""] for life in ground.sources()})
+        self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in self.sources()})
+        self._covered("H1", "wrote", {(life, ""): sent[life, ""] for life in self.sources()})
         self._covered("A3", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
         stable = self._stable()
         self._no_reuse(stable)
@@ -347,7 +332,7 @@ class Across:
     def _safe(self) -> dict[Key, RangeSet]:
         """Return the numbers of each life that enough stores hold, by complete traces."""
         held = self._numbers("held")
-        needs, enough = self.ground.needs()
+        needs, enough = self.needs()
         groups: dict[Incarnation, list[RangeSet]] = defaultdict(list)
         for need in needs:
             stores = [_union(held[need.life, address] for address in sorted(store)) for store in need.stores]
@@ -356,7 +341,7 @@ class Across:
 
     def _stable(self) -> dict[Key, RangeSet]:
         """Return the stable numbers without those that a store lost, for which S2 and S3 are undecidable."""
-        stable, lost = self._numbers("stable"), self.ground.lost()
+        stable, lost = self._numbers("stable"), self.lost()
         for told in self.facts["stable"]:
             life = told.fact.life
             if life in lost and told.fact.last >= lost[life]:
@@ -367,7 +352,7 @@ class Across:
     def _no_reuse(self, stable: dict[Key, RangeSet]) -> None:
         """Check rule S2."""
         kin: dict[Incarnation, list[Incarnation]] = defaultdict(list)
-        for life, other in sorted(self.ground.kin()):
+        for life, other in sorted(self.kin()):
             kin[life].append(other)
         began: dict[Incarnation, tuple[int, str]] = {}
         for told in self.facts["stable"]:
@@ -409,8 +394,7 @@ def by_kind(told: Iterable[Told]) -> dict[str, list[Told]]:
 
 def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> CrossFinding:
     """Judge the rules across these traces."""
-    facts = by_kind(told)
-    return Across(Ground(list(witnesses), facts), facts).judge()
+    return Across(list(witnesses), by_kind(told)).judge()
 
 
 def _suspect(rule: str, told: Told, number: int) -> Suspect:

@@ -164,11 +164,11 @@ class Book:
         fact = self.newest[kind, life, peer] = Fact(kind, self.record, self.time, life, peer, first, last)
         self.facts.append(fact)
 
-    def forget(self) -> None:
-        """Begin anew with the same record."""
-        self.facts.clear()
-        self.pauses.clear()
-        self.newest.clear()
+    def taken(self) -> tuple[list[Fact], list[StabilityPause]]:
+        """Return the facts and pauses, and begin anew with the same record."""
+        found = self.facts, self.pauses
+        self.facts, self.pauses, self.newest = [], [], {}
+        return found
 
 
 def digest_of(message: object) -> int:

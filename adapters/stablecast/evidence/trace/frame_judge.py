@@ -25,11 +25,13 @@ from stablecast.evidence.trace.converter import (
     restore,
     snapshot,
 )
+from stablecast.evidence.trace.cross_rules import Witness
 from stablecast.evidence.trace.errors import SchemaError
 from stablecast.evidence.trace.facts import Book, Gatherer, Take, gatherer, identity
+from stablecast.evidence.trace.frame_link import FrameLink
 from stablecast.evidence.trace.frame_replay import BATCH, Answering, Step
 from stablecast.evidence.trace.frames import LIMIT, Foot, FramePortion, Head, digest, unread_frames
-from stablecast.evidence.trace.reports import TraceViolation
+from stablecast.evidence.trace.reports import FrameVerdict, TraceViolation
 from stablecast.evidence.trace.rule_protocol import Ask, EndpointRule, at_of
 from stablecast.runtime import garbage_collection
 
@@ -130,6 +132,14 @@ class KnownState:
         self.machine, self.digest = machine, digest
 
 
+def judged_alone(path: Path, portion: FramePortion, known: KnownState) -> FrameVerdict:
+    """Return the verdict on a whole frame, as a worker gives it that has no other frame. Raise TraceError."""
+    judge = FrameJudge.of(path, portion, known)
+    judge.begin()
+    judge.judge(portion)
+    return judge.verdict(portion)
+
+
 @attrs.define
 class FrameJudge:
     """The judge of one frame, whose records come in portions.
@@ -170,12 +180,18 @@ class FrameJudge:
 
     @classmethod
     def of(
-        cls, path: Path, portion: FramePortion, known: KnownState | None = None, *, fresh: bool = False
+        cls,
+        path: Path,
+        portion: FramePortion,
+        known: KnownState | None = None,
+        *,
+        fresh: bool = False,
+        book: Book | None = None,
     ) -> "FrameJudge":
         """Return the judge of the frame that this portion begins."""
-        head, offset = portion.head, portion.offset
-        begun = Book(record=head.first, time=portion.frame.start)
-        return cls(path, head, offset, fresh or offset == 0 or head.gap > 0, known or KnownState(), begun)
+        head, offset, book = portion.head, portion.offset, book or Book()
+        book.record, book.time = head.first, portion.frame.start
+        return cls(path, head, offset, fresh or offset == 0 or head.gap > 0, known or KnownState(), book)
 
     def begin(self, standing: list[EndpointRule] | None = None) -> None:
         """Restore the machine; `standing` has the rules as the frame before left them, None to begin them here."""
@@ -244,6 +260,29 @@ class FrameJudge:
         frame, _ = next(unread_frames(self.path, self.offset))
         return frame.records[: self.count + portion.frame.count]
 
+    def verdict(self, portion: FramePortion) -> FrameVerdict:
+        """Return the verdict after this portion, and forget its facts."""
+        head, foot, book = self.head, portion.foot, self.book
+        witness = Witness("", head.role, self.address, self.life, False, self.last_ns, self.patience)
+        behind = None if foot is None else FrameLink.behind(head, self.count, foot.digest, self.last_ns)
+        found = list(self.found.values())
+        facts, pauses = book.taken()
+        return FrameVerdict(
+            self.path,
+            self.offset,
+            portion.begins,
+            FrameLink.before(head),
+            behind,
+            head.gap,
+            foot is not None and foot.closed,
+            portion.frame.count,
+            portion.frame.start if portion.begins else head.time,
+            witness,
+            facts,
+            found,
+            pauses,
+        )
+
     def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
         """Note a broken rule, unless an earlier record of the frame broke it."""
         if rule not in self.found:
@@ -252,11 +291,6 @@ class FrameJudge:
     def _time_of(self, record: int) -> int:
         times, at = ([] if self._schema is None else self._schema.times), record - self.head.first
         return times[at] if 0 <= at < len(times) else self.book.time if record == self.book.record else self.head.time
-
-    def note(self, broken: Iterable[tuple[int, str, str, Any, Any]]) -> None:
-        """Note broken rules: record, rule, sentence, expected and found value."""
-        for record, rule, text, expected, found in broken:
-            self.violate(record, rule, text, expected, found)
 
 
 @attrs.define

@@ -10,9 +10,10 @@ import attrs
 
 from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.cross_rules import Witness
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.facts import StabilityPause
-from stablecast.evidence.trace.frames import FramePortion
+from stablecast.evidence.trace.facts import Fact, StabilityPause
+from stablecast.evidence.trace.frame_link import FrameLink
 from stablecast.text import plural
 
 MAX_VIOLATIONS: Final = 100
@@ -45,6 +46,38 @@ class TraceViolation:
         """Return it as a JSON object."""
         names = ("record", "rule", "text", "expected", "found")
         return {"file": str(self.path), **{name: getattr(self, name) for name in names}}
+
+
+@attrs.frozen
+class FrameVerdict:
+    """The verdict on one frame by itself, or on more of its records.
+
+    Attributes:
+        path, offset: The file, and where the frame begins.
+        begins: Whether these are its first records.
+        begin, behind: Its links to the frames before and behind it; None: it goes on.
+        gap: Records before it that were dropped.
+        closed: Whether the endpoint ended its trace here.
+        count: The records.
+        start: The clock at the first record, ns.
+        witness: The frame as evidence; its trace is not named.
+        facts, pauses: What these records state.
+        found: The first violation of each rule in the frame so far.
+    """
+
+    path: Path
+    offset: int
+    begins: bool
+    begin: FrameLink
+    behind: FrameLink | None
+    gap: int
+    closed: bool
+    count: int
+    start: int
+    witness: Witness
+    facts: list[Fact]
+    found: list[TraceViolation]
+    pauses: list[StabilityPause]
 
 
 @attrs.define
@@ -81,14 +114,13 @@ class FileReport:
     doubts: list[str] = attrs.field(factory=list)
     pauses: list[StabilityPause] = attrs.field(factory=list, eq=False)
 
-    def take(self, portion: FramePortion, found: Iterable[TraceViolation], pauses: Iterable[StabilityPause]) -> None:
+    def take(self, one: FrameVerdict, found: Iterable[TraceViolation], pauses: Iterable[StabilityPause]) -> None:
         """Add a whole frame, with its violations in the order of the records."""
-        frame = portion.frame
-        self.role, self.endpoint = frame.owner
+        self.role, self.endpoint = one.begin.role, one.begin.endpoint
         self.frames += 1
-        self.records += frame.count
-        self.gaps += frame.head.gap
-        self.closed = frame.foot.closed
+        self.records += one.count
+        self.gaps += one.gap
+        self.closed = one.closed
         self.violations += islice(found, MAX_VIOLATIONS - len(self.violations))
         self.pauses += pauses
 

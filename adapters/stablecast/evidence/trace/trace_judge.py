@@ -9,8 +9,9 @@ The record of a suspect: the frame that it points to is read again.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -21,63 +22,19 @@ from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.facts import Book, StabilityPause
 from stablecast.evidence.trace.file_names import part_of, traces_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
-from stablecast.evidence.trace.frames import Foot, FramePortion, FrameReader, Head
-from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary
+from stablecast.evidence.trace.frame_link import Broken, FrameLink, broken_beginning
+from stablecast.evidence.trace.frames import FramePortion, FrameReader
+from stablecast.evidence.trace.reports import (
+    MAX_VIOLATIONS,
+    FileReport,
+    FrameVerdict,
+    TraceViolation,
+    VerificationSummary,
+)
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 
 Progress = Callable[[int], None]
 """Take the number of records of each frame that was judged."""
-
-
-Broken = tuple[int, str, str, Any, Any]
-"""Record, rule, sentence, expected and found value."""
-
-
-@attrs.frozen
-class FrameLink:
-    """The joint between two frames: index, first record, snapshot, clock and owner of the next one."""
-
-    frame: int
-    first: int
-    digest: str
-    time: int
-    role: str
-    endpoint: str
-
-    @classmethod
-    def before(cls, head: Head) -> "FrameLink":
-        """Return the link with which a frame begins."""
-        return cls(head.frame, head.first, head.digest, head.time, head.role.name.lower(), head.endpoint)
-
-    @classmethod
-    def behind(cls, frame: FrameJudge, foot: Foot) -> "FrameLink":
-        """Return the link that must follow a frame."""
-        head = frame.head
-        role = head.role.name.lower()
-        return cls(head.frame + 1, head.first + frame.count, foot.digest, frame.last_ns, role, head.endpoint)
-
-    def broken_by(self, begin: "FrameLink", gap: int) -> Iterator[Broken]:
-        """Yield the differences to a frame that begins like this."""
-        first, expected = begin.first, self.first + gap
-        if (begin.frame, first) != (self.frame, expected):
-            text = f"expected frame {self.frame} with record {expected}, found frame {begin.frame} with record {first}"
-            yield min(expected, first), "numbering", text, [self.frame, expected], [begin.frame, first]
-        if (begin.role, begin.endpoint) != (self.role, self.endpoint):
-            mine, theirs = f"{begin.role} {begin.endpoint}", f"{self.role} {self.endpoint}"
-            text = f"record {first} belongs to {mine}, what precedes it to {theirs}"
-            yield first, "chain", text, [self.role, self.endpoint], [begin.role, begin.endpoint]
-        if not gap and begin.digest != self.digest:
-            text = f"the snapshot before record {first} is not the state that the frame before ended with"
-            yield first, "chain", text, self.digest, begin.digest
-        if begin.time < self.time:
-            yield first, "time", f"record {first} is earlier than what precedes it", self.time, begin.time
-
-
-def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
-    """Yield the defects of the first frame of a trace."""
-    if begin.frame or begin.first != gap:
-        text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
-        yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
 
 
 MALFORMED: Final = frozenset(("numbering", "chain", "schema"))
@@ -113,50 +70,54 @@ class TraceJudge:
     pauses: list[StabilityPause] = attrs.field(factory=list)
     _named: set[str] = attrs.field(factory=set)
 
-    def judge(self, path: Path, portion: FramePortion) -> None:
+    def judge(self, path: Path, portion: FramePortion) -> FrameVerdict:
         """Judge the next records of the trace, in this part of it. Raise TraceError if they cannot be read."""
-        if portion.begins:
-            self.frame = self._begin(path, portion)
         frame = self.frame
-        assert frame is not None
+        if portion.begins or frame is None:
+            frame = self.frame = FrameJudge.of(path, portion, self.known, fresh=self.link is None)
+            frame.begin(None if portion.head.gap else self.standing)
+            if self.link is None and self.joined and isinstance(frame.machine, SourceEndpoint):
+                state_unknown_past(frame.book, frame.machine)
         frame.judge(portion)
-        if portion.foot is not None:
-            self.standing, self.link = frame.standing, FrameLink.behind(frame, portion.foot)
-        self._take(path, frame)
+        verdict = frame.verdict(portion)
+        self.take(verdict)
+        if verdict.behind is not None:
+            self.standing = frame.standing
+        return verdict
 
-    def _begin(self, path: Path, portion: FramePortion) -> FrameJudge:
-        head, link = portion.head, self.link
-        frame = FrameJudge.of(path, portion, self.known, fresh=link is None)
-        begin = FrameLink.before(head)
-        if link is not None:
-            frame.note(link.broken_by(begin, head.gap))
-        elif not self.joined and not self.resumed:
-            frame.note(broken_beginning(begin, head.gap))
-        frame.begin(None if head.gap else self.standing)
-        if link is None and self.joined and isinstance(frame.machine, SourceEndpoint):
-            state_unknown_past(frame.book, frame.machine)
-        self.whole &= not head.gap
-        self._named.clear()
-        return frame
-
-    def _take(self, path: Path, frame: FrameJudge) -> None:
-        """Take the findings of a portion, and describe the trace as evidence.
+    def take(self, verdict: FrameVerdict) -> None:
+        """Take the verdict on the next records of the trace, which may come from another process.
 
         The clients of a store are known by their addresses if their traces have all that they sent.
         """
-        book, role = frame.book, frame.head.role
+        if verdict.begins:
+            self._named.clear()
+            self.whole &= not verdict.gap
+        found = [*self._broken_joint(verdict), *verdict.found]
+        for one in sorted(found, key=lambda one: one.record):
+            if one.rule not in self._named:
+                self.found.append(one)
+            self._named.add(one.rule)
         # The clients that a store began with are unknown if its beginning is not followed.
-        facts = [fact for fact in book.facts if fact.kind != "began" or not self.joined]
-        self.told += [Told(self.trace, str(path), frame.offset, fact) for fact in facts]
-        self.pauses += book.pauses
-        self.found += sorted(
-            (one for rule, one in frame.found.items() if rule not in self._named), key=lambda one: one.record
-        )
-        self._named.update(frame.found)
-        book.forget()
-        self.whole &= MALFORMED.isdisjoint(frame.found)
-        address = "" if self.joined and role is not Role.STORE else frame.address
-        self.witness = Witness(self.trace, role, address, frame.life, False, frame.last_ns, frame.patience)
+        facts = [fact for fact in verdict.facts if fact.kind != "began" or not self.joined]
+        self.told += [Told(self.trace, str(verdict.path), verdict.offset, fact) for fact in facts]
+        self.pauses += verdict.pauses
+        self.whole &= MALFORMED.isdisjoint(self._named)
+        seen = verdict.witness
+        address = "" if self.joined and seen.role is not Role.STORE else seen.address
+        self.witness = attrs.evolve(seen, trace=self.trace, address=address)
+        self.link = verdict.behind or self.link
+
+    def _broken_joint(self, verdict: FrameVerdict) -> Iterator[TraceViolation]:
+        """Yield the defects of the joint between the frame before and this one."""
+        broken: Iterator[Broken] = iter(())
+        if verdict.begins and self.link is not None:
+            broken = self.link.broken_by(verdict.begin, verdict.gap)
+        elif verdict.begins and not self.joined and not self.resumed:
+            broken = broken_beginning(verdict.begin, verdict.gap)
+        for record, rule, text, expected, found in broken:
+            time = verdict.start if record == verdict.begin.first else verdict.begin.time
+            yield TraceViolation(verdict.path, record, rule, text, expected, found, time)
 
     def forget(self) -> None:
         """Remove the new facts and findings, because they were reported."""
@@ -178,22 +139,26 @@ class EndedTrace:
     told: list[Told] = attrs.field(factory=list)
     reports: list[FileReport] = attrs.field(factory=list)
 
-    def follow(self, path: Path, progress: Progress | None = None) -> FileReport:
-        """Judge a part as far as it can be read."""
+    @classmethod
+    def of(cls, parts: Sequence[Path]) -> "EndedTrace":
+        """Return the trace of these parts, the first of which may be missing."""
+        trace, part = part_of(parts[0])
+        return cls(TraceJudge(trace, whole=part == 0))
+
+    def follow(self, path: Path, verdicts: Iterable[FrameVerdict]) -> FileReport:
+        """Take the verdicts on the frames of a part; `verdicts` raises TraceError where it cannot be read further."""
         report, judge = FileReport(path), self.judge
+        judge.resumed |= part_of(path)[1] > 0
         if self.reports:
             self.reports[-1].closed = True
         self.reports.append(report)
         try:
-            for portion in FrameReader.at(path).read(ended=True):
-                if judge.resumed and judge.link is None:
-                    report.missing = portion.head.first - portion.head.gap
-                judge.judge(path, portion)
-                report.take(portion, judge.found, judge.pauses)
+            for one in verdicts:
+                if judge.resumed and not any(before.frames for before in self.reports):
+                    report.missing = one.begin.first - one.gap
+                report.take(one, judge.found, judge.pauses)
                 self.told += judge.told
                 judge.forget()
-                if progress is not None:
-                    progress(portion.frame.count)
         except TraceError as error:
             report.error = str(error)
             report.truncated = isinstance(error, TruncatedError)
@@ -206,12 +171,20 @@ class EndedTrace:
         return None if witness is None else attrs.evolve(witness, complete=whole)
 
 
+def _judged(judge: TraceJudge, path: Path, progress: Progress | None) -> Iterator[FrameVerdict]:
+    """Yield the verdicts on the frames of a file. Raise TraceError where it cannot be read further."""
+    for portion in FrameReader.at(path).read(ended=True):
+        verdict = judge.judge(path, portion)
+        yield verdict
+        if progress is not None:
+            progress(verdict.count)
+
+
 def ended(parts: Sequence[Path], progress: Progress | None = None) -> EndedTrace:
     """Judge these parts of one trace."""
-    trace, part = part_of(parts[0])
-    found = EndedTrace(TraceJudge(trace, resumed=part > 0, whole=part == 0))
+    found = EndedTrace.of(parts)
     for path in parts:
-        found.follow(path, progress)
+        found.follow(path, _judged(found.judge, path, progress))
     return found
 
 
@@ -240,7 +213,8 @@ def summarize(traces: list[EndedTrace]) -> VerificationSummary:
     witnesses = [witness for trace in traces if (witness := trace.close()) is not None]
     finding = judge_across((told for trace in traces for told in trace.told), witnesses)
     summary = VerificationSummary([report for trace in traces for report in trace.reports], finding.untold)
-    summary.add(violation(suspect) for suspect in finding.suspects)
+    for _, some in groupby(finding.suspects, key=lambda one: one.path):
+        summary.add(violation(suspect) for suspect in islice(some, MAX_VIOLATIONS))
     return summary
 
 
@@ -299,8 +273,7 @@ def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
     search = _Search(wanted=suspect)
     with suppress(TraceError, StopIteration):
         portion = next(FrameReader.at(path, suspect.offset).read(ended=True))
-        judge = FrameJudge.of(path, portion)
-        judge.book = search
+        judge = FrameJudge.of(path, portion, book=search)
         judge.begin()
         judge.judge(portion)
     return search.found or (suspect.record, None)

@@ -18,7 +18,7 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Incarnation
-from stablecast.evidence.trace.cross_rules import Across, Ground, Suspect, Told, Witness, by_kind
+from stablecast.evidence.trace.cross_rules import Across, Suspect, Told, Witness, by_kind
 from stablecast.evidence.trace.facts import UNCOUNTED, Fact
 
 MARGIN_NS: Final = 1_500 * MILLISECOND
@@ -173,7 +173,7 @@ class FactLedger:
         asked = [*waiting.told, *(one for one in earlier if one.fact.kind == "stable")]
         known = [one for one in asked if one.fact.life not in self.forgotten]
         facts = by_kind([*self._ground(any(one.fact.kind == "listened" for one in known)), *known])
-        finding = Across(Ground(witnesses, facts), facts).judge()
+        finding = Across(witnesses, facts).judge()
         for suspect in finding.suspects:
             if self._first_time((suspect.path, suspect.record, suspect.rule, suspect.kind, suspect.number)):
                 found.suspects.append(suspect)

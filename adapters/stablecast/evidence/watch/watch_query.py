@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.spark.spark_jobs import is_of_spark, reason
 from stablecast.evidence.spark.spark_session import SparkError
-from stablecast.evidence.spark.verification_job import own_session
 from stablecast.evidence.watch import growth_judge, watch_state
 from stablecast.evidence.watch.alarms import WatchAlarm
 from stablecast.evidence.watch.growth_source import FORMAT, GrowthSource
@@ -95,7 +95,7 @@ class SparkWatch:
             found.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise watch_state.unwritable(checkpoint, error) from error
-        own = own_session(spark)
+        own = _own_session(spark)
         for key, value in SETTINGS.items():
             own.conf.set(key, value)
         own.dataSource.register(GrowthSource)
@@ -270,6 +270,14 @@ class SparkWatch:
 
     def _path(self, batch: int) -> Path:
         return self.directory / f"{batch}.json"
+
+
+def _own_session(spark: SparkSession) -> SparkSession:
+    """Return a session with settings of its own: those of the user's session stay as they are."""
+    try:
+        return spark.newSession()
+    except (PySparkException, NotImplementedError):  # Spark Connect may have one session for each connection.
+        return spark
 
 
 def _key(alarm: dict[str, Any]) -> tuple[Any, ...]:

@@ -16,8 +16,9 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.cross_rules import Told, Witness
 from stablecast.evidence.trace.facts import Fact
+from stablecast.evidence.trace.frame_link import FrameLink
 from stablecast.evidence.trace.frames import FrameReader
-from stablecast.evidence.trace.trace_judge import FrameLink, TraceJudge
+from stablecast.evidence.trace.trace_judge import TraceJudge
 from stablecast.evidence.watch.fact_ledger import FactLedger, Standing
 from stablecast.evidence.watch.followed_trace import FollowedTrace
 from stablecast.evidence.watch.joint_judgement import JointJudgement, TraceStanding

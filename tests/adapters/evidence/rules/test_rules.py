@@ -16,7 +16,6 @@ from stablecast.evidence.rules.judges import (
     MODELS,
     ONE_TRACE,
     SIMULATOR,
-    SQL,
     TORTURE,
     TRACE_FORM,
     TRACES_TOGETHER,
@@ -44,8 +43,8 @@ def strings(*files: Path) -> Iterator[str]:
 
 
 def ids(*files: Path) -> set[str]:
-    """Return the rule ids that stand alone in strings of the code, or quoted in SQL."""
-    return {one for text in strings(*files) for one in [text, *re.findall(r"'(\w+)'", text)] if ID.fullmatch(one)}
+    """Return the rule ids that stand alone in strings of the code."""
+    return {text for text in strings(*files) if ID.fullmatch(text)}
 
 
 def reported(judge: RuleJudge) -> set[str]:
@@ -56,12 +55,9 @@ def reported(judge: RuleJudge) -> set[str]:
             return ids(*(trace / f"{name}.py" for name in ENDPOINT_RULES))
         case TRACE_FORM.name:
             forms = {one for one in RULES if not ID.fullmatch(one)}
-            return forms & set(strings(trace / "frame_judge.py", trace / "trace_judge.py"))
+            return forms & set(strings(trace / "frame_judge.py", trace / "frame_link.py"))
         case TRACES_TOGETHER.name:
             return ids(trace / "cross_rules.py")
-        case SQL.name:
-            # The few facts of E4 are judged before the queries, by the code of `cross_rules`.
-            return ids(EVIDENCE / "spark" / "cross_rules_sql.py") | {"E4"}
         case CAPTURES.name:
             return ids(*(EVIDENCE / "capture" / "judge").glob("*.py"))
         case SIMULATOR.name:
@@ -139,8 +135,8 @@ def test_every_rule_across_endpoints_has_its_sentence() -> None:
 
 def test_a_rule_that_nobody_declared_is_seen(tmp_path: Path) -> None:
     file = tmp_path / "judge.py"
-    file.write_text('"""Z1."""\nreport("Z9", "text")\nQUERY = "SELECT \'Z8\' AS rule"\n', encoding="utf-8")
-    assert ids(file) == {"Z8", "Z9"}
+    file.write_text('"""Z1."""\nreport("Z9", "text")\n', encoding="utf-8")
+    assert ids(file) == {"Z9"}
 
 
 def test_the_spec_shows_the_whole_catalogue() -> None:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from stablecast.evidence.spark.piece_judge import END, TracePiece, judge_piece, pieces_of, plan
+from stablecast.evidence.spark.piece_judge import END, TracePiece, pieces_of, plan
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.reports import FrameVerdict
+from tests.adapters.evidence.spark.test_piece_judge import verdicts
 from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames, tapping
 
 
@@ -41,7 +43,6 @@ def test_a_frame_that_was_not_finished_is_a_piece(tmp_path: Path) -> None:
         else:
             assert pieces[-1] == TracePiece(str(path), end, END)
             assert pieces_of(path, 1, end, whole=True) == pieces[-1:]
-        found = [row for piece in pieces for rows in judge_piece(piece) for row in rows]
-        assert not [row for row in found if row["what"] in ("violation", "error")]
-        counts = [row["count"] for row in found if row["what"] == "frame"]
-        assert counts == [frame.count for frame in read_frames(path)]
+        found = [one for piece in pieces for one in verdicts(piece) if isinstance(one, FrameVerdict)]
+        assert not [one for one in found if one.found]
+        assert [one.count for one in found] == [frame.count for frame in read_frames(path)]

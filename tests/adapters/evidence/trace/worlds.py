@@ -1,4 +1,4 @@
-"""`python -m tests.adapters.evidence.spark.worlds RULE FIRST COUNT DIR` leaves traces of a world that breaks a rule.
+"""`python -m tests.adapters.evidence.trace.worlds RULE FIRST COUNT DIR` leaves traces of a world that breaks a rule.
 
 With the core of the path it runs with, which may have a fault planted. Exit status 1 when a world broke the rule.
 """
