@@ -61,6 +61,8 @@ _COMPRESSED: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
 _OTHERS: Final = (b"snoop\0\0\0", b"btsnoop\0", b"GMBU", b"RTSS", b"TRSNIFF data", b"XCP\0", b"\xaa\xaa\xaa\xaa")
 """First bytes of captures of formats that are not read."""
 _LZ4: Final = b"\x04\x22\x4d\x18"
+_PCAP_HEAD = 24
+"""Bytes before the first record of a file of pcap."""
 _BLOCK = 12
 """Bytes of a block without its body: type, length, and the length again at the end."""
 
@@ -169,18 +171,18 @@ def marks(path: Path, spacing: int) -> list[FrameMark]:
 
 def pcap_frames(path: Path, file: BufferedReader, start: FrameMark | None) -> Iterator[CaptureFrame]:
     """Yield the frames of a file of pcap, from the first one or from `start`. Raise as `frames`."""
-    head = file.read(24)
+    head = file.read(_PCAP_HEAD)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
         raise CaptureError(f"{path} {_looks_like(path, head)}")
-    if len(head) < 24:
+    if len(head) < _PCAP_HEAD:
         raise CutError(f"{path} ends in the middle of its header; {_WHOLE}")
     link = struct.unpack_from(f"{order}I", head, 20)[0] & _LINK_MASK
     unit = _PCAP_MAGICS[_magic(head, order)]
     layout = struct.Struct(f"{order}IIII" + ("8x" if _magic(head, order) == _MODIFIED else ""))
     if start is not None:
-        _skip(file, start.offset - 24)
-    number, offset = (start.number, start.offset) if start else (1, 24)
+        _skip(file, start.offset - _PCAP_HEAD)
+    number, offset = (start.number, start.offset) if start else (1, _PCAP_HEAD)
     while head := file.read(layout.size):
         if len(head) < layout.size:
             raise CutError(f"{path} ends in the middle of frame {number}; {_WHOLE}")
@@ -253,10 +255,12 @@ class PcapngReader:
         self._interfaces: list[_Interface] = []
         self._number = 1
         self._time_ns = 0
+        self._offset = 0
 
     def more(self, file: BufferedReader) -> Iterator[CaptureFrame]:
-        """Yield the frames of further whole blocks of the same capture. Raise as `frames`."""
+        """Yield the frames of the whole blocks that the same capture has got since. Raise as `frames`."""
         self._file = file
+        file.seek(self._offset)
         return self.frames(None)
 
     def frames(self, start: FrameMark | None) -> Iterator[CaptureFrame]:
@@ -264,10 +268,9 @@ class PcapngReader:
         first = 0 if start is None else start.offset
         if start is not None:
             self._number = start.number
-        offset = 0
         while head := self._file.read(8):
             kind, length, head = self._open(head)
-            if kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET} and offset < first:
+            if kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET} and self._offset < first:
                 _skip(self._file, length - len(head))
             else:
                 body = self._body(length, head)
@@ -276,9 +279,9 @@ class PcapngReader:
                         raise CaptureError(self._damaged(f"a section has more than {MAX_INTERFACES:,} interfaces"))
                     self._interfaces.append(self._interface(body))
                 elif kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET}:
-                    yield self._frame(kind, body, offset)
+                    yield self._frame(kind, body, self._offset)
                     self._number += 1
-            offset += length
+            self._offset += length
 
     def _open(self, head: bytes) -> tuple[int, int, bytes]:
         """Return type and length of the next block, and its first bytes; a section states its byte order first."""
@@ -375,3 +378,84 @@ def captures_in(directory: Path) -> list[Path]:
 def files_of(paths: Iterable[Path]) -> list[Path]:
     """Return the files, and the captures of directories and patterns. Raise CaptureError where there is none."""
     return search(paths, captures_in, "captures", "name files of pcap or pcapng", CaptureError)
+
+
+@attrs.define
+class GrowingCapture:
+    """A capture that another process writes: its frames as soon as they are whole. `mark` is behind the last one."""
+
+    path: Path
+    mark: FrameMark | None = None
+    _blocks: PcapngReader | None = None
+
+    def read(self) -> Iterator[CaptureFrame]:
+        """Yield the new frames.
+
+        Raises:
+            CaptureError: If the file cannot be read, is no capture, or is damaged.
+        """
+        try:
+            with self.path.open("rb") as file, suppress(CutError):  # The rest may come.
+                head = file.peek(_PCAP_HEAD)[:_PCAP_HEAD]
+                if len(head) < _PCAP_HEAD:
+                    return
+                if int.from_bytes(head[:4]) == _PCAPNG_MAGIC:
+                    self._blocks = self._blocks or PcapngReader(self.path, file)
+                    yield from self._blocks.more(file)
+                elif not any(_magic(head, order) in _PCAP_MAGICS for order in "<>"):
+                    what = "is no pcap or pcapng that can be followed: name one that is not packed"
+                    raise CaptureError(f"{self.path} {what}")
+                else:
+                    for frame in pcap_frames(self.path, file, self.mark):
+                        self.mark = FrameMark(file.tell(), frame.number + 1)
+                        yield frame
+        except OSError as error:
+            raise CaptureError(unread(self.path, error)) from error
+
+
+@attrs.define
+class CaptureRing:
+    """A file that grows, or the files of a directory or pattern in the order of their names, the oldest deleted.
+
+    `dumpcap -b filesize:65536 -b files:4 -w ring.pcapng` writes such a ring.
+
+    `lost` counts files that were deleted before they were read; frames of the first file below `known` were judged by
+    an earlier watch.
+    """
+
+    path: Path
+    file: GrowingCapture | None = None
+    lost: int = 0
+    known: int = 0
+
+    def resume(self, file: Path, number: int) -> None:
+        """Go on with this frame of this file; it is read from its beginning, where its interfaces are declared."""
+        self.file, self.known = GrowingCapture(file), number
+
+    def read(self) -> Iterator[tuple[Path, CaptureFrame]]:
+        """Yield the new frames with their files. Raise CaptureError."""
+        files = self._files()
+        if self.file is not None and self.file.path not in files:
+            self.lost += 1
+            self.file, self.known = None, 0
+        if self.file is None and files:
+            self.file = GrowingCapture(files[0])
+        while self.file is not None:
+            path = self.file.path
+            for frame in self.file.read():
+                if frame.number >= self.known:
+                    yield path, frame
+            later = [one for one in files if one > path]
+            if not later:
+                return
+            self.file, self.known = GrowingCapture(later[0]), 0
+
+    def _files(self) -> list[Path]:
+        try:
+            if self.path.is_dir():
+                return captures_in(self.path)
+            if self.path.exists():
+                return [self.path]
+            return sorted(self.path.parent.glob(self.path.name))
+        except OSError as error:
+            raise CaptureError(unread(self.path, error)) from error

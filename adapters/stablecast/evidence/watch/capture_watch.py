@@ -19,12 +19,11 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture.decoder import CaptureDecoder
 from stablecast.evidence.capture.doctor import Thresholds
-from stablecast.evidence.capture.files import CaptureError, CaptureFrame
+from stablecast.evidence.capture.files import CaptureError, CaptureFrame, CaptureRing
 from stablecast.evidence.capture.judge import CaptureFindings, CaptureJudges, RuleStanding
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.traffic_survey import FrameSurvey
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
-from stablecast.evidence.watch.growing_capture import CaptureRing
 
 EPOCH_NS: Final = 600 * SECOND
 """Time of a capture that is judged as one."""

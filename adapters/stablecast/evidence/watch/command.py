@@ -19,12 +19,12 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.evidence.capture.doctor import parse_thresholds
+from stablecast.evidence.capture.files import CaptureRing
 from stablecast.evidence.capture.ports import PortPlan, parse_told
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.watch import watch_state
 from stablecast.evidence.watch.alarms import AlarmBound, AlarmKind, WatchAlarm
 from stablecast.evidence.watch.capture_watch import CaptureWatch
-from stablecast.evidence.watch.growing_capture import CaptureRing
 from stablecast.evidence.watch.joint_judgement import TraceStanding
 from stablecast.evidence.watch.live_capture import LiveCapture
 from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures

@@ -9,13 +9,12 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.evidence.capture.files import frames
+from stablecast.evidence.capture.files import CaptureRing, frames
 from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.watch.alarms import AlarmKind
 from stablecast.evidence.watch.capture_watch import CaptureWatch
 from stablecast.evidence.watch.command import POLL_NS
-from stablecast.evidence.watch.growing_capture import CaptureRing
 from tests.adapters.evidence.capture.doctor import test_session_findings
 from tests.adapters.evidence.capture.judge import test_multicast_rules, test_persistence_rules, test_unicast
 

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.evidence.capture.files import CaptureError, frames
+from stablecast.evidence.capture.files import CaptureError, CaptureRing, GrowingCapture, frames
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.watch import capture_watch
 from stablecast.evidence.watch.alarms import AlarmKind
 from stablecast.evidence.watch.capture_watch import CaptureWatch
-from stablecast.evidence.watch.growing_capture import CaptureRing, GrowingCapture
 from tests.adapters.evidence.capture.judge.test_persistence_rules import acks_too_much, sends_twice
 from tests.adapters.evidence.capture.judge.test_variants import FRAMES, written
 from tests.adapters.evidence.capture.judge.wire_session import World, settled
