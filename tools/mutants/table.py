@@ -7,6 +7,7 @@ from tools.mutants.boundaries import BOUNDARIES
 from tools.mutants.journal import JOURNAL
 from tools.mutants.known_stores import KNOWN_STORES
 from tools.mutants.mutant import Mutant
+from tools.mutants.origins import ORIGINS
 from tools.mutants.programs import PROGRAMS
 from tools.mutants.range_readers import RANGE_READERS
 from tools.mutants.receivers import RECEIVERS
@@ -38,5 +39,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *BOUNDARIES,
     *KNOWN_STORES,
     *PROGRAMS,
+    *ORIGINS,
     *ROWS,
 )
