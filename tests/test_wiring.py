@@ -17,8 +17,8 @@ from stablecast.core.protocol import effects as core_effects
 from stablecast.core.protocol import events as core_events
 from stablecast.core.protocol import inputs as core_inputs
 from stablecast.core.protocol import settings as core_settings
+from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Combined
-from stablecast.resolver.resolver import Listeners, Resolver
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.transports.reliable import effects as reliable_effects
 from stablecast.transports.reliable import inputs as reliable_inputs
@@ -93,7 +93,9 @@ UNSET: Final[Mapping[str, str]] = {
     "StoreConfig.history_lives": BOUND,
 }
 UNCALLED: Final[Mapping[str, str]] = {
+    "feed_names": "`Resolution` feeds names and wakes to each kind by it",
     "name_found": "the client sets this listener by its position, `Context.locate`",
+    "over_udp": "`Resolution.ask_name` answers by it",
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.resolver import Listeners
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.transports.resolution.records import SourceRecord
 from tests.support.program import running, store
@@ -64,8 +65,10 @@ async def test_sources_of_a_killed_application_are_gone_after_their_lifetime_and
         witness = await SrsResolver.start(
             "127.0.0.1",
             [where],
-            lambda _, record: found.put_nowait(record),
-            on_gone=lambda _, record: gone.put_nowait((time.monotonic(), record)),
+            Listeners(
+                lambda _, record: found.put_nowait(record),
+                lambda _, record: gone.put_nowait((time.monotonic(), record)),
+            ),
         )
         witness.add_receiver("orders")
         with running(*APPLICATION, "--resolver-service", where) as application:

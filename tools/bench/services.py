@@ -19,6 +19,7 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.resolver import Listeners
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.runtime.event_loop import run_loop
 from stablecast.transports.resolution.udp.inputs import AddSource
@@ -88,7 +89,7 @@ class ManyContexts:
         """Start all contexts; they connect to the service by themselves."""
         contexts = cls(size)
         for number in range(size.contexts):
-            resolver = await SrsResolver.start(LOCAL, [service], lambda *_: None)
+            resolver = await SrsResolver.start(LOCAL, [service], Listeners(lambda *_: None))
             stack.push_async_callback(resolver.close)
             for index in range(size.topics):
                 topic = number * size.topics + index

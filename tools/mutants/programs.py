@@ -491,7 +491,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-context-ignores-what-a-service-found",
         "adapters/resolver/srs_resolver",
-        "                self._on_found(topic, record)\n",
+        "                self._listeners.found(topic, record)\n",
         "                pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),

@@ -133,10 +133,7 @@ async def start(
         service = await SrsResolver.start(
             context.interface,
             settings.services,
-            found.found,
-            on_gone=found.gone,
-            on_service=_log_service,
-            on_abandoned=partial(found.abandoned, "services"),
+            Listeners(found.found, found.gone, abandoned=partial(found.abandoned, "services"), service=_log_service),
             instance=instance,
             config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood),
             ends=settings.ends,

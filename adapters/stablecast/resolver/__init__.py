@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from stablecast.resolver.resolver import Listeners, Resolver
+from stablecast.resolver.resolution import Listeners
+from stablecast.resolver.resolver import Resolver
 from stablecast.runtime.multicast import MulticastSettings
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ only patterns want is abandoned when every kind has abandoned it since its recei
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.resolver.resolution import OnRecord, Resolution
+from stablecast.resolver.resolution import NamesInput, OnRecord, Resolution, nothing
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
@@ -28,19 +27,15 @@ class Wait:
     reason: str
 
 
-def _nothing(*_: Any) -> None:
-    """Ignore a report that no callback was given for."""
-
-
 class Combined(Resolution):
     """The kinds of one context. Pass `found`, `gone` and `abandoned` to them as their callbacks, then `add` them."""
 
     def __init__(
         self,
         on_found: OnRecord,
-        on_wait: Callable[[Sequence[Wait]], None] = _nothing,
-        on_abandoned: Callable[[str], None] = _nothing,
-        on_gone: OnRecord = _nothing,
+        on_wait: Callable[[Sequence[Wait]], None] = nothing,
+        on_abandoned: Callable[[str], None] = nothing,
+        on_gone: OnRecord = nothing,
     ) -> None:
         """Report sources to `on_found`, their ends to `on_gone`, and abandoned topics to `on_abandoned`.
 
@@ -129,25 +124,15 @@ class Combined(Resolution):
             for kind in self._kinds:
                 kind.feed(inputs.SourceLost(topic, record.session_id, record.index))
 
-    def ask_name(self, name: str) -> bool:
-        """Find the store of a name; return False if no kind can find stores. Raises MisuseError."""
-        asked = [kind.ask_name(name) for kind in self._kinds]
-        return any(asked)
+    @property
+    def over_udp(self) -> bool:  # type: ignore[override] # it follows from the kinds
+        """Return whether a kind finds stores by name."""
+        return any(kind.over_udp for kind in self._kinds)
 
-    def forget_name(self, name: str) -> None:
-        """Stop finding the store of a name."""
+    def feed_names(self, event: NamesInput) -> None:
+        """Pass one input to every kind that has it. Raises MisuseError."""
         for kind in self._kinds:
-            kind.forget_name(name)
-
-    def name_alive(self, name: str) -> None:
-        """Note that the store of a name sends to this context (T-206)."""
-        for kind in self._kinds:
-            kind.name_alive(name)
-
-    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
-        """Ask quiet contexts to advertise and query again, every `interval` for `duration` seconds."""
-        for kind in self._kinds:
-            kind.wake(flags, interval, duration)
+            kind.feed_names(event)
 
     def why(self, topic: str) -> str:
         """Return the reasons of all kinds why the receiver of `topic` may have no session."""

@@ -2,7 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
+import attrs
+
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
@@ -12,28 +16,72 @@ OnRecord = Callable[[str, SourceRecord], None]
 """Gets the topic and the record of a source."""
 
 
+NamesInput = inputs.NameInput | inputs.Wake
+"""An input that only resolution over UDP has."""
+
+
+def nothing(*_: Any) -> None:
+    """Ignore an event that no listener was given for."""
+
+
+@attrs.frozen
+class Listeners:
+    """The callbacks of a resolver; they may call back and must not raise.
+
+    Attributes:
+        found: `found(topic, record)` for each source of a wanted topic, perhaps more than once.
+        gone: `gone(topic, record)` when such a source withdrew its advertisement, or a service reports its end.
+        no_source: `no_source(topic, queries)` when that many queries were not answered.
+        name_found: `name_found(name, address)` when the store of a name is known, or moved.
+        name_lost: `name_lost(name)` when the store of a name was silent for too long.
+        remark: `remark(text, warning)` for a log line.
+        abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
+        service: `service(address, up, reason)` when a service begins or ceases to inform this context.
+    """
+
+    found: OnRecord
+    gone: OnRecord = nothing
+    no_source: Callable[[str, int], None] = nothing
+    name_found: Callable[[str, str], None] = nothing
+    name_lost: Callable[[str], None] = nothing
+    remark: Callable[[str, bool], None] = nothing
+    abandoned: Callable[[str], None] = nothing
+    service: Callable[[str, bool, str], None] = nothing
+
+
 class Resolution(ABC):
-    """Topic resolution of one context: `Resolver` over UDP, `SrsResolver` over services, `Combined` for several."""
+    """Topic resolution of one context: `Resolver` over UDP, `SrsResolver` over services, `Combined` for several.
+
+    Attributes:
+        over_udp: Whether it finds stores by name and wakes quiet contexts. Services know no names, and are never quiet.
+    """
+
+    over_udp = False
 
     @abstractmethod
     def feed(self, event: inputs.ResolutionInput) -> None:
         """Process one input; do nothing once closed. Raises MisuseError."""
 
     @abstractmethod
-    def ask_name(self, name: str) -> bool:
-        """Find the store of a name (T-201); return False if this kind cannot find stores. Raises MisuseError."""
+    def feed_names(self, event: NamesInput) -> None:
+        """Process one input that only resolution over UDP has. Raises MisuseError."""
 
-    @abstractmethod
+    def ask_name(self, name: str) -> bool:
+        """Find the store of a name (T-201); False if this kind cannot (T-010). Raises MisuseError."""
+        self.feed_names(inputs.AskName(name))
+        return self.over_udp
+
     def forget_name(self, name: str) -> None:
         """Stop finding the store of a name."""
+        self.feed_names(inputs.ForgetName(name))
 
-    @abstractmethod
     def name_alive(self, name: str) -> None:
         """Note that the store of a name sends to this context, so that its name needs no queries (T-206)."""
+        self.feed_names(inputs.NameAlive(name))
 
-    @abstractmethod
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
+        self.feed_names(inputs.Wake(flags, int(interval * SECOND), int(duration * SECOND)))
 
     @abstractmethod
     def why(self, topic: str) -> str:

@@ -2,15 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine.units import SECOND
 from stablecast.resolver.endpoint import Endpoint
 from stablecast.resolver.relay_hosts import RelayHosts
-from stablecast.resolver.resolution import Resolution
+from stablecast.resolver.resolution import Listeners, NamesInput, Resolution, nothing
 from stablecast.runtime import machine, multicast
 from stablecast.runtime.address import is_host, join, parse
 from stablecast.runtime.datagrams import DatagramSocket
@@ -28,38 +24,11 @@ from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 JOIN_SECONDS = 5.0
 """Pause before a group that could not be joined is tried again."""
 
-OnFound = Callable[[str, SourceRecord], None]
-
-
-def _nothing(*_: Any) -> None:
-    """Ignore an event that no listener was given for."""
-
-
-@attrs.frozen
-class Listeners:
-    """The callbacks of a resolver; they may call back and must not raise.
-
-    Attributes:
-        found: `found(topic, record)` for each source of a wanted topic, perhaps more than once.
-        gone: `gone(topic, record)` when such a source withdrew its advertisement.
-        no_source: `no_source(topic, queries)` when that many queries were not answered.
-        name_found: `name_found(name, address)` when the store of a name is known, or moved.
-        name_lost: `name_lost(name)` when the store of a name was silent for too long.
-        remark: `remark(text, warning)` for a log line.
-        abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
-    """
-
-    found: OnFound
-    gone: OnFound = _nothing
-    no_source: Callable[[str, int], None] = _nothing
-    name_found: Callable[[str, str], None] = _nothing
-    name_lost: Callable[[str], None] = _nothing
-    remark: Callable[[str, bool], None] = _nothing
-    abandoned: Callable[[str], None] = _nothing
-
 
 class Resolver(Resolution):
     """Find sources for the receivers of one context, and advertise its sources; `start` or `meet` creates it."""
+
+    over_udp = True
 
     def __init__(self, machine: ResolutionContext, listeners: Listeners) -> None:
         """Prepare the endpoint of a machine in the running loop."""
@@ -70,7 +39,7 @@ class Resolver(Resolution):
         self._member: DatagramSocket | None = None
         self._joining: asyncio.TimerHandle | None = None
         self._hosts: RelayHosts | None = None
-        self._change: Callable[[str], None] = _nothing
+        self._change: Callable[[str], None] = nothing
 
     @classmethod
     async def start(
@@ -170,26 +139,13 @@ class Resolver(Resolution):
         """Feed one input to the machine; do nothing once closed. Raises MisuseError."""
         self._endpoint.feed(event)
 
+    def feed_names(self, event: NamesInput) -> None:
+        """Feed one input to the machine; do nothing once closed. Raises MisuseError."""
+        self._endpoint.feed(event)
+
     def add_name(self, name: str, address: str) -> None:
         """Answer queries for the store `name` with `address` (T-204). Raises MisuseError."""
         self._endpoint.feed(inputs.AddName(name, address))
-
-    def ask_name(self, name: str) -> bool:
-        """Find the store of this name (T-201); return True, because UDP can find stores. Raises MisuseError."""
-        self._endpoint.feed(inputs.AskName(name))
-        return True
-
-    def forget_name(self, name: str) -> None:
-        """Stop finding the store of this name."""
-        self._endpoint.feed(inputs.ForgetName(name))
-
-    def name_alive(self, name: str) -> None:
-        """Note that the store of this name sends to this context, so that its name needs no queries (T-206)."""
-        self._endpoint.feed(inputs.NameAlive(name))
-
-    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
-        """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
-        self._endpoint.feed(inputs.Wake(flags, int(interval * SECOND), int(duration * SECOND)))
 
     def why(self, topic: str) -> str:
         """Return the likely reason why the receiver of `topic` has no session."""

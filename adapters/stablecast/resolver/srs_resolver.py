@@ -1,10 +1,10 @@
 """Topic resolution of one context over services (SRS)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from stablecast.resolver.channels import Channels
-from stablecast.resolver.resolution import OnRecord, Resolution
+from stablecast.resolver.resolution import Listeners, NamesInput, Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
 from stablecast.runtime.driver import UntracedDriver, describe, report
@@ -16,28 +16,14 @@ from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, Clien
 from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
-OnService = Callable[[str, bool, str], None]
-
 
 class SrsResolver(Resolution):
     """Find sources for the receivers of one context over services, and announce its sources; `start` creates it."""
 
-    def __init__(
-        self,
-        machine: SrsContext,
-        interface: str,
-        on_found: OnRecord,
-        on_gone: OnRecord | None,
-        on_service: OnService | None,
-        on_abandoned: Callable[[str], None] | None,
-        ends: Mapping[str, LocalEnd],
-    ) -> None:
+    def __init__(self, machine: SrsContext, interface: str, listeners: Listeners, ends: Mapping[str, LocalEnd]) -> None:
         """Drive `machine` in the running loop, from its first timeout on."""
         self._machine = machine
-        self._on_found = on_found
-        self._on_gone = on_gone
-        self._on_service = on_service
-        self._on_abandoned = on_abandoned
+        self._listeners = listeners
         self._closed = False
         self._driver: UntracedDriver[srs.SrsContextInput, srs.SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
@@ -45,27 +31,20 @@ class SrsResolver(Resolution):
         self._channels = Channels(interface, self._driver.feed, ends)
 
     @classmethod
-    async def start(  # noqa: PLR0913 - each is a choice of its own
+    async def start(
         cls,
         interface: str,
         services: Sequence[str],
-        on_found: OnRecord,
+        listeners: Listeners,
         *,
-        on_gone: OnRecord | None = None,
-        on_service: OnService | None = None,
-        on_abandoned: Callable[[str], None] | None = None,
         instance: bytes | None = None,
         config: ClientConfig = CLIENT_DEFAULTS,
         ends: Mapping[str, LocalEnd] = NO_ENDS,
     ) -> "SrsResolver":
         """Start to resolve from the address `interface` through `services` (`host:port` each), in the running loop.
 
-        `on_found(topic, record)` is called for each source of a wanted topic, perhaps more than once, and `on_gone` at
-        the end of such a source. `on_service(address, up, reason)` is called when a service begins or ceases to inform
-        this context. `on_abandoned(topic)` is called when a topic that only patterns want has had no source for too
-        long. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
-        default. `ends` are the local ends of connections to single services. This method returns at once, and
-        connections are made in the background.
+        `instance` is the name of the context in 8 bytes, random by default. `ends` are the local ends of connections to
+        single services. This method returns at once, and connections are made in the background.
 
         Raises:
             AddressError: An address has the wrong form.
@@ -74,20 +53,10 @@ class SrsResolver(Resolution):
         name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
         seed = int.from_bytes(machine.entropy.octets(8))
         client = SrsContext.create(name, parse_services(services), seed, config)
-        return cls(client, check_ip(interface), on_found, on_gone, on_service, on_abandoned, ends)
+        return cls(client, check_ip(interface), listeners, ends)
 
-    def ask_name(self, name: str) -> bool:
-        """Return False: services know no names of stores, which are found over UDP (T-010)."""
-        return False
-
-    def forget_name(self, name: str) -> None:
-        """Do nothing: no name is found here."""
-
-    def name_alive(self, name: str) -> None:
-        """Do nothing: no name is found here."""
-
-    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
-        """Do nothing: services never become quiet."""
+    def feed_names(self, event: NamesInput) -> None:
+        """Do nothing: services know no names of stores, which are found over UDP (T-010), and are never quiet."""
 
     def why(self, topic: str) -> str:
         """Return the likely reason why the receiver of `topic` has no session."""
@@ -132,15 +101,12 @@ class SrsResolver(Resolution):
             case srs.Disconnect(connection):
                 self._channels.cut(connection)
             case Discovered(topic, record):
-                self._on_found(topic, record)
+                self._listeners.found(topic, record)
             case Withdrawn(topic, record):
-                if self._on_gone is not None:
-                    self._on_gone(topic, record)
+                self._listeners.gone(topic, record)
             case Abandoned(topic):
-                if self._on_abandoned is not None:
-                    self._on_abandoned(topic)
+                self._listeners.abandoned(topic)
             case srs.ServiceChanged(address, up, reason):
-                if self._on_service is not None:
-                    self._on_service(address, up, reason)
+                self._listeners.service(address, up, reason)
             case _:
                 assert_never(effect)

@@ -28,7 +28,7 @@ class NameService:
         if not asked.context_name or not (asked.resolver or asked.resolution):
             return
         from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
-        from stablecast.resolver.resolver import Listeners, Resolver  # noqa: PLC0415
+        from stablecast.resolver import Listeners, Resolver  # noqa: PLC0415
 
         how = configured(ResolutionSettings(), asked.resolution)
         listeners = Listeners(lambda *_: None, remark=self._log.resolution)

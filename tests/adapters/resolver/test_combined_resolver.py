@@ -33,7 +33,7 @@ async def both(
         [
             await Resolver.start(LOCAL, [relay], Listeners(combined.found, combined.gone), instance=instance),
             await SrsResolver.start(
-                LOCAL, [service], combined.found, on_gone=combined.gone, instance=instance, config=QUICK
+                LOCAL, [service], Listeners(combined.found, combined.gone), instance=instance, config=QUICK
             ),
         ]
     )
@@ -122,7 +122,7 @@ async def test_a_receiver_without_a_source_is_reported() -> None:
     combined.add(
         [
             await Resolver.start(LOCAL, [f"{LOCAL}:{port}"], Listeners(combined.found)),
-            await SrsResolver.start(LOCAL, [f"{LOCAL}:{port}"], combined.found),
+            await SrsResolver.start(LOCAL, [f"{LOCAL}:{port}"], Listeners(combined.found)),
         ]
     )
     combined.add_receiver("orders")

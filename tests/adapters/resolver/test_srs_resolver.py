@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from stablecast.core.errors import MisuseError
+from stablecast.resolver import Listeners
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.runtime.address import AddressError
 from stablecast.transports.resolution.records import SourceRecord
@@ -130,7 +131,7 @@ async def test_callbacks_may_call_back(here: Place) -> None:
         if topic == "orders":
             resolver.add_receiver("trades")
 
-    resolver = await SrsResolver.start(LOCAL, [service.address], on_found)
+    resolver = await SrsResolver.start(LOCAL, [service.address], Listeners(on_found))
     resolver.add_receiver("orders")
     left.announce("orders")
     left.announce("trades", index=2)

@@ -15,9 +15,9 @@ from stablecast.client import Closed
 from stablecast.client.errors import EndpointFailed
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver import resolver as resolver_module
 from stablecast.resolver.combined_resolver import Combined
-from stablecast.resolver.resolver import Listeners, Resolver
 from stablecast.resolver.srs.daemon import SrsDaemon
 from stablecast.runtime import multicast
 from stablecast.runtime.connection_pool import PeerLink

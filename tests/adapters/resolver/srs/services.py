@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.resolver import Listeners
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.transports.resolution.records import SourceRecord
@@ -60,9 +61,11 @@ class Place:
         resolver = await SrsResolver.start(
             LOCAL,
             services,
-            lambda topic, record: found.put_nowait((topic, record)),
-            on_gone=lambda topic, record: gone.put_nowait((topic, record)),
-            on_service=lambda address, up, reason: changes.put_nowait((address, up, reason)),
+            Listeners(
+                lambda topic, record: found.put_nowait((topic, record)),
+                lambda topic, record: gone.put_nowait((topic, record)),
+                service=lambda address, up, reason: changes.put_nowait((address, up, reason)),
+            ),
             instance=instance,
             config=QUICK,
         )
