@@ -37,7 +37,7 @@ from stablecast.client.loop_ownership import OPEN, check_loop, uninterrupted, wa
 from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
-from stablecast.client.named_stores import NamedStores
+from stablecast.client.named_stores import NamedStores, StoreHosts
 from stablecast.client.presence import presence_topic
 from stablecast.client.range_bounds import Bound, ReadBounds
 from stablecast.client.range_inquiry import RangeRoutes, StoredTopics, placed, stored
@@ -53,7 +53,6 @@ from stablecast.client.redelivery import Redelivery
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
-from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.client.wildcard import (

@@ -9,8 +9,7 @@ import pytest
 from stablecast.cli import daemons
 from stablecast.cli.daemons import DaemonJob
 from stablecast.client import Context
-from stablecast.client.named_stores import NamedStores
-from stablecast.client.store_hosts import StoreHosts
+from stablecast.client.named_stores import NamedStores, StoreHosts
 from stablecast.config.profiles import profile
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.inputs import Located

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from stablecast.client import RegistrationFailed
-from stablecast.client.store_hosts import StoreHosts
+from stablecast.client.named_stores import StoreHosts
 from stablecast.core.protocol.events import StoreMoved
 from stablecast.runtime import address
 from tests.support.machine import replace
@@ -46,7 +46,7 @@ async def test_a_host_without_an_address_is_reported(
 async def test_a_host_is_looked_up_again_when_its_store_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     addresses = iter(["10.0.0.1", "10.0.0.1", "10.0.0.2"])
     replace(monkeypatch, "network", resolve=lambda _: next(addresses))
-    monkeypatch.setattr("stablecast.client.store_hosts.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("stablecast.client.named_stores.RETRY_SECONDS", 0.0)
     found: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     hosts = StoreHosts(lambda place, where: found.put_nowait((place, where)))
     hosts.ask("a.example:1")
