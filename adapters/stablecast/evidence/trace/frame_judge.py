@@ -30,7 +30,7 @@ from stablecast.evidence.trace.errors import SchemaError
 from stablecast.evidence.trace.facts import Book, Gatherer, Take, gatherer, identity
 from stablecast.evidence.trace.frame_link import FrameLink
 from stablecast.evidence.trace.frame_replay import BATCH, Answering, Step
-from stablecast.evidence.trace.frames import LIMIT, Foot, FramePortion, Head, digest, unread_frames
+from stablecast.evidence.trace.frames import LIMIT, Foot, FramePortion, FrameReader, Head, digest
 from stablecast.evidence.trace.reports import FrameVerdict, TraceViolation
 from stablecast.evidence.trace.rule_protocol import Ask, EndpointRule, at_of
 from stablecast.runtime import garbage_collection
@@ -256,9 +256,13 @@ class FrameJudge:
         return foot is None or not foot.ends_known or digest(snapshot(machine)) == foot.digest
 
     def _again(self, portion: FramePortion) -> list[Json]:
-        """Return all records up to this portion: the frame is read again."""
-        frame, _ = next(unread_frames(self.path, self.offset))
-        return frame.records[: self.count + portion.frame.count]
+        """Return all records up to this portion: the frame is read again, of a file that may be growing."""
+        records, count = list[Json](), self.count + portion.frame.count
+        for more in FrameReader.at(self.path, self.offset).read():
+            if more.offset > self.offset or len(records) >= count:
+                break
+            records += more.frame.records
+        return records[:count]
 
     def verdict(self, portion: FramePortion) -> FrameVerdict:
         """Return the verdict after this portion, and forget its facts."""

@@ -270,10 +270,13 @@ def violation(suspect: Suspect) -> TraceViolation:
 
 def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
     """Return the record and its time, or the suspect's own if the file changed meanwhile."""
-    search = _Search(wanted=suspect)
-    with suppress(TraceError, StopIteration):
-        portion = next(FrameReader.at(path, suspect.offset).read(ended=True))
-        judge = FrameJudge.of(path, portion, book=search)
-        judge.begin()
-        judge.judge(portion)
+    search, judge = _Search(wanted=suspect), None
+    with suppress(TraceError):
+        for portion in FrameReader.at(path, suspect.offset).read():  # Its file may be growing.
+            if portion.offset > suspect.offset or search.found:
+                break
+            if judge is None:
+                judge = FrameJudge.of(path, portion, book=search)
+                judge.begin()
+            judge.judge(portion)
     return search.found or (suspect.record, None)
