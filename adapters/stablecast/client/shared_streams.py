@@ -1,7 +1,8 @@
 """Streams that the shares of one member receive together: each source's stream is joined once, and given to all.
 
 A share that is claimed later gets the source's newest announcement at once, because the source repeats it only when
-something changes. It is then in the place of a receiver that joined late.
+something changes. It is then in the place of a receiver that joined late. A source that ended while others of its
+context send on the stream is announced to no share any more: a share names the sources that it found.
 """
 
 import asyncio
@@ -35,10 +36,14 @@ class StreamShare:
     on_items: Callable[[int, list[Item]], None]
     on_lost: Callable[[Lost], None]
     on_end: Callable[[bool], None]
+    claimed: set[int] = attrs.field(factory=set)
 
     def claim(self, topic: int) -> None:
         """Receive the items of one topic of the stream."""
         self.stream.joiner.claim(topic)
+        if topic not in self.claimed:
+            self.claimed.add(topic)
+            self.stream.announce_soon(self, topic)
 
     def pause(self) -> None:
         """Stop reading the stream, for all shares: they have one inbox."""
@@ -72,8 +77,12 @@ class SharedStream:
     def add(self, share: StreamShare) -> None:
         """Give the stream to one more share, the announcements first."""
         self.shares[share] = None
+        self.announce_soon(share)
+
+    def announce_soon(self, share: StreamShare, topic: int | None = None) -> None:
+        """Give a share the kept announcements of a topic, or all of them if it claims none until then."""
         if self._announcements:
-            asyncio.get_running_loop().call_soon(self._announce, share)
+            asyncio.get_running_loop().call_soon(self._announce, share, topic)
 
     def leave(self, share: StreamShare) -> None:
         """Give the stream to this share no more."""
@@ -115,9 +124,11 @@ class SharedStream:
             if len(self._announcements) > MAX_ANNOUNCEMENTS:
                 del self._announcements[next(iter(self._announcements))]
 
-    def _announce(self, share: StreamShare) -> None:
-        for session_id, item in tuple(self._announcements.values()):
-            if share in self.shares:
+    def _announce(self, share: StreamShare, topic: int | None) -> None:
+        if topic is None and share.claimed:
+            return
+        for life, (session_id, item) in tuple(self._announcements.items()):
+            if share in self.shares and topic in (None, codec.split(life)[1]):
                 share.on_items(session_id, [item])
 
 
