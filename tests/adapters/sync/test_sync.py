@@ -307,6 +307,7 @@ NOT_BLOCKING = {
     "receive": "the context calls it",
     "registered_names": "the context calls it",
     "start": "the context calls it",
+    "stores_of": "the request port calls it",
     "until_failed": "calls raise the failure",
     "over": "calls raise Closed",
     "credit": "`room` waits for it",
