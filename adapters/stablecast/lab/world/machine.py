@@ -107,6 +107,10 @@ class WorldNetwork(WorldPart):
         """Return a function that reads many datagrams into a memory."""
         return datagram_reading.one_by_one(memory, lambda sock: cast("SimulatedSocket", sock).readable)
 
+    def is_of_owner(self, local: tuple[str, int], remote: tuple[str, int], /) -> bool:
+        """Return True: hosts have one user."""
+        return True
+
     def devices(self) -> Iterator[tuple[str, str, int]]:
         """Yield the loopback device and the one of the network."""
         yield "lo", "127.0.0.1", _IFF_UP | _IFF_LOOPBACK

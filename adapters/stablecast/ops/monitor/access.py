@@ -6,7 +6,7 @@
   Browsers send it as a cookie that scripts cannot read and other sites cannot use. After a wrong one, an address must
   wait before the next is compared.
 - **Changes** need the read-write permission (P-807) and POST. A browser's request must come from a page of this
-  monitor.
+  monitor. Without a token only the user of the monitor and root may change something: any user reaches loopback.
 """
 
 import hmac
@@ -92,6 +92,8 @@ def guard(settings: MonitorSettings, guesses: Guesses | None = None) -> Middlewa
         if request.method not in ("GET", "HEAD"):
             if request.path != "/login" and settings.permission is not Permission.READ_WRITE:
                 raise web.HTTPForbidden(text="this monitor is read-only\n")
+            if not settings.token and not _is_owner(request):
+                raise web.HTTPForbidden(text="another user of this host asks: set a token, and send it\n")
             if not _own_page(request):
                 raise web.HTTPForbidden(text="a page of another site sent this request\n")
         return await handler(request)
@@ -129,6 +131,15 @@ def is_local(host: str) -> bool:
         return ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def _is_owner(request: web.Request) -> bool:
+    """Return whether the user of this process sent a request, or root. It came over loopback: there is no token."""
+    transport = request.transport
+    if transport is None:
+        return False
+    local, remote = (transport.get_extra_info(name) for name in ("sockname", "peername"))
+    return machine.network.is_of_owner(local[:2], remote[:2])
 
 
 def _own_page(request: web.Request) -> bool:

@@ -182,6 +182,9 @@ class Network(Protocol):
     def reader_of_datagrams(self, memory: "DatagramMemory", /) -> "DatagramReader":
         """Return a function that reads many datagrams into a memory."""
 
+    def is_of_owner(self, local: tuple[str, int], remote: tuple[str, int], /) -> bool:
+        """Return whether the other end of a connection on this host belongs to this user or to root."""
+
     def devices(self) -> Iterable[tuple[str, str, int]]:
         """Return name, IPv4 address and flags (`IFF_*`) of each device with an address, in the system's order."""
 

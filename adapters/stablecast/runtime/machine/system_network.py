@@ -1,10 +1,14 @@
 """The network of the real machine."""
 
 import fcntl
+import ipaddress
+import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
 
@@ -12,6 +16,17 @@ _SIOCGIFFLAGS = 0x8913
 _SIOCGIFADDR = 0x8915
 _NAME_BYTES = 15
 _ANY_PORT = 9
+
+
+Place = tuple[str, int]
+"""An IP address and a port."""
+
+
+def _listed(place: Place) -> str:
+    """Return an address as the kernel lists it: words of 32 bits in the order of the machine, then the port."""
+    packed = ipaddress.ip_address(place[0]).packed
+    words = (int.from_bytes(packed[at : at + 4], sys.byteorder) for at in range(0, len(packed), 4))
+    return "".join(f"{word:08X}" for word in words) + f":{place[1]:04X}"
 
 
 class SystemNetwork:
@@ -41,6 +56,19 @@ class SystemNetwork:
             sock.connect((address, _ANY_PORT))
             own: str = sock.getsockname()[0]
             return own
+
+    def is_of_owner(self, local: Place, remote: Place) -> bool:
+        """Return whether the other end of a connection on this host belongs to this user or to root.
+
+        Linux lists the user of each socket; elsewhere nobody is known. `local` and `remote` are as this end sees them.
+        """
+        ends = f"{_listed(remote)} {_listed(local)} "
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            with suppress(OSError), Path(table).open(encoding="ascii") as lines:
+                for line in lines:
+                    if ends in line:
+                        return int(line.split()[7]) in (0, os.geteuid())
+        return False
 
     def devices(self) -> Iterator[tuple[str, str, int]]:
         """Yield name, IPv4 address and flags of each device with an address, in the order of the system."""

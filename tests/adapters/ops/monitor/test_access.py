@@ -1,10 +1,15 @@
 """Permissions of the monitor."""
 
+import os
+import socket
+
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from stablecast.ops.monitor.access import COOKIE, FREE_GUESSES, HEADERS, MAX_GUESSERS, Guesses, guard, is_token
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
+from stablecast.runtime import machine
+from stablecast.runtime.machine.system_network import SystemNetwork
 from tests.adapters.ops.monitor.site_client import HTML, showing
 from tests.adapters.ops.monitor.staged_store import busy
 
@@ -74,6 +79,35 @@ async def test_its_own_page_does() -> None:
         for headers in ({"Sec-Fetch-Site": "same-origin"}, {"Origin": origin}):
             async with shown.client.post("/api/stores/0/drain", headers=headers) as answer:
                 assert answer.status == 200
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+async def test_another_user_of_the_host_changes_nothing_without_the_token(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemNetwork, "is_of_owner", lambda *_: False)
+    staged, headers = busy(), {"Authorization": f"Bearer {token}"} if token else {}
+    async with showing(staged, permission=Permission.READ_WRITE, token=token) as shown:
+        async with shown.client.post("/api/stores/0/drain", headers=headers) as answer:
+            assert answer.status == (200 if token else 403)
+        async with shown.client.get("/api/stores", headers=headers) as answer:
+            assert answer.status == 200
+    assert staged.draining is bool(token)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_user_of_a_connection_is_known(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, 0), family=family)
+    with listening, socket.create_connection(listening.getsockname()[:2]) as client:
+        local, remote = client.getpeername()[:2], client.getsockname()[:2]
+        assert machine.network.is_of_owner(local, remote)
+        if os.geteuid() == 0:  # Root's sockets are as good as one's own, so the socket is given to another user.
+            os.fchown(client.fileno(), 65_534, -1)
+            assert not machine.network.is_of_owner(local, remote)
+            monkeypatch.setattr(os, "geteuid", lambda: 65_534)
+            assert machine.network.is_of_owner(local, remote)
+    assert not machine.network.is_of_owner(("127.0.0.1", 1), ("127.0.0.1", 2))
 
 
 async def test_without_the_token_nothing_is_shown() -> None:
