@@ -26,8 +26,8 @@ REASONS: Final = "uncovered.toml"
 SHORT: Final = (
     "ProxyElection/graph_quorum",
     "ProxyElection/graph_suspect",
-    "ReceiverVotes/graph_lives",
     "ReceiverVotes/graph_small",
+    "ReceiverVotes/graph_unmarked",
     "Recovery/graph_close",
     "Recovery/graph_maximum",
     "Recovery/graph_slow",

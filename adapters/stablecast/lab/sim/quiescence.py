@@ -34,6 +34,8 @@ def lacking(cluster: Cluster) -> Trouble | None:
     facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
     if facts.farewell or source is None or setup.turns or not setup.refill or not setup.rules.sizes:
         return None
+    if not source.machine.can_send:  # A lease that ends just now takes all stores away for a moment.
+        return "L1", f"{source.name} is registered with too few stores long after the last fault"
     there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
     released = cluster.checkers.stores.released_at
     for number, life in facts.stable.items():

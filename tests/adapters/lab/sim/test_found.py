@@ -516,6 +516,19 @@ FOUND = {
         ),
         WorldSetup(late_ms=1195, arrival=True, ack_mode=AckMode.EXPLICIT, brief=True, habit=Habit.THREADED),
     ),
+    # A lease ended while stores got damaged messages back, so the source was registered with none for a moment. A
+    # checker took them for healed, and then what they still lacked for lost (S3).
+    "healed_without_a_registration": Schedule(
+        438330,
+        ((712, 1), (1926, 1)),
+        (
+            Fault(1045, Act.DAMAGE, "store1", "", 0, True),
+            Fault(2963, Act.RIVAL, "source", "", 353, True),
+            Fault(3217, Act.DAMAGE, "store0", "", 0, True),
+            Fault(3327, Act.CRASH, "source", "", 40, False),
+        ),
+        WorldSetup(brief=True),
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup, Quorums
 from stablecast.core.registration.store_registration import Registration
+from stablecast.core.source.endpoint import SourceState
 from stablecast.core.store.ack_batch import AckBatch
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind
@@ -72,6 +73,14 @@ def test_a_store_asks_for_nothing_that_it_holds() -> None:
     assert repository.refill is not None
     repository.refill.lack([(1, 2)], LackCause.AWAY, 0, [])
     assert lacking(cluster) == ("L1", f"store1 asks for messages of source {reg_id} that it holds")
+
+
+def test_stores_are_not_whole_while_the_source_is_registered_with_none() -> None:
+    cluster = quiet(WorldSetup())
+    source = cluster.source
+    assert source is not None
+    source.machine.state = SourceState.SUSPENDED
+    assert lacking(cluster) == ("L1", f"{source.name} is registered with too few stores long after the last fault")
 
 
 @pytest.mark.rows("P-586", "P-587")
