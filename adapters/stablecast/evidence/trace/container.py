@@ -50,8 +50,8 @@ _LEVEL: Final = 1
 SLICE: Final = 1 << 18
 """Compressed bytes of a frame without a head that are decoded at a time."""
 
-STEP: Final = 1 << 10
-"""Compressed bytes that are decoded before the length of the text is looked at: at most 32 MiB come of them."""
+STEP: Final = 1 << 12
+"""Compressed bytes that are decoded before the length of the text is looked at: at most 128 MiB come of them."""
 
 _SLICE: Final = 1 << 20
 _REMEDY: Final = "copy it again from where it was recorded"
@@ -172,11 +172,11 @@ class TextReader:
             TraceError: If it cannot be read, is no trace, or is damaged; or if no frame begins at `offset`.
         """
         try:
+            size = machine.files.stat(self.path).st_size
+            # The head of a frame comes last and does not make the file longer.
+            if not ended and (not size or (size == self._size and self.between_frames)):
+                return
             with machine.files.file(self.path, "rb") as file:
-                size = machine.files.status(file.fileno()).st_size
-                # The head of a frame comes last and does not make the file longer.
-                if not ended and (not size or (size == self._size and self.between_frames)):
-                    return
                 yield from self._frames(file, size, ended)
                 self._size = size
         except OSError as error:

@@ -192,6 +192,10 @@ def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]
         yield one.frame, one.offset
 
 
+UNKNOWN: Final = Foot(0, "", closed=False)
+"""The last line of a frame that goes on."""
+
+
 @attrs.frozen
 class FramePortion:
     """Records of the frame at `offset` that come together.
@@ -214,8 +218,7 @@ class FramePortion:
     @cached_property
     def frame(self) -> TraceFrame:
         """Return the frame, as far as this portion has it."""
-        foot = self.foot or Foot(self.body.count(b"\n"), "", closed=False)
-        return TraceFrame(self.head, self.body, foot, self.place)
+        return TraceFrame(self.head, self.body, self.foot or UNKNOWN, self.place)
 
     def cut(self, count: int) -> tuple["FramePortion", "FramePortion"]:
         """Return the first `count` records, or all of them if there are fewer, and the rest."""

@@ -124,6 +124,10 @@ class TraceJudge:
         for some in (self.told, self.found, self.pauses):
             some.clear()
 
+    def end(self) -> None:
+        """Forget the machine, which may be large: only facts are needed from now on."""
+        self.frame, self.standing, self.known = None, None, KnownState()
+
 
 def state_unknown_past(book: Book, source: SourceEndpoint) -> None:
     """State that a source sent everything below its next number, where no trace of that is followed."""
@@ -185,6 +189,7 @@ def ended(parts: Sequence[Path], progress: Progress | None = None) -> EndedTrace
     found = EndedTrace.of(parts)
     for path in parts:
         found.follow(path, _judged(found.judge, path, progress))
+    found.judge.end()
     return found
 
 

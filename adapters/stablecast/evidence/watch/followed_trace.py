@@ -9,7 +9,6 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import SUFFIX, part_of, part_path
-from stablecast.evidence.trace.frame_judge import KnownState
 from stablecast.evidence.trace.frames import FramePortion, FrameReader
 from stablecast.evidence.trace.trace_judge import TraceJudge
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
@@ -82,8 +81,8 @@ class FollowedTrace:
         except TraceError as error:
             self.judge.whole, self.broken = False, True
             self._report(AlarmKind.DAMAGE, "", 0, str(error), None)
-        if self.ended:  # Its machine may be large, and only its facts are needed from now on.
-            self.judge.frame, self.judge.standing, self.judge.known = None, None, KnownState()
+        if self.ended:
+            self.judge.end()
 
     def _skip_deleted(self) -> bool:
         """Go on with the oldest part that is left, if there is one: its recorder deleted the parts before."""
