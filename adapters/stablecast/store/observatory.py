@@ -7,7 +7,7 @@ Numbers are extended. Instants are nanoseconds of the Unix epoch, derived from t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -25,7 +25,7 @@ from stablecast.transports import codec
 if TYPE_CHECKING:
     from stablecast.store.store import Store
 
-__all__ = ["JournalView", "Observatory", "ReceiverView", "SourceView", "StoreView", "Traffic", "WatchedStore"]
+__all__ = ["JournalView", "ReceiverView", "SourceView", "StoreView", "Traffic", "WatchedStore"]
 
 FRESH_NS = SECOND
 """Age (ns) at which a view is made anew."""
@@ -197,7 +197,7 @@ async def _never_parked() -> bool:
 
 
 class WatchedStore:
-    """One store, and the loop that it runs on.
+    """One store for monitors, and the loop that it runs on. Any thread and any loop may ask.
 
     Attributes:
         store: The store. A parked store that returns is another object.
@@ -211,6 +211,7 @@ class WatchedStore:
         self.index = index
         self.resume: Callable[[], Coroutine[Any, Any, bool]] = _never_parked
         self._loop = loop
+        self._kept: dict[str, tuple[Store, int, object]] = {}
 
     async def ask(self, question: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
         """Run a coroutine on the store's loop and return its result. Any loop may call this."""
@@ -227,7 +228,47 @@ class WatchedStore:
         return await self.ask(run)
 
     async def view(self) -> StoreView:
-        """Return the view of the store; the loop turns between chunks of its sources."""
+        """Return the store, at most a second old."""
+        return await self._fresh("store", self._view)
+
+    async def sources(self) -> tuple[SourceView, ...]:
+        """Return all of its sources by RegID, at most a second old."""
+        return await self._fresh("sources", self._all_sources)
+
+    async def source(self, reg_id: int) -> SourceView | None:
+        """Return one source as it is now, None if the store has no such source."""
+        return await self.call(lambda: self.one_source(reg_id))
+
+    async def receiver(self, reg_id: int) -> ReceiverView | None:
+        """Return one receiver as it is now, None if the store has no such receiver."""
+        return await self.call(lambda: self.one_receiver(reg_id))
+
+    async def reset_rates(self) -> None:
+        """Restart the count of retransmission requests (P-906)."""
+        await self.call(lambda: self.store.machine.reset_rates(machine.clock.monotonic_ns()))
+
+    async def evict(self, reg_id: int) -> bool:
+        """Forget a client as if it had deregistered; return False if the store does not know it."""
+        return await self.call(lambda: self.store.evict(reg_id))
+
+    async def scrub(self) -> None:
+        """Let the store verify its whole journal now, beside its service."""
+        await self.call(self.store.scrub)
+
+    async def drain(self, on: bool) -> None:
+        """Refuse new clients while `on`; registered clients go on."""
+        await self.call(lambda: setattr(self.store, "draining", on))
+
+    async def _fresh(self, what: str, make: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
+        now = machine.clock.monotonic_ns()
+        store, at, kept = self._kept.get(what, (self.store, now - FRESH_NS, None))
+        if store is self.store and now - at < FRESH_NS:
+            return kept  # type: ignore[return-value]  # one kind of record for each `what`
+        store, value = self.store, await self.ask(make)
+        self._kept[what] = (store, machine.clock.monotonic_ns(), value)
+        return value
+
+    async def _view(self) -> StoreView:
         topics: list[tuple[str, int, int]] = []
         async for chunk in self._in_chunks(NAMES_CHUNK):
             clients = self.store.machine.status.clients
@@ -235,8 +276,7 @@ class WatchedStore:
             topics += [(client.topic, client.reg_id, client.session_id) for client in known]
         return store_view(self.store, self.index, tuple(topics))
 
-    async def all_sources(self) -> tuple[SourceView, ...]:
-        """Return the views of its sources, by RegID; the loop turns between chunks of them."""
+    async def _all_sources(self) -> tuple[SourceView, ...]:
         found: list[SourceView] = []
         async for chunk in self._in_chunks(CHUNK):
             found += [view for reg_id in chunk if (view := self.one_source(reg_id)) is not None]
@@ -266,69 +306,3 @@ class WatchedStore:
         source_reg_id = known.client.source_reg_id
         source, repository = status.clients[source_reg_id], status.repositories[source_reg_id]
         return receiver_view(known, source, repository, EpochClock.read())
-
-
-class Observatory:
-    """The stores of a daemon, for monitors. Any thread and any loop may ask. Unknown indices raise IndexError."""
-
-    def __init__(self, stores: Sequence[WatchedStore]) -> None:
-        """Observe `stores`, in the order of the configuration."""
-        self._stores = stores
-        self._kept: dict[tuple[str, int], tuple[int, object]] = {}
-
-    def __len__(self) -> int:
-        """Return the number of stores."""
-        return len(self._stores)
-
-    async def store(self, index: int) -> StoreView:
-        """Return one store, at most a second old."""
-        watched = self._stores[index]
-        return await self._fresh("store", index, lambda: watched.ask(watched.view))
-
-    async def sources(self, index: int) -> tuple[SourceView, ...]:
-        """Return all sources of a store, at most a second old."""
-        watched = self._stores[index]
-        return await self._fresh("sources", index, lambda: watched.ask(watched.all_sources))
-
-    async def source(self, index: int, reg_id: int) -> SourceView | None:
-        """Return one source as it is now, None if the store has no such source."""
-        watched = self._stores[index]
-        return await watched.call(lambda: watched.one_source(reg_id))
-
-    async def receiver(self, index: int, reg_id: int) -> ReceiverView | None:
-        """Return one receiver as it is now, None if the store has no such receiver."""
-        watched = self._stores[index]
-        return await watched.call(lambda: watched.one_receiver(reg_id))
-
-    async def reset_rates(self, index: int) -> None:
-        """Restart the count of retransmission requests (P-906)."""
-        watched = self._stores[index]
-        await watched.call(lambda: watched.store.machine.reset_rates(machine.clock.monotonic_ns()))
-
-    async def evict(self, index: int, reg_id: int) -> bool:
-        """Forget a client as if it had deregistered; return False if the store does not know it."""
-        watched = self._stores[index]
-        return await watched.call(lambda: watched.store.evict(reg_id))
-
-    async def scrub(self, index: int) -> None:
-        """Let a store verify its whole journal now, beside its service."""
-        watched = self._stores[index]
-        await watched.call(watched.store.scrub)
-
-    async def resume(self, index: int) -> bool:
-        """Start a parked store again; return False if it is not parked."""
-        return await self._stores[index].resume()
-
-    async def drain(self, index: int, on: bool) -> None:
-        """Refuse new clients while `on`; registered clients go on."""
-        watched = self._stores[index]
-        await watched.call(lambda: setattr(watched.store, "draining", on))
-
-    async def _fresh(self, what: str, index: int, make: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
-        now = machine.clock.monotonic_ns()
-        at, kept = self._kept.get((what, index), (now - FRESH_NS, None))
-        if now - at < FRESH_NS:
-            return kept  # type: ignore[return-value]  # one kind of record for each `what`
-        value = await make()
-        self._kept[what, index] = (machine.clock.monotonic_ns(), value)
-        return value

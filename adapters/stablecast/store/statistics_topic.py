@@ -15,7 +15,7 @@ from stablecast.config.plan import GROUPS, Plan
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import machine
 from stablecast.store import statistics
-from stablecast.store.observatory import Observatory, SourceView, WatchedStore
+from stablecast.store.observatory import SourceView, WatchedStore
 from stablecast.store.statistics import StatKind
 
 MAX_TOPICS = 1_000_000
@@ -56,20 +56,19 @@ class Publisher:
         due = dict.fromkeys(self._rounds(), 0.0)
         if wanted is None or not due:
             return
-        observatory = Observatory(self.watched)
         async with self.context() as context:
             source = await context.source(wanted.topic)
             while True:
                 now = machine.clock.monotonic()
                 for index, group in [one for one, at in due.items() if at <= now]:
-                    for kind, body in await self.news(observatory, index, group):
+                    for kind, body in await self.news(index, group):
                         await source.send(statistics.framed(kind, body, machine.clock.wall_ns()))
                     due[index, group] = now + interval(self.plan, index, group)
                 await asyncio.sleep(max(0.0, min(due.values()) - machine.clock.monotonic()))
 
-    async def news(self, observatory: Observatory, index: int, group: str) -> list[Message]:
+    async def news(self, index: int, group: str) -> list[Message]:
         """Return the messages of a group to send now: all of the configuration, or statistics that have changed."""
-        found = [one async for one in self._all(observatory, index, group)]
+        found = [one async for one in self._all(index, group)]
         before, self.last[index, group] = self.last.get((index, group), frozenset()), frozenset(found)
         return found if group == "config" else [one for one in found if one not in before]
 
@@ -82,18 +81,18 @@ class Publisher:
                 if interval(self.plan, index, group) and (index == 0 or group != "memory")
             )
 
-    async def _all(self, observatory: Observatory, index: int, group: str) -> AsyncIterator[Message]:
+    async def _all(self, index: int, group: str) -> AsyncIterator[Message]:
         if group == "memory":
             yield (StatKind.MEMORY, statistics.memory(machine.process.resident_bytes(), version("stablecast")))
         elif group == "store":
             yield (StatKind.STORE, statistics.store(index, await self._counts(index)))
         elif group == "config":
-            view = await observatory.store(index)
+            view = await self.watched[index].view()
             yield (StatKind.STORE_CONFIG, statistics.store_config(view, index))
             for pattern in self.plan.stores[index].topics:
                 yield (StatKind.PATTERN_CONFIG, statistics.pattern_config(pattern, index))
         if group in ("source", "disk", "receiver", "config"):
-            for source in await observatory.sources(index):
+            for source in await self.watched[index].sources():
                 for one in self._of_source(source, index, group):
                     yield one
 

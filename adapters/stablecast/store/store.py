@@ -290,11 +290,6 @@ class Store:
         """Return the configuration of the machine."""
         return self._machine.config
 
-    @property
-    def traffic(self) -> dict[int, Traffic]:
-        """Return the traffic on the streams, by the life that sent it."""
-        return self._arrivals.traffic
-
     def traffic_of(self, incarnation: int) -> Traffic:
         """Return a copy of the traffic of a life, with the repairs of its session."""
         return self._arrivals.traffic_of(incarnation)

@@ -20,7 +20,7 @@ from stablecast.store import hosts as hosting
 from stablecast.store.hosts import Hosts
 from stablecast.store.journal import Disk, JournalError
 from stablecast.store.journal import journal as journals
-from stablecast.store.observatory import Observatory, WatchedStore
+from stablecast.store.observatory import WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
 from tests.support.machine import replace
@@ -52,10 +52,9 @@ async def test_each_store_has_a_thread_and_serves(tmp_path: Path) -> None:
         source = await context.source(TOPIC, stores=stores)
         await source.send_many([b"x"] * 10)
         await source.wait_stable_through(9)
-    observatory = Observatory(hosts.watched)
-    assert len(observatory) == 2
+    assert len(hosts.watched) == 2
     for index in range(2):
-        assert [view.messages for view in await observatory.sources(index)] == [10]
+        assert [view.messages for view in await hosts.watched[index].sources()] == [10]
     await hosts.stop()
     assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
 
@@ -152,21 +151,20 @@ async def test_a_store_whose_disk_fails_is_parked_alone_until_an_operator_resume
         address = hosts.hosts[0].store.address
         await break_down(hosts, disks[0], errno.EIO)
         await until(lambda: any("a parked" in line for line in said))
-        observatory = Observatory(hosts.watched)
-        view = await observatory.store(0)
+        view = await hosts.watched[0].view()
         assert "Input/output error" in view.failure
         assert (view.name, view.address, view.sources) == ("a", address, 1)
         assert await stable(hosts, 1, 1) == 0
-        assert not await observatory.resume(1), "it is not parked"
-        assert await observatory.resume(0)
+        assert not await hosts.watched[1].resume(), "it is not parked"
+        assert await hosts.watched[0].resume()
         await until(lambda: any("could not be started again" in line or "returned" in line for line in said))
         assert "could not be started again" in said[-1], "its disk is as bad as before"
         disks[0].number = 0
-        assert await observatory.resume(0)
+        assert await hosts.watched[0].resume()
         await until(lambda: any("a returned" in line for line in said))
         assert hosts.hosts[0].store.address == address
         assert await stable(hosts, 0, 9) >= 0
-        assert (await Observatory(hosts.watched).store(0)).failure == ""
+        assert (await hosts.watched[0].view()).failure == ""
     await hosts.stop()
     assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
 
@@ -220,10 +218,9 @@ async def test_a_store_whose_files_were_removed_is_parked_and_returns_as_one_wit
             path.unlink()
         await until(lambda: any("a parked" in line for line in said))
         assert any("ERROR a disk-failed" in line and "was removed" in line for line in said)
-        observatory = Observatory(hosts.watched)
-        assert "was removed" in (await observatory.store(0)).failure
+        assert "was removed" in (await hosts.watched[0].view()).failure
         assert await stable(hosts, 1, 1) == 0
-        assert await observatory.resume(0)
+        assert await hosts.watched[0].resume()
         await until(lambda: any("a returned" in line for line in said))
         assert hosts.hosts[0].store.waiting_ns, "clients may count on registrations that are gone"
     await hosts.stop()
@@ -267,7 +264,6 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     """P-902..P-923: index, stores, a store, its sources, and their receivers."""
     hosts = two(tmp_path)
     await hosts.start()
-    observatory = Observatory(hosts.watched)
     address = hosts.hosts[0].store.address
     async with Context(session_id=1) as context, Context(session_id=2) as other:
         source = await context.source(TOPIC, stores=[address])
@@ -276,23 +272,23 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
         receiver = other.receiver(TOPIC, source=source.config.transport)
         for _ in range(4):
             (await anext(receiver)).consumed()
-        view = await observatory.store(0)
+        view = await hosts.watched[0].view()
         while view.receivers == 0:
             await asyncio.sleep(0.05)
-            view = await observatory.store(0)
+            view = await hosts.watched[0].view()
         ((topic, reg_id, session_id),) = view.topics
-        seen = await observatory.source(0, reg_id)
+        seen = await hosts.watched[0].source(reg_id)
         assert seen is not None
         (reading,) = seen.receivers
-        assert await observatory.receiver(0, reading.reg_id) is not None
-        assert await observatory.receiver(0, reg_id) is None
-        assert await observatory.source(0, 0) is None
-        await observatory.reset_rates(0)
-        await observatory.drain(0, on=True)
+        assert await hosts.watched[0].receiver(reading.reg_id) is not None
+        assert await hosts.watched[0].receiver(reg_id) is None
+        assert await hosts.watched[0].source(0) is None
+        await hosts.watched[0].reset_rates()
+        await hosts.watched[0].drain(on=True)
         assert hosts.hosts[0].store.draining
-        assert await observatory.evict(0, reading.reg_id)
-        assert not await observatory.evict(0, 0)
-        assert await observatory.receiver(0, reading.reg_id) is None
+        assert await hosts.watched[0].evict(reading.reg_id)
+        assert not await hosts.watched[0].evict(0)
+        assert await hosts.watched[0].receiver(reading.reg_id) is None
     await hosts.stop()
     assert (view.index, view.name, view.address, topic, session_id) == (0, "a", address, TOPIC, 1)
     assert view.cache_directory == view.state_directory == str(tmp_path / "a")
@@ -316,18 +312,18 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
 async def test_views_are_at_most_a_second_old_and_made_once(tmp_path: Path) -> None:
     hosts = two(tmp_path)
     await hosts.start()
-    observatory = Observatory(hosts.watched)
-    first = await observatory.store(1)
-    assert await observatory.store(1) is first
-    observatory._kept["store", 1] = (0, first)
-    assert await observatory.store(1) is not first
+    watched = hosts.watched[1]
+    first = await watched.view()
+    assert await watched.view() is first
+    watched._kept["store"] = (watched.store, 0, first)
+    assert await watched.view() is not first
     await hosts.stop()
 
 
 async def test_a_store_is_seen_from_its_own_loop(tmp_path: Path) -> None:
     store = Store(settings(tmp_path / "a", "a"))
     await store.start()
-    view = await Observatory([WatchedStore(store, asyncio.get_running_loop(), 0)]).store(0)
+    view = await WatchedStore(store, asyncio.get_running_loop(), 0).view()
     await store.stop()
     assert view.connections == 0
     assert view.proxies == 0

@@ -13,7 +13,6 @@ from stablecast.config.plan import TopicPlan
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.settings import PatternType, RepositoryConfig, TopicPattern
 from stablecast.store import statistics
-from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
 from stablecast.store.store_views import SourceView, StoreView
 from tests.adapters.ops.monitor.staged_store import busy
@@ -94,8 +93,8 @@ def views() -> Views:
     """A store and its sources by RegID."""
 
     async def look() -> tuple[StoreView, tuple[SourceView, ...]]:
-        observatory = Observatory([busy().watched()])
-        return await observatory.store(0), await observatory.sources(0)
+        watched = busy().watched()
+        return await watched.view(), await watched.sources()
 
     store, sources = asyncio.run(look())
     return store, {one.reg_id: one for one in sources}

@@ -10,7 +10,6 @@ from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import outline
 from stablecast.runtime import machine
 from stablecast.store import statistics_topic
-from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
 from stablecast.store.statistics_topic import Publisher, interval
 from tests.adapters.ops.monitor.staged_store import Staged, busy
@@ -22,9 +21,8 @@ def plan(daemon: Mapping[str, object] | None, **store: object) -> Plan:
     return build(outline({"daemon": {} if daemon is None else {"daemon-monitor": daemon}, "store": [tables]}))
 
 
-def publisher(staged: Staged, **daemon: object) -> tuple[Publisher, Observatory]:
-    watched = [staged.watched()]
-    return Publisher(plan(daemon), watched, lambda: pytest.fail("nobody publishes here")), Observatory(watched)
+def publisher(staged: Staged, **daemon: object) -> Publisher:
+    return Publisher(plan(daemon), [staged.watched()], lambda: pytest.fail("nobody publishes here"))
 
 
 def test_a_stores_own_intervals_come_before_those_of_the_daemon() -> None:
@@ -45,9 +43,9 @@ async def test_nothing_is_published_that_nobody_asked_for() -> None:
 @pytest.mark.rows("P-907", "M-022")
 async def test_a_configuration_is_told_whole_each_time() -> None:
     """Each topic has one number, in every message."""
-    telling, seen = publisher(busy())
-    first = await telling.news(seen, 0, "config")
-    assert await telling.news(seen, 0, "config") == first
+    telling = publisher(busy())
+    first = await telling.news(0, "config")
+    assert await telling.news(0, "config") == first
     kinds = [kind for kind, _ in first]
     assert kinds[:2] == [StatKind.STORE_CONFIG, StatKind.PATTERN_CONFIG]
     assert [
@@ -61,17 +59,17 @@ async def test_statistics_are_told_when_they_have_changed(
     group: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace(monkeypatch, "process", resident_bytes=lambda: 5)
-    telling, seen = publisher(busy())
-    assert len(await telling.news(seen, 0, group)) == count
-    assert await telling.news(seen, 0, group) == []
+    telling = publisher(busy())
+    assert len(await telling.news(0, group)) == count
+    assert await telling.news(0, group) == []
     telling.last.clear()
-    assert len(await telling.news(seen, 0, group)) == count
+    assert len(await telling.news(0, group)) == count
 
 
 async def test_topics_are_numbered_anew_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics_topic, "MAX_TOPICS", 2)
-    telling, seen = publisher(busy())
-    await telling.news(seen, 0, "source")
+    telling = publisher(busy())
+    await telling.news(0, "source")
     assert list(telling.topics.values()) == [2]
 
 

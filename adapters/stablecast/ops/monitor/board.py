@@ -23,7 +23,7 @@ from stablecast.ops.monitor import health
 from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.ops.monitor.waiting_times import StoreTimes, WaitingTimes
 from stablecast.runtime import machine
-from stablecast.store.observatory import Observatory, SourceView, StoreView, WatchedStore
+from stablecast.store.observatory import SourceView, StoreView, WatchedStore
 
 MAX_SPANS = 64
 """Most holes and most losses that are listed, the oldest first; counts include all."""
@@ -233,9 +233,6 @@ class Board:
     stores: list[Snapshot] = attrs.field(factory=list)
     sweeps: int = 0
     over: bool = False
-    observatory: Observatory = attrs.field(
-        init=False, default=attrs.Factory(lambda self: Observatory(self.watched), takes_self=True)
-    )
     _news: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     async def sweep(self) -> None:
@@ -254,7 +251,7 @@ class Board:
         history = StoreHistory() if before is None else before.history
         asked_at = machine.clock.monotonic_ns()
         history.times.loop_lag.add(await watched.call(machine.clock.monotonic_ns) - asked_at)
-        view = await self.observatory.store(index)
+        view = await watched.view()
         rows: dict[int, SourceRow] = {}
         news = 0
         reg_ids = await watched.ask(partial(_reg_ids, watched))

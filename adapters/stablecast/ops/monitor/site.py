@@ -111,12 +111,12 @@ class Site(GuardedSite):
 
     async def _find(self, number: int, reg_id: int) -> tuple[SourceView | ReceiverView, SourceView]:
         """Return the view of a client, and that of the source that it is or reads. Raises HTTPNotFound."""
-        observatory = self._board.observatory
-        found = await observatory.source(number, reg_id)
+        watched = self._board.watched[number]
+        found = await watched.source(reg_id)
         if found is not None:
             return found, found
-        reader = await observatory.receiver(number, reg_id)
-        its_source = None if reader is None else await observatory.source(number, reader.source_reg_id)
+        reader = await watched.receiver(reg_id)
+        its_source = None if reader is None else await watched.source(reader.source_reg_id)
         if reader is None or its_source is None:
             raise missing(f"no client is registered as {reg_id}")
         return reader, its_source
@@ -217,26 +217,27 @@ class Site(GuardedSite):
         return web.json_response({"done": await self._do(request, await _json(request))})
 
     async def _do(self, request: web.Request, given: Mapping[str, Any]) -> str:
-        observatory, number = self._board.observatory, int(request.match_info["number"])
+        number = int(request.match_info["number"])
         self._snapshot(number)
+        watched = self._board.watched[number]
         change = request.match_info["change"]
         if change == "resume":
-            if not await observatory.resume(number):
+            if not await watched.resume():
                 raise web.HTTPConflict(text="the store is not parked\n")
             return "The store was restarted"
-        if self._board.watched[number].store.failed.done():
+        if watched.store.failed.done():
             raise web.HTTPConflict(text="the store is parked: resume it first\n")
         match change:
             case "reset":
-                await observatory.reset_rates(number)
+                await watched.reset_rates()
                 return "Rate statistics have been reset"
             case "drain":
                 on = _whole(given.get("on"), 1) != 0
-                await observatory.drain(number, on)
+                await watched.drain(on)
                 return "New clients are refused from now on" if on else "New clients are accepted again"
             case _:
                 reg_id = _whole(given.get("reg_id"), 0)
-                if not await observatory.evict(number, reg_id):
+                if not await watched.evict(reg_id):
                     raise missing(f"no client is registered as {reg_id}")
                 return f"{reg_id} was removed from this store"
 
@@ -244,7 +245,7 @@ class Site(GuardedSite):
         snapshot = self._snapshot(request.match_info["number"])
         if request.match_info["errand"] == "scrub" and not snapshot.view.failure:
             # The process that reports has no way to the store. So the store looks for bad records itself, and heals.
-            await self._board.observatory.scrub(int(request.match_info["number"]))
+            await self._board.watched[snapshot.view.index].scrub()
         return await self._jobs.run(request, snapshot.view.cache_directory, await _json(request))
 
     def _snapshot(self, number: str | int) -> Snapshot:

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -83,10 +82,10 @@ async def test_two_looks_at_one_instant_have_no_rate(monkeypatch: pytest.MonkeyP
     await board.sweep()
     view = board.stores[0].view
 
-    async def same(_: int) -> StoreView:
+    async def same() -> StoreView:
         return view
 
-    monkeypatch.setattr(board, "observatory", SimpleNamespace(store=same))
+    monkeypatch.setattr(board.watched[0], "view", same)
     await board.sweep()
     assert list(board.stores[0].history.rate.values) == []
 
