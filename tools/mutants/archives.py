@@ -77,7 +77,7 @@ ARCHIVES: Final = (
     ),
     Mutant(
         "one-store-tells-where-a-time-begins",
-        "adapters/client/range_start",
+        "adapters/client/range_bounds",
         "enough = sum(map(bool, found)) > sum(info.group_sizes) // 2",
         "enough = any(found)",
         Test(f"{_START}::test_whose_numbers_of_a_time_count[too-few]"),

@@ -39,7 +39,7 @@ from stablecast.client.message import Message
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores, StoreHosts
 from stablecast.client.presence import presence_topic
-from stablecast.client.range_bounds import Bound, ReadBounds
+from stablecast.client.range_bounds import Bound, ReadBounds, ReceiverStart
 from stablecast.client.range_inquiry import RangeRoutes, StoredTopics, placed, stored
 from stablecast.client.range_reader import (
     PATIENCE_SECONDS,
@@ -47,7 +47,6 @@ from stablecast.client.range_reader import (
     RangeReader,
     ReadOptions,
 )
-from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.request_inputs import RequestInputs

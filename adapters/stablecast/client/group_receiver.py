@@ -17,8 +17,7 @@ from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message_division import MessageDivision, MessageKey
 from stablecast.client.presence import Presence, PresenceContext, presence_topic
-from stablecast.client.range_bounds import ReadBounds
-from stablecast.client.range_start import ReceiverStart
+from stablecast.client.range_bounds import ReadBounds, ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.share_receiver import ShareContext, SharePlace, ShareReceiver
 from stablecast.client.shared_streams import SharedStreams

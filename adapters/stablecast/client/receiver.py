@@ -29,7 +29,7 @@ from stablecast.client.event_details import EventDetails
 from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
-from stablecast.client.range_start import ReceiverStart
+from stablecast.client.range_bounds import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.session import ClientSession
 from stablecast.client.stored_sources import STORED, StoredSources

@@ -22,9 +22,8 @@ from stablecast.client.callbacks import RegIdRequest
 from stablecast.client.consumption import Memories, returns
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
-from stablecast.client.range_bounds import ReadBounds
+from stablecast.client.range_bounds import ReadBounds, ReceiverStart
 from stablecast.client.range_inquiry import RangeRoutes
-from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.stored_sources import StoredSources

@@ -8,9 +8,8 @@ import attrs
 import pytest
 
 from stablecast.client import last
-from stablecast.client.range_bounds import ReadBounds
+from stablecast.client.range_bounds import ReadBounds, ReceiverStart
 from stablecast.client.range_inquiry import RangeRoutes
-from stablecast.client.range_start import ReceiverStart
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import AskLow
