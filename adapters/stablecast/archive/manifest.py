@@ -16,6 +16,7 @@ from typing import Any, Self
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import durable_files
 from stablecast.text import refusal
 
 MANIFEST = "archive.json"
@@ -110,13 +111,7 @@ class Manifest:
         sources = {name: attrs.asdict(source) for name, source in sorted(self.sources.items())}
         files = [attrs.asdict(file) for file in self.files]
         text = json.dumps({"format": FORMAT, "topic": self.topic, "sources": sources, "files": files}, indent=1)
-        new = folder / f"{MANIFEST}.new"
-        with new.open("w") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(folder / MANIFEST)
-        sync(folder)
+        durable_files.write(folder / MANIFEST, text.encode() + b"\n")
 
     def within(self, source: str, first: int, stop: int) -> list[ArchivedFile]:
         """Return the files of a source that may have numbers in [first, stop), by their first number."""
