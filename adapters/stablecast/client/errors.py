@@ -1,12 +1,17 @@
 """Exceptions of the client, one class for each case that an application may want to handle."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.events import RegistrationError, StoreUnresponsive
 
 MAX_TROUBLES = 16
 """Stores that the text of RegistrationFailed names."""
+
+
+MUTE = "unresponsive - no registration response"
+"""Words for a store that has not answered yet."""
 
 
 class NotRegistered(StablecastError):  # noqa: N818  # the field's own name for it (P-336)
@@ -86,14 +91,22 @@ class RegistrationTroubles:
         own: str,
         connected: Callable[[str], bool],
         cause: Callable[[str], str] = lambda _: "",
+        unanswered: Mapping[int, str] = MappingProxyType({}),
     ) -> str:
         """Return the text for a source that waited `within` seconds. Refusals carry a remedy; other stores get one.
 
         `own` is the address at which the stores answer the context. `connected` returns whether a store has accepted
         the context's connection. The protocol has no answer for a store that waits because it may have lost its
-        journal, so such a store is only known by its silence on an open connection.
+        journal, so such a store is only known by its silence on an open connection. `unanswered` has the addresses of
+        stores that have not answered yet, also those that are not reported for that.
         """
-        newest = [event for _, event in sorted(self._newest.items())]
+        told = {
+            index: StoreUnresponsive(
+                index, store, ": ".join(filter(None, (f"store {index} [{store}] {MUTE}", cause(store))))
+            )
+            for index, store in unanswered.items()
+        }
+        newest = [event for _, event in sorted({**told, **self._newest}.items())]
         silent = [event for event in newest if isinstance(event, StoreUnresponsive)]
         mute = [event.text.rstrip(".") for event in silent if connected(event.store)]
         away = [event.text.rstrip(".") for event in silent if not connected(event.store)]

@@ -621,7 +621,10 @@ class Source:
             logger.warning("%s; send waits for them", error)
 
     def _missing_stores(self, within: float | None) -> str:
-        return self._troubles.explain(self.topic, within, self.config.reply_to, self._pool.connected, self._pool.cause)
+        known = self._machine.status.registrations.items()
+        silent = {index: one.address for index, one in known if one.failing}
+        own = self.config.reply_to
+        return self._troubles.explain(self.topic, within, own, self._pool.connected, self._pool.cause, silent)
 
     def _extent(
         self, payload: Payload, properties: Mapping[str, Value] | None, hot_number: int | None = None

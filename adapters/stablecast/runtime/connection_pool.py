@@ -228,11 +228,15 @@ class ConnectionPool:
         self._links: dict[str, PeerLink] = {}
         self._ending: dict[PeerLink, None] = {}  # A set would close them in an order that no seed repeats.
         self._closed = False
-        self._causes: dict[str, str] = {}
+        self._causes: dict[str, str | None] = {}
 
     def cause(self, address: str) -> str:
         """Return why the last connection to a listener failed, for people; empty if it did not, or nobody knows."""
-        return self._causes.get(address, "")
+        return self._causes.get(address) or ""
+
+    def refused(self, address: str) -> bool:
+        """Return whether the last connection to a listener was refused: nobody listens there."""
+        return self._causes.get(address, "") is None
 
     def explained(self, event: Event) -> Event:
         """Return an event, that of a silent store with the cause if it is known why no connection there lasts."""
@@ -241,10 +245,10 @@ class ConnectionPool:
             return event
         return attrs.evolve(event, text=f"{event.text.rstrip('.')}: {why}.")
 
-    def _failed(self, address: str, why: str) -> None:
-        """Note why a connection failed, or that it did not."""
+    def _failed(self, address: str, why: str | None) -> None:
+        """Note why a connection failed, None if it was refused, or that it did not."""
         self._causes.pop(address, None)
-        if why:
+        if why != "":
             self._causes[address] = why
             if len(self._causes) > MAX_LINKS:
                 del self._causes[next(iter(self._causes))]
@@ -346,7 +350,7 @@ class ConnectionPool:
             try:
                 await self._attempt(link)
             except ConnectionRefusedError:
-                self._failed(link.address, "")
+                self._failed(link.address, None)
                 outcome = self._on_gone
                 break
             except OSError as error:
@@ -356,6 +360,7 @@ class ConnectionPool:
                 report(f"cannot connect to {link.address}", error)
                 break
             else:
+                self._failed(link.address, self.cause(link.address))
                 return
         if self._links.get(link.address) is link:  # `_evict` may have replaced it during an attempt.
             del self._links[link.address]

@@ -62,7 +62,7 @@ class EpochClock:
 
 
 def receiver_view(
-    known: ClientStatus, source: ClientStatus, repository: RepositoryStatus, clock: EpochClock
+    store: "Store", known: ClientStatus, source: ClientStatus, repository: RepositoryStatus, clock: EpochClock
 ) -> ReceiverView:
     """Return the view of a receiver of `source`."""
     client = known.client
@@ -81,6 +81,7 @@ def receiver_view(
         known.active,
         client.pace.name.lower(),
         known.heard_at + clock.offset,
+        not known.active and store.refuses(client.reply_to),
     )
 
 
@@ -130,11 +131,13 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         proxied=client.election is not None,
         traffic=traffic,
         receivers=tuple(
-            receiver_view(reader, known, repository, clock)
+            receiver_view(store, reader, known, repository, clock)
             for reader in store.machine.status.receivers_of(client.reg_id)
         ),
         groups=groups,
         group=_group_of(client, traffic, len(groups)),
+        stores=tuple(entry.address for entry in client.stores),
+        ended=not known.active and store.refuses(client.reply_to),
     )
 
 
@@ -305,4 +308,4 @@ class WatchedStore:
             return None
         source_reg_id = known.client.source_reg_id
         source, repository = status.clients[source_reg_id], status.repositories[source_reg_id]
-        return receiver_view(known, source, repository, EpochClock.read())
+        return receiver_view(self.store, known, source, repository, EpochClock.read())

@@ -544,6 +544,10 @@ class Store:
         if effect.role is Role.SOURCE:
             self._messages.forget(effect.reg_id, effect.ticket)
 
+    def refuses(self, address: str) -> bool:
+        """Return whether the last connection to a client was refused: nobody listens there any more."""
+        return self._pool.refused(address)
+
     def _on_broken(self, event: Reset | Gone) -> None:
         self._retrieval.forget(event.address)
         self._feed(event)
@@ -557,7 +561,12 @@ class Store:
 
         Several reads may fail on one record while the disk is slow. When the last of them ends, the source may have
         sent the messages again, and the newer records are good. So only numbers still in the bad record are forgotten.
+
+        A process without descriptors or memory cannot read a good disk: nothing is forgotten, and peers ask again.
         """
+        if is_scarce(error.__cause__):
+            self.oddities["reads-without-resources"] += 1
+            return
         self._log.damaged(source_reg_id, piece.number, piece.stop - 1, error)
         parts = self._parts_shown(source_reg_id, piece)
         if piece.record is not None and not self.failed.done() and not self._ending:

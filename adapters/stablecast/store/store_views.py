@@ -15,6 +15,7 @@ class ReceiverView:
     Attributes:
         acknowledged: The highest acknowledged number, -1 for none.
         lag: Messages in the store that it has not acknowledged.
+        ended: It is not active, and nobody listens at its address: it ended, and did not fall silent.
     """
 
     reg_id: int
@@ -30,6 +31,7 @@ class ReceiverView:
     active: bool
     pace: str
     last_activity_ns: int
+    ended: bool = False
 
 
 @attrs.define
@@ -75,6 +77,8 @@ class SourceView:
         replicas: Stores that the source names, with this one; 0 if not known.
         groups: Sizes of the groups of its stores; empty if not known.
         group: Index of the group that this store belongs to; -1 if not known.
+        stores: Addresses of its stores, as far as they are known here.
+        ended: As of a receiver.
     """
 
     reg_id: int
@@ -110,6 +114,8 @@ class SourceView:
     receivers: tuple[ReceiverView, ...]
     groups: tuple[int, ...] = ()
     group: int = -1
+    stores: tuple[str, ...] = ()
+    ended: bool = False
 
 
 @attrs.frozen

@@ -81,6 +81,7 @@ async def test_a_refusal_is_gone_once_for_each_try() -> None:
     assert not len(told.pool)
     told.pool.send(address, b"two")
     assert await told.until(2) == [("gone", address)] * 2
+    assert told.pool.refused(address)
     await told.pool.close()
 
 
@@ -105,7 +106,9 @@ async def test_a_peer_that_ended_is_reset_and_then_gone() -> None:
         told.pool.send(peer.address, b"one")
         await (await peer.connection()).hear(3)
         await peer.close()
+        assert not told.pool.refused(peer.address)
         assert await told.until(2) == [("reset", peer.address), ("gone", peer.address)]
+        assert told.pool.refused(peer.address)
         await told.pool.close()
 
 

@@ -252,7 +252,7 @@ async def test_a_client_is_told_why_no_store_answers(
         else:
             monkeypatch.delenv(VARIABLE)
         async with Context(session_id=1) as context:
-            options = {"ume_registration_interval": 500}
+            options = {"ume_registration_interval": 500, "ume_store_activity_timeout": 500}
             opening = context.source("orders", stores=[store.address], on_event=events, options=options, within=2)
             with pytest.raises(RegistrationFailed, match=expected):
                 await opening

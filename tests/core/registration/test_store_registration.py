@@ -61,6 +61,14 @@ class Store:
     def time(self, now: int) -> None:
         self.machine.handle_timeout(now, self.out)
 
+    def wait(self, now: int, until: int) -> list[str]:
+        """Let the time of each repetition come; return what is reported at the last of them, and nothing before."""
+        for at in range(now, until, self.machine.times.interval_ns):
+            self.time(at)
+            assert self.texts() == []
+        self.time(until)
+        return self.texts()
+
     def texts(self) -> list[str]:
         return [event.text for event in events(drain(self.out)) if isinstance(event, StoreUnresponsive)]
 
@@ -105,11 +113,22 @@ def test_a_request_is_repeated_until_it_is_answered() -> None:
     store.time(12)
     assert store.out == []
     store.time(13)
-    assert [message for _, message in sends(store.out)] == [first]
-    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    assert store.asked() == first
     store.time(23)
     assert store.asked() == first
     assert not store.machine.counts
+
+
+@pytest.mark.rows("P-602", "P-658")
+def test_a_store_that_does_not_answer_is_reported_when_it_was_silent_for_long() -> None:
+    """Once. A process that did not run for as long has asked it once."""
+    store = Store()
+    store.start()
+    store.time(400)
+    assert store.texts() == []
+    assert store.wait(410, 690) == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(700)
+    assert store.texts() == []
 
 
 def test_the_store_gives_the_reg_id() -> None:
@@ -171,7 +190,7 @@ def test_a_refusal_is_told_and_asked_again_later() -> None:
 
 @pytest.mark.rows("P-602", "P-654")
 def test_a_store_that_refuses_is_not_called_unresponsive() -> None:
-    """It answered. One that says nothing for an interval after that is; the turn passes on either way."""
+    """It answered. One that says nothing for long after that is; the turn passes on either way."""
     store = Store()
     store.start()
     store.refuse(4, 1)
@@ -181,11 +200,10 @@ def test_a_store_that_refuses_is_not_called_unresponsive() -> None:
     store.refuse(15, 1)
     store.time(25)
     assert store.texts() == []
-    store.time(35)
-    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
-    store.time(45)
+    assert store.wait(35, 325) == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(335)
     assert store.texts() == []
-    assert store.grant(46)
+    assert store.grant(336)
     assert not store.machine.failing
 
 
@@ -216,9 +234,8 @@ def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
     store.refuse(21, store.asked().generation)
     store.time(31)
     assert store.texts() == []
-    store.time(41)
-    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
-    store.time(51)
+    assert store.wait(41, 331) == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(341)
     assert store.texts() == []
 
 
@@ -227,13 +244,11 @@ def test_a_refusal_ends_an_absence() -> None:
     """The store was away, refused, and is away again. Each absence is reported."""
     store = Store()
     store.start()
-    store.time(10)
-    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
-    store.refuse(15, 1)
-    store.time(25)
+    assert store.wait(10, 300) == ["store 0 [store:1] unresponsive - no registration response."]
+    store.refuse(305, 1)
+    store.time(315)
     assert store.texts() == []
-    store.time(35)
-    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    assert store.wait(325, 615) == ["store 0 [store:1] unresponsive - no registration response."]
 
 
 def test_a_broken_connection_means_asking_again_with_a_new_generation() -> None:
@@ -258,6 +273,8 @@ def test_generations_wrap() -> None:
 
 def test_silence_is_told_once_and_counts_for_one_more_interval() -> None:
     store = granted()
+    store.time(105)
+    assert store.texts() == []
     store.time(305)
     assert store.state == "RENEWING"
     assert store.texts() == ["store 0 [store:1] unresponsive"]
@@ -272,6 +289,15 @@ def test_silence_is_told_once_and_counts_for_one_more_interval() -> None:
     assert store.texts() == []
     assert store.grant(330)
     assert store.state == "REGISTERED"
+
+
+def test_a_client_that_did_not_run_asks_before_it_calls_a_store_silent() -> None:
+    """Silence counts from a probe on: the machine was stopped, or its host had no time for it."""
+    store = granted()
+    store.time(2000)
+    assert [type(message) for _, message in sends(store.out)] == [Keepalive, Register]
+    assert (store.state, store.texts()) == ("RENEWING", [])
+    assert store.wait(2010, 2300) == ["store 0 [store:1] unresponsive - no registration response."]
 
 
 def test_any_message_of_the_store_ends_the_silence() -> None:
@@ -308,6 +334,7 @@ def test_one_probe_is_outstanding_at_a_time() -> None:
 def test_a_probe_that_a_renewal_overtook_is_forgotten() -> None:
     """Late time-outs: silence and probe due at once. The next grant must find probing possible again."""
     store = granted(RegistrationTimes(interval_ns=10, probe_ns=400, silence_ns=300))
+    store.time(305)
     store.time(1000)
     drain(store.out)
     assert store.grant(1001)
@@ -332,7 +359,16 @@ def test_without_an_answer_the_lease_ends(renewing: bool) -> None:
         drain(store.out)
     store.time(LEASE_NS)
     assert store.state == "UNRESPONSIVE"
-    assert store.texts() == ["store 0 [store:1] unresponsive"]
+    assert store.texts() == []  # It was not asked since: this process did not run, or does not ask.
+
+
+def test_a_lease_that_ends_although_the_store_was_asked_is_reported() -> None:
+    store = granted(RegistrationTimes(interval_ns=SECOND, probe_ns=SECOND, silence_ns=60 * SECOND))
+    store.machine.times = RegistrationTimes(interval_ns=SECOND, probe_ns=SECOND, silence_ns=20 * SECOND)
+    store.time(5 + SECOND)
+    drain(store.out)
+    store.time(LEASE_NS)
+    assert (store.state, store.texts()) == ("UNRESPONSIVE", ["store 0 [store:1] unresponsive"])
 
 
 def test_a_store_without_a_timeout_gives_no_lease() -> None:

@@ -122,6 +122,13 @@ class FleetSource:
         """Return how many of the surveyed stores take its messages."""
         return sum(copy.serving for copy in self.copies)
 
+    def served(self, of: str) -> str:
+        """Return for people how many stores of each group take its messages, or that it is not active."""
+        if not self.active:
+            return "ended" if all(copy.record.get("ended") for copy in self.copies) else "silent"
+        known = (f"{group.serving}{of}{group.size}" for group in self.groups)
+        return " + ".join(known) or f"{self.serving}{of}?"
+
     @property
     def unknown(self) -> int:
         """Return how many of its stores were not surveyed, or do not have it."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -51,9 +52,15 @@ def findings(surveyed: Survey, sources: Sequence[FleetSource]) -> list[FleetFind
 
 
 def _of_monitors(surveyed: Survey) -> Iterator[FleetFinding]:
+    """Yield the monitors that do not answer, by their stores: from an earlier answer, or as the sources name them."""
+    answered = {store.record["address"] for store in surveyed.stores}
+    named = {one for store in surveyed.stores for source in store.sources for one in source.get("stores", ())}
     for monitor, text in surveyed.silent.items():
-        stores = tuple(f"store {name}" for name in surveyed.remembered.get(monitor, ()))
-        yield FleetFinding(Urgency.CRITICAL, "silent", stores or (monitor,), f"{text}. Its stores count as unknown")
+        host = urlsplit(monitor).hostname
+        there = sorted(one for one in named - answered if one.rpartition(":")[0] == host)
+        stores = tuple(f"store {name}" for name in surveyed.remembered.get(monitor, there))
+        subjects = stores or (f"a store whose monitor is {monitor}",)
+        yield FleetFinding(Urgency.CRITICAL, "silent", subjects, f"down, or not to be reached: {text}")
 
 
 def _of_stores(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:

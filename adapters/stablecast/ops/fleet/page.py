@@ -107,19 +107,25 @@ def _apart(stores: Sequence[SurveyedStore]) -> int:
 
 
 def _row(source: FleetSource, levels: dict[str, int]) -> dict[str, Any]:
-    spare = source.spare
     return {
         "id": "source-" + "-".join(map(str, source.life[1:])),
         "topic": source.topic,
         "level": levels.get(f"topic {source.topic}", 0),
-        "stores": " + ".join(f"{one.serving} of {one.size}" for one in source.groups) or f"{source.serving} of ?",
+        "stores": source.served(" of "),
         "needed": " + ".join(str(one.needed) for one in source.groups) or "?",
-        "spare": "?" if spare is None else "no quorum" if spare < 0 else str(spare),
+        "spare": _spare(source),
         "newest": figures.count(source.newest),
         "safe": "?" if source.safe_through is None else figures.count(source.safe_through),
         "missing": source.missing,
         "lag": source.lag,
     }
+
+
+def _spare(source: FleetSource) -> str:
+    """Return how many stores a source can lose. One that is not active needs none."""
+    if not source.active:
+        return "–"
+    return "?" if source.spare is None else "no quorum" if source.spare < 0 else str(source.spare)
 
 
 def _store(store: SurveyedStore, history: FleetHistory) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def screen(look: FleetLook, rows: int) -> RenderableType:
     for source in ordered[:rows]:
         table.add_row(
             source.topic,
-            " + ".join(f"{group.serving}/{group.size}" for group in source.groups) or f"{source.serving}/?",
+            source.served("/"),
             " + ".join(str(group.needed) for group in source.groups) or "?",
             str(source.newest),
             "?" if source.safe_through is None else str(source.safe_through),
@@ -45,6 +45,9 @@ def screen(look: FleetLook, rows: int) -> RenderableType:
     return Group(head, *problems, Text(), table, shown)
 
 
-def least_safe(source: FleetSource) -> tuple[int, int, str]:
-    """Return the key that orders sources: those without a quorum first, then those whose quorum is not known."""
-    return 0 if source.spare is None else source.spare, -source.lag, source.topic
+def least_safe(source: FleetSource) -> tuple[bool, int, int, str]:
+    """Return the key that orders sources: those without a quorum first, then those whose quorum is not known.
+
+    Sources that are not active come last.
+    """
+    return not source.active, 0 if source.spare is None else source.spare, -source.lag, source.topic

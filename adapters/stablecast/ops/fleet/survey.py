@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.ops.operations.monitor_client import MonitorClient
+from stablecast.ops.operations.monitor_client import WHERE, MonitorClient
 from stablecast.ops.operations.target import OperationError, Remote
 
 AT_ONCE: Final = 32
@@ -82,7 +82,7 @@ def survey(monitors: Sequence[str], token: str = "") -> Survey:
                 found += [one for one in members if isinstance(one, SurveyedStore)]
                 services += [one for one in members if isinstance(one, SurveyedService)]
             except OperationError as error:
-                silent[monitor] = str(error)
+                silent[monitor] = str(error).removesuffix(WHERE)
     return Survey(found, silent, services)
 
 

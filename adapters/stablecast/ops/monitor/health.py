@@ -20,8 +20,10 @@ LAG_SHARE = 0.5
 """Share of the held messages that a receiver may lag behind before it is late, beyond `LAG_MESSAGES`."""
 LAG_MESSAGES = 1000
 """Messages that every receiver may lag behind."""
-AWAY = "inactive: it ended, or was silent for longer than its activity timeout"
+AWAY = "inactive: it was silent for longer than its activity timeout; evict it if it will not return"
 """Text for a source or receiver that is registered and not active."""
+ENDED = "it ended: nobody listens at its address any more"
+"""Text for one that is known to have ended, by itself or by a crash."""
 NEARLY_FULL = 0.9
 """Share of a limit from which on a finding warns of it."""
 
@@ -64,10 +66,13 @@ def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[HealthFi
     if receiver.acknowledged + 1 < trail:
         gone = trail - receiver.acknowledged - 1
         yield _warning("unread-let-go", f"{plural(gone, 'message', 'was', 'were')} deleted before it acknowledged them")
-    if not receiver.active:
+    if receiver.ended:
+        yield _notice("receiver-ended", ENDED)
+    elif not receiver.active:
         yield _warning("receiver-silent", AWAY)
     if receiver.lag > max(LAG_MESSAGES, LAG_SHARE * source.messages):
-        yield _warning("receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held")
+        late = _notice if receiver.ended else _warning
+        yield late("receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held")
 
 
 def of_source(source: SourceView) -> Iterator[HealthFinding]:
@@ -90,7 +95,9 @@ def of_source(source: SourceView) -> Iterator[HealthFinding]:
             text = f"{plural(messages, 'message')} below their replication for {source.lacking_ns // SECOND:,} s: {why}"
             yield _warning("lacking", f"{text}, and other stores are asked for them")
     yield from _of_space(source)
-    if not source.active:
+    if source.ended:
+        yield _notice("source-ended", ENDED)
+    elif not source.active:
         yield _warning("source-silent", AWAY)
     if source.proxied:
         yield _notice("proxy", "a proxy stands in for the source")

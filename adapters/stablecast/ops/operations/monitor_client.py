@@ -29,6 +29,9 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
+WHERE = "; name where a store's web-monitor listens"
+"""The remedy for a monitor that does not answer, where somebody has just typed its address."""
+
 _OPENER = build_opener(_NoRedirects)
 
 
@@ -116,9 +119,7 @@ class MonitorClient:
         except (URLError, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
             cause = refusal(reason) if isinstance(reason, BaseException) else reason
-            raise OperationError(
-                f"the monitor at {self.remote.base} does not answer: {cause}; name where a store's web-monitor listens"
-            ) from None
+            raise OperationError(f"the monitor at {self.remote.base} does not answer: {cause}{WHERE}") from None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -9,7 +9,9 @@
   *generation*, which the answer echoes: an answer to an earlier attempt is late and dropped.
 * A store that falls silent, refuses or breaks a connection is asked again at once. It counts until a whole interval has
   passed without an answer, because a restarting store must not stop the source (P-027). The application gets an event
-  for both: "unresponsive", then "unresponsive - no registration response." (P-602).
+  for both: "unresponsive", then "unresponsive - no registration response." (P-602). People are called by these events,
+  so they say no more than is known: a store that was not reported silent is so after as many requests as fit the time
+  of silence, and silence counts from a probe on. A process that did not run has asked nobody.
 * **Lease.** The RegID belongs to the client until the grant's activity timeout has passed since the *sending* of the
   oldest request that the store answered, less a margin for clocks of different rate. After that without an answer the
   store may have given the RegID to another, so the registration is over (formal design, 7.6). Without `Repair.LEASE` a
@@ -113,8 +115,8 @@ class RegistrationChart(Chart):
     silence = states.REGISTERED.to(states.RENEWING, on=["report_silence", "ask"]) | states.RENEWING.to.itself(
         internal=True, on="report_silence"
     )
-    expired = states.REGISTERED.to(states.UNRESPONSIVE, on=["report_silence", "ask"]) | states.RENEWING.to(
-        states.UNRESPONSIVE, on="report_silence"
+    expired = states.REGISTERED.to(states.UNRESPONSIVE, on=["report_expiry", "ask"]) | states.RENEWING.to(
+        states.UNRESPONSIVE, on="report_expiry"
     )
     move = (
         states.REGISTERING.to.itself(internal=True, on="ask")
@@ -141,6 +143,7 @@ class Registration:
         refused: The store's newest answer is a refusal.
         passed_over: An interval ended without a grant.
         replaced: Another source holds the RegID that this client was granted.
+        unanswered: Requests of this attempt that had no answer in time, as far as they matter.
         reported: The generation that the store was last asked again with.
         watched: A rule of the client depends on active stores.
         quiet: The store left a probe unanswered for an interval, and sent nothing since.
@@ -161,6 +164,7 @@ class Registration:
     refused: bool = False
     passed_over: bool = False
     replaced: bool = False
+    unanswered: int = 0
     reported: int = NONE
     watched: bool = False
     quiet: bool = False
@@ -316,7 +320,8 @@ class Registration:
             elif kind == RegistrationTimer.QUIET:
                 self._judge_quiet()
             elif kind == RegistrationTimer.SILENCE:
-                fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
+                event = RegistrationEvent.RESET if self._asked_late(now) else RegistrationEvent.SILENCE
+                fire(REGISTRATION, self, event, now, out)
             else:
                 fire(REGISTRATION, self, RegistrationEvent.EXPIRED, now, out)
 
@@ -330,7 +335,7 @@ class Registration:
         """Send the first request of a new generation."""
         self._next_generation()
         # All repeats share this generation, so the lease counts from the first of them (formal 7.6).
-        self.asked_at = now
+        self.asked_at, self.unanswered = now, 0
         self._stop_watching()
         self.repeat(now, out)
 
@@ -360,17 +365,24 @@ class Registration:
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 
     def report_no_response(self, now: int, out: list[Effect]) -> None:
-        """Report once for each absence that a request had no answer. A store that refused has answered."""
+        """Report once for each absence that requests had no answer. A store that refused has answered."""
         answered, self.refused, self.passed_over = self.refused, False, True
-        if not (answered or self.no_response_reported):
+        self.unanswered = 0 if answered else min(self.unanswered + 1, self._tries)
+        known = self.silence_reported or self.unanswered == self._tries
+        if known and not (answered or self.no_response_reported):
             self.no_response_reported = True
             self._unresponsive(" - no registration response.", out)
 
     def report_silence(self, now: int, out: list[Effect]) -> None:
-        """Report once for each absence a silent store, a refused connection, or the end of the lease."""
+        """Report once for each absence a silent store or a refused connection."""
         if not self.silence_reported:
             self.silence_reported = True
             self._unresponsive("", out)
+
+    def report_expiry(self, now: int, out: list[Effect]) -> None:
+        """Report the end of the lease, unless this process let it end because it did not run."""
+        if not self._asked_late(now):
+            self.report_silence(now, out)
 
     def take_leave(self, now: int, out: list[Effect]) -> None:
         """Send the first deregistration."""
@@ -390,6 +402,20 @@ class Registration:
         self.probed_at, self.quiet, self.timers = None, False, TimerTable()
         self.silence_reported = self.no_response_reported = False
         self.refused = self.passed_over = self.replaced = False
+
+    @property
+    def _tries(self) -> int:
+        """Requests without an answer after which a store counts as silent."""
+        return -(-self.times.silence_ns // self.times.interval_ns)
+
+    @property
+    def _patience(self) -> int:
+        """Time for the answer to a probe (ns), after which a store counts as silent."""
+        return max(self.times.interval_ns, self.times.silence_ns - self.times.probe_ns)
+
+    def _asked_late(self, now: int) -> bool:
+        """Return whether no probe has waited for long: the process did not run when it was due."""
+        return self.probed_at is None or now - self.probed_at < self._patience
 
     def _current(self, answer: msg.Registered | msg.Refused) -> bool:
         return self.involved and answer.generation == self.request.generation

@@ -560,6 +560,9 @@ NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grant
                 # Nor did they deny requests, or count acknowledgements of the life before, which moves what follows.
                 "core.store.retransmission.void_from": lambda *_: None,
                 "core.store.source_history.SourceHistory.last_of": lambda *_: None,
+                # A client that had not run called its stores silent, and asked them anew.
+                "core.registration.store_registration.Registration._asked_late": lambda *_: False,
+                "core.registration.store_registration.Registration._tries": property(lambda _: 1),
                 # An announced end of the source leads away from the proxy, too.
                 "transports.resolution.udp.settings.AdvertiseOptions.at_end": property(
                     lambda _: False, lambda *_: None

@@ -12,7 +12,9 @@ from rich.console import Console
 
 from stablecast.ops.fleet.copies import FleetSource
 from stablecast.ops.fleet.findings import FleetFinding, FleetLook, worst
-from stablecast.ops.fleet.screen import MAX_FINDINGS, screen
+from stablecast.ops.fleet.history import FleetHistory
+from stablecast.ops.fleet.page import render
+from stablecast.ops.fleet.screen import MAX_FINDINGS, least_safe, screen
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
 from stablecast.ops.monitor.health import Urgency
 from stablecast.sync import Context
@@ -214,8 +216,26 @@ def test_what_stores_know_is_said_once() -> None:
 
 def test_a_monitor_that_is_silent_is_the_first_thing_to_read() -> None:
     found = looked(store("1", copy()), store("2", copy()), silent={"http://x": "it does not answer"})[1]
-    assert found[0].line == "http://x: it does not answer. Its stores count as unknown"
+    assert found[0].line == "a store whose monitor is http://x: down, or not to be reached: it does not answer"
     assert worst(found) is Urgency.CRITICAL
+
+
+def test_a_store_that_is_down_has_the_name_that_its_sources_know() -> None:
+    """Also if nobody asked its monitor before it went down."""
+    named = [f"10.0.0.{name}:14567" for name in "123"]
+    known = [store(name, copy(stores=named)) for name in "12"]
+    found = looked(*known, silent={"http://10.0.0.3:15304": "connection refused"})[1]
+    assert found[0].line == "store 10.0.0.3:14567: down, or not to be reached: connection refused"
+
+
+def test_what_has_ended_has_no_quorum_to_lose() -> None:
+    """It is no problem, stands behind all others, and is not counted."""
+    ended = [copy("yesterday", active=False, ended=True), copy("lost", active=False)]
+    sources, found = looked(*(store(name, *ended, copy()) for name in "123"))
+    assert (found, [one.served(" of ") for one in sources]) == ([], ["silent", "3 of 3", "ended"])
+    assert [one.topic for one in sorted(sources, key=least_safe)] == ["orders", "lost", "yesterday"]
+    page = render(FleetLook(Survey([store("1", *ended)], {}), sources, found), FleetHistory())
+    assert "no quorum" not in page
 
 
 def test_lives_of_a_topic_are_apart() -> None:

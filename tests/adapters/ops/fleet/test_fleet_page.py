@@ -37,7 +37,8 @@ GIB = 1 << 30
 def stores(names: str, *, number: int = 0, **first: Any) -> list[SurveyedStore]:
     """Return stores with the same sources; `first` changes the record of the first one."""
     topics = TOPICS if not number else [f"quotes/{at:05}" for at in range(number)]
-    sources = [copy(topic, topic_index=at, receivers=[receiver(90)]) for at, topic in enumerate(topics)]
+    named = [f"10.0.0.{name}:14567" for name in "123"]
+    sources = [copy(topic, topic_index=at, receivers=[receiver(90)], stores=named) for at, topic in enumerate(topics)]
     usual: dict[str, Any] = {"room": (80 * GIB, GIB), "journal": {"longest_sync_ns": 4_000_000}, "index": 0}
     return [store(name, *sources, **(usual | (first if name == names[0] else {}))) for name in names]
 
@@ -51,7 +52,7 @@ FULL = problem("CRITICAL", "disk-failed", "the journal in /data cannot be writte
 
 CONDITIONS: dict[str, tuple[Callable[[], Survey], str]] = {
     "all well": (lambda: Survey(stores("123"), {}, [SurveyedService("http://10.0.0.9:15389", 12, 3)]), "All well: 3"),
-    "one store dead": (lambda: Survey(stores("12"), SILENT), "http://10.0.0.3:15304: the monitor at "),
+    "one store dead": (lambda: Survey(stores("12"), SILENT), "store 10.0.0.3:14567: down, or not to be reached: the "),
     "full disk": (
         lambda: Survey(stores("123", **FULL, failure="no space", room=(0, GIB)), {}),
         "store 1 (10.0.0.1:14567): the journal in /data cannot be written: no space left on device",

@@ -33,6 +33,7 @@ def test_nothing_is_findings_of_what_is_well() -> None:
         ({"memory": (3900, 2000, 4000)}, "memory-nearly-full", Urgency.WARNING),
         ({"paced": True, "offsets": (0, 9900, 10_000)}, "disk-nearly-full", Urgency.WARNING),
         ({"active": False}, "source-silent", Urgency.WARNING),
+        ({"active": False, "ended": True}, "source-ended", Urgency.NOTICE),  # By itself or not: its host knows.
         ({"proxied": True}, "proxy", Urgency.NOTICE),
     ],
 )
@@ -66,6 +67,14 @@ def test_of_a_receiver(changes: dict[str, Any], window: tuple[int, int, int], co
     """Messages had to go unread; P-923."""
     source = attrs.evolve(SOURCE, window=window)
     assert codes(health.of_receiver(attrs.evolve(RECEIVER, **changes), source)) == [(code, Urgency.WARNING)]
+
+
+def test_a_receiver_that_ended_is_no_cause_for_alarm_before_messages_go_unread() -> None:
+    ended = attrs.evolve(RECEIVER, active=False, ended=True, lag=5000)
+    known = [("receiver-ended", Urgency.NOTICE), ("receiver-late", Urgency.NOTICE)]
+    assert codes(health.of_receiver(ended, SOURCE)) == known
+    gone = attrs.evolve(SOURCE, window=(200, 200, 299))
+    assert codes(health.of_receiver(ended, gone)) == [("unread-let-go", Urgency.WARNING), *known]
 
 
 def test_a_receiver_may_be_behind_by_a_small_share() -> None:
