@@ -82,7 +82,7 @@ from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.event_loop import limit_accept_reports
+from stablecast.runtime.event_loop import limit_scarcity_reports
 from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
@@ -237,7 +237,7 @@ class Context:
             raise MisuseError("the context is open already: make another Context")
         self._loop = asyncio.get_running_loop()
         machine.process.raise_descriptor_limit()
-        limit_accept_reports(self._loop)
+        limit_scarcity_reports(self._loop)
         if self.config.request_port:
             listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
         else:

@@ -13,7 +13,7 @@ ResultT = TypeVar("ResultT")
 logger = logging.getLogger("stablecast")
 
 REPORT_SECONDS = 10.0
-"""Time between two reports that connections cannot be accepted."""
+"""Time between two reports of one kind about scarcity."""
 
 
 def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
@@ -31,16 +31,16 @@ def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
 def run_service(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run the coroutine of a daemon, with garbage collection set up for daemons."""
     garbage_collection.keep_loaded()
-    return run_loop(_with_accept_reports(main))
+    return run_loop(_with_scarcity_reports(main))
 
 
-async def _with_accept_reports(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    limit_accept_reports(asyncio.get_running_loop())
+async def _with_scarcity_reports(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    limit_scarcity_reports(asyncio.get_running_loop())
     return await main
 
 
-class AcceptReports:
-    """An exception handler for loops without descriptors: one line now and then says that connections wait.
+class ScarcityReports:
+    """An exception handler for loops without descriptors, memory or threads: one line now and then for each kind.
 
     asyncio accepts up to a hundred times in a turn, and reports each failure with a traceback. All other errors go to
     the handler that the loop had before.
@@ -49,26 +49,27 @@ class AcceptReports:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Prepare a handler."""
         self._before = loop.get_exception_handler()
-        self._next_report = 0.0
+        self._next_reports: dict[str, float] = {}
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Handle an error."""
         error = context.get("exception")
-        if is_scarce(error) and "accept" in context.get("message", ""):
-            if loop.time() >= self._next_report:
-                self._next_report = loop.time() + REPORT_SECONDS
-                text = "connections wait, because they cannot be accepted: %s. Raise the limits of the process"
-                logger.warning(text, error)
+        if is_scarce(error):
+            accepting = "accept" in context.get("message", "")
+            kind = "connections wait, because they cannot be accepted" if accepting else "a task waits or was given up"
+            if loop.time() >= self._next_reports.get(kind, 0.0):
+                self._next_reports[kind] = loop.time() + REPORT_SECONDS
+                logger.warning("%s: %s. Raise the limits of the process", kind, error)
         elif self._before is not None:
             self._before(loop, context)
         else:
             loop.default_exception_handler(context)
 
 
-def limit_accept_reports(loop: asyncio.AbstractEventLoop) -> None:
-    """Let a loop without descriptors report in one line, now and then, that it accepts no connection."""
-    if not isinstance(loop.get_exception_handler(), AcceptReports):
-        loop.set_exception_handler(AcceptReports(loop))
+def limit_scarcity_reports(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a loop without descriptors, memory or threads report that in one line, now and then."""
+    if not isinstance(loop.get_exception_handler(), ScarcityReports):
+        loop.set_exception_handler(ScarcityReports(loop))
 
 
 def on_ending(callback: Callable[[], object]) -> None:

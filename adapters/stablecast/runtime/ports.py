@@ -19,7 +19,10 @@ BACKLOG = 1024
 """Connections that wait to be accepted: after a restart of a store all its clients come at once."""
 
 
-RESERVE = 64
+LAST = 16
+"""Descriptors that stay for what a process opens itself: the next segment of a journal, connections to its peers."""
+
+RESERVE = LAST + 48
 """Descriptors that stay for joiners, stores and services. A new stream gets none of them."""
 
 IDLE_SECONDS = 10
@@ -60,6 +63,17 @@ def check_reserve() -> None:
             f"this process has {free} descriptors left, and {RESERVE} stay for joiners and stores: "
             "raise its limit of open files (ulimit -n)"
         )
+
+
+def has_room() -> bool:
+    """Return whether this process may keep a connection that it accepted; if not, a line says so now and then."""
+    if machine.process.free_descriptors() >= LAST:
+        return True
+    shortage = OSError(errno.EMFILE, f"{LAST} descriptors stay for its own files and connections")
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": "a connection was not accepted", "exception": shortage}
+    )
+    return False
 
 
 def listen(host: str, port: int, option: str) -> machine.Socket:

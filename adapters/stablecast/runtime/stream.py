@@ -63,7 +63,7 @@ class Subscriber(asyncio.Protocol):
         """Greet the joiner and add it to the server, unless the server is full."""
         self.transport = transport
         keep_alive(transport)
-        if self._server.full:
+        if self._server.full or not ports.has_room():
             transport.abort()
             return
         if self._server.hold is not None:

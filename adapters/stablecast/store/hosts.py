@@ -16,7 +16,7 @@ from stablecast.config.plan import StoreLimits
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, machine
-from stablecast.runtime.event_loop import limit_accept_reports
+from stablecast.runtime.event_loop import limit_scarcity_reports
 from stablecast.store.failed_stores import ROOM_SECONDS, FreeSpace, RestartBackoff, is_no_room, remedy
 from stablecast.store.journal import JournalError
 from stablecast.store.log_lines import Severity
@@ -35,7 +35,7 @@ class Host:
         """Make a store that has not started, number `index` of its daemon. Call this on the owner's loop."""
         self.store = Store(settings)
         self.loop = new_loop()
-        limit_accept_reports(self.loop)
+        limit_scarcity_reports(self.loop)
         self.watched = WatchedStore(self.store, self.loop, index)
         self.watched.resume = self.resume
         self._settings = settings

@@ -2,6 +2,9 @@
 
 import errno
 
+REMEDY = "the disk is not the cause: raise the limits of the process (descriptors, memory, threads)"
+"""What helps where a file cannot be used for that reason."""
+
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN})
 """Errors of a process or system without descriptors, memory or processes."""
 

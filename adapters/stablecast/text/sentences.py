@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from stablecast.text import scarcity
+
 REMEDIES: Final = {
     errno.ENOENT: "correct the path",
     errno.ENOTDIR: "correct the path",
@@ -17,6 +19,7 @@ REMEDIES: Final = {
     errno.EROFS: "choose another place",
     errno.ENOSPC: "free some space, or choose another place",
     errno.EDQUOT: "free some space, or choose another place",
+    **dict.fromkeys(scarcity.SCARCE, scarcity.REMEDY),
 }
 """The remedy for each error number of a file operation; `check the disk` is the remedy for all others."""
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from stablecast.runtime.event_loop import limit_accept_reports
+from stablecast.runtime.event_loop import limit_scarcity_reports
 
 
 def test_modules_of_a_daemon_are_exempt_from_collections() -> None:
@@ -45,14 +45,16 @@ async def test_a_loop_without_descriptors_says_so_once_and_passes_on_what_is_not
     before = loop.get_exception_handler()
     loop.set_exception_handler(lambda _, context: seen.append(context["message"]))
     try:
-        limit_accept_reports(loop)
-        limit_accept_reports(loop)
+        limit_scarcity_reports(loop)
+        limit_scarcity_reports(loop)
         scarce = {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "Too many")}
         for _ in range(1000):
             loop.call_exception_handler(scarce)
+            loop.call_exception_handler({"message": "it", "exception": RuntimeError("can't start new thread")})
         loop.call_exception_handler({"message": "the program's own"})
     finally:
         loop.set_exception_handler(before)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
     assert "connections wait" in caplog.text
+    assert "a task waits or was given up: can't start new thread" in caplog.text
     assert seen == ["the program's own"]

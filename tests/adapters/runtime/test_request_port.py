@@ -12,6 +12,7 @@ from stablecast.runtime import request_port as module
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.stream import Item
 from tests.adapters.runtime.peers import LOCAL, data
+from tests.support.machine import replace
 from tests.support.network import connected, hung_up_on, knocking
 
 
@@ -109,6 +110,16 @@ async def test_the_end_of_a_connection_is_reported() -> None:
     assert await left.get() == [7, 8, *range(100, 114)]
     assert module.MAX_CONTEXTS == 16
     await port.close()
+
+
+async def test_the_last_descriptors_are_not_for_those_who_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scanner of ports must not take what the journal needs for its next segment."""
+    port, number, _ = await port_of()
+    replace(monkeypatch, "process", free_descriptors=lambda: ports.LAST - 1)
+    stranger = await connected(number)
+    assert not await asyncio.get_running_loop().sock_recv(stranger, 1)
+    await port.close()
+    stranger.close()
 
 
 async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

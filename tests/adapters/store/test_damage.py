@@ -1,5 +1,7 @@
 """A store with damaged records: it names what it lost, keeps the rest, and delivers nothing wrong."""
 
+import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from stablecast.client import Context
 from stablecast.core.protocol.messages import StoreMemory
+from stablecast.runtime import machine
 from stablecast.store.journal import record_format
 from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.record_format import Entry, RecordKind
@@ -17,6 +20,7 @@ from stablecast.store.store import Store
 from stablecast.transports.codec.lbttcp import span
 from tests.adapters.store.journal.support import read, segments
 from tests.adapters.store.test_store import TOPIC, started, until
+from tests.support.machine import replace
 from tests.support.network import LOCAL
 
 LARGE = 20_000
@@ -300,4 +304,27 @@ async def test_one_in_a_hundred_records_of_a_stopped_store_are_fetched_again(tmp
     await some.stop()
     again = await restarted(some.directory)
     assert (again.named(), again.store.reports) == ([], [])
+    await again.store.stop()
+
+
+async def test_a_store_without_descriptors_forgets_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its disk is good: a receiver asks again, and gets all of it."""
+    there = await filled(made(tmp_path / "store"))
+    again = await restarted(there.directory)
+    real, tries = machine.files.open, [0]
+
+    def scarce(path: Path, *asked: int) -> int:
+        if path.suffix == ".seg" and asked[0] == os.O_RDONLY and tries[0] < 3:
+            tries[0] += 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, *asked)
+
+    replace(monkeypatch, "files", open=scarce)
+    async with Context(session_id=1) as context, Context(session_id=2) as reader:
+        source = await context.source(TOPIC, stores=[again.store.address])
+        receiver = reader.receiver(TOPIC, source=source.place)
+        got = [(await anext(receiver)).number for _ in there.numbers]
+    assert got == sorted(there.numbers)
+    assert (tries, again.named()) == ([3], [])
+    assert again.store.oddities["reads-without-resources"]
     await again.store.stop()

@@ -1,12 +1,12 @@
 """Decide whether an endpoint is traced. Most endpoints are not, and then the recorder is not loaded."""
 
-import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.runtime import machine
+from stablecast.text.scarcity import is_scarce
 
 if TYPE_CHECKING:
     from stablecast.evidence.trace.converter import Endpoint
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "STABLECAST_TRACE"
 """The environment variable that names the directory for traces."""
-
-SCARCE: Final = (errno.EMFILE, errno.ENFILE)
-"""Errors for want of a descriptor. They pass, and another directory does not help."""
 
 
 def recorder(
@@ -30,7 +27,7 @@ def recorder(
         endpoint: A machine with an empty outbox.
         directory: The directory of traces.
         optional: Whether the endpoint does without a trace that cannot be written. Standard error gets the cause then.
-            For want of a descriptor every endpoint does without.
+            For want of descriptors, memory or threads every endpoint does without.
 
     Raises:
         TraceError: If the file cannot be made, and the trace is not optional.
@@ -43,8 +40,7 @@ def recorder(
     try:
         return Recorder(Path(named), role, name, endpoint, rolling=rolling())
     except TraceError as error:
-        cause = error.__cause__
-        if not optional and not (isinstance(cause, OSError) and cause.errno in SCARCE):
+        if not (optional or is_scarce(error.__cause__)):  # Scarcity passes, and another directory does not help.
             raise
         complain(str(error))
         return None

@@ -40,6 +40,7 @@ from stablecast.evidence.trace.writer import (
 )
 from stablecast.runtime import machine
 from stablecast.text import refusal
+from stablecast.text.scarcity import REMEDY, is_scarce
 
 PIECE_RECORDS: Final = 4096
 """Records after which a piece ends."""
@@ -272,7 +273,8 @@ def _create(directory: Path, role: Role, name: str, first: bytes) -> tuple[Path,
             machine.files.remove(path)
             raise
     except OSError as error:
-        raise TraceError(f"no trace can be written in {directory}: {refusal(error)}; name another directory") from error
+        remedy = REMEDY if is_scarce(error) else "name another directory"
+        raise TraceError(f"no trace can be written in {directory}: {refusal(error)}; {remedy}") from error
 
 
 def _open_new(directory: Path, stem: str) -> tuple[Path, int]:

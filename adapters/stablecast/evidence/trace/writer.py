@@ -29,6 +29,7 @@ from stablecast.evidence.trace.file_names import part_path
 from stablecast.evidence.trace.frames import Foot, Head, digest, first_line, last_line, text_of
 from stablecast.runtime import machine
 from stablecast.text import refusal
+from stablecast.text.scarcity import REMEDY, is_scarce
 
 Write = Callable[[Any], str]
 
@@ -300,6 +301,7 @@ class TraceWriter:
             self._write(piece)
         except Exception as error:  # noqa: BLE001 - any failure is reported, and the endpoint continues
             remedy = "; make room or choose another place, then restart" if isinstance(error, OSError) else ""
+            remedy = f"; {REMEDY}" if is_scarce(error) else remedy
             self._report(f"the trace {self._path} ends here: {refusal(error)}{remedy}")
             return False
         return True

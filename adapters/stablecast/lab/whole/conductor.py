@@ -31,7 +31,7 @@ from stablecast.lab.world.network import Path
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, DaemonProgram, StoreProgram
 from stablecast.lab.world.world import World
-from stablecast.runtime.event_loop import limit_accept_reports
+from stablecast.runtime.event_loop import limit_scarcity_reports
 
 READY_SECONDS = 0.4
 """Time that stores and the relay have before the applications start."""
@@ -255,7 +255,7 @@ class Conductor(JobWriter):
         assert task is not None
         finishing = asyncio.Event()
         members: list[Source | Receiver] = []
-        limit_accept_reports(loop)
+        limit_scarcity_reports(loop)
         loop.add_signal_handler(signal.SIGUSR1, finishing.set)
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         leaving: list[asyncio.Task[None]] = []

@@ -23,7 +23,7 @@ from stablecast.ops.monitor.board import Board
 from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.monitor.site import Site
 from stablecast.runtime import address, machine, ports
-from stablecast.runtime.event_loop import limit_accept_reports
+from stablecast.runtime.event_loop import limit_scarcity_reports
 from stablecast.store.log_lines import Severity, Write, unheard
 from stablecast.store.observatory import WatchedStore
 
@@ -187,7 +187,7 @@ class Monitor:
 
     async def _serve(self) -> None:
         self._ended = asyncio.Event()
-        limit_accept_reports(asyncio.get_running_loop())
+        limit_scarcity_reports(asyncio.get_running_loop())
         board = Board(self._watched)
         async with serving(Site(board, self.settings).application(), self._listening, self._log):
             sweeping = asyncio.create_task(board.run())

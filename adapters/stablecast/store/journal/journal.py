@@ -50,7 +50,7 @@ from stablecast.store.journal.times import TimeSearch
 from stablecast.store.journal.unsynced_records import Pending
 from stablecast.store.journal.writer import JournalWriter, Syncs
 from stablecast.text import refusal
-from stablecast.text.scarcity import is_scarce
+from stablecast.text.scarcity import REMEDY, is_scarce
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 """System errors that end when somebody frees disk space."""
@@ -577,11 +577,9 @@ class Journal:
 
 def remedy_of(error: BaseException, otherwise: str) -> str:
     """Return what an operator can do about a failure."""
-    if is_scarce(error):
-        return "the disk is not the cause: raise the limits of the process (descriptors, memory, threads)"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return "make room (bytes, inodes or quota), then restart"
-    return otherwise
+    return REMEDY if is_scarce(error) else otherwise
 
 
 def _raise(error: JournalError) -> None:

@@ -30,6 +30,7 @@ from stablecast.store.journal.record_format import (
 )
 from stablecast.store.journal.summary import SegmentSummary, summary_path
 from stablecast.text import refusal
+from stablecast.text.scarcity import REMEDY, is_scarce
 
 PIECE_BYTES = 1 << 20
 """Bytes read at a time when a file is searched."""
@@ -298,7 +299,11 @@ class SegmentReader:
         try:
             return machine.files.pread(self._fd(segment), size, offset)
         except OSError as error:
-            raise JournalError(f"cannot read {segment.path}: {refusal(error)}; check the disk") from error
+            if is_scarce(error) and self._open:
+                self.close_all()  # The files that it keeps open may be what is missing.
+                return self._read(segment, size, offset)
+            remedy = REMEDY if is_scarce(error) else "check the disk"
+            raise JournalError(f"cannot read {segment.path}: {refusal(error)}; {remedy}") from error
 
     def _fd(self, segment: JournalSegment) -> int:
         fd = self._open.get(segment.number)

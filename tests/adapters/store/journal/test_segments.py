@@ -1,7 +1,9 @@
 """Files of a journal."""
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,8 @@ from stablecast.store.journal.segments import (
     open_for_writing,
     segment_path,
 )
+from stablecast.text.scarcity import is_scarce
+from tests.support.machine import replace
 
 
 def segment(directory: Path, number: int) -> JournalSegment:
@@ -92,6 +96,29 @@ def test_damage_since_the_open(tmp_path: Path, size: int) -> None:
     with pytest.raises(JournalError, match=r"record at 3 of .*00000001.seg fails its checksum"):
         reader.block(record)
     reader.close_all()
+
+
+def test_a_file_is_read_with_the_descriptor_of_another_where_none_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any, the disk is not called bad."""
+    reader = SegmentReader()
+    records = [written(tmp_path, number, b"hello") for number in range(2)]
+    reader.block(records[0])
+    real = machine.files.open
+
+    def scarce(*asked: Any) -> int:
+        if reader._open or reader._most == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(*asked)
+
+    replace(monkeypatch, "files", open=scarce)
+    assert reader.block(records[1]) == b"hello"
+    reader.close_all()
+    reader._most = 1
+    with pytest.raises(JournalError, match="the disk is not the cause: raise the limits") as raised:
+        reader.block(records[0])
+    assert is_scarce(raised.value.__cause__)
 
 
 def test_file_that_is_gone(tmp_path: Path) -> None:
