@@ -103,7 +103,11 @@ class RequestPort:
 
     def _made(self, peer: "Peer") -> None:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
-        if self._closed or len(self._peers) >= MAX_PEERS or not ports.has_room():
+        full = len(self._peers) >= MAX_PEERS
+        mute = next((one for one in self._peers if not one.messages_rcved), None) if full else None
+        if mute is not None:
+            self._end_silent(mute)  # Connections that say nothing must not starve those that come to speak.
+        if self._closed or (full and mute is None) or not ports.has_room():
             peer.abort()  # A peer that was accepted just before the port closed arrives here after it.
         self._peers[peer] = asyncio.get_running_loop().call_later(FIRST_MESSAGE_SECONDS, self._end_silent, peer)
 

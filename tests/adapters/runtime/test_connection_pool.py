@@ -403,3 +403,20 @@ async def test_a_malformed_address_is_reported_and_not_kept() -> None:
     assert await told.until(1) == [("reset", "nonsense")]
     assert len(told.pool) == 0
     await told.pool.close()
+
+
+async def test_a_peer_that_broke_the_connection_costs_no_line_of_asyncio(caplog: pytest.LogCaptureFixture) -> None:
+    """`socket.send() raised exception.`, once for each message, says nothing to a user."""
+    told = Told()
+    async with listener() as peer:
+        told.pool.send(peer.address, b"one")
+        connection = await peer.connection()
+        await connection.hear(3)
+        link = told.pool._links[peer.address]
+        assert link._transport is not None
+        link._transport.abort()
+        for _ in range(100):
+            told.pool.send(peer.address, b"again")
+        await told.until(1)
+        await told.pool.close()
+    assert [record.name for record in caplog.records] == []

@@ -112,6 +112,23 @@ async def test_the_end_of_a_connection_is_reported() -> None:
     await port.close()
 
 
+async def test_who_says_nothing_makes_room_for_who_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scanner that holds all places starves nobody, not even for the time that a first message may take."""
+    monkeypatch.setattr(module, "MAX_PEERS", 2)
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    mute = [await connected(number) for _ in range(2)]
+    good = [await connected(number) for _ in range(2)]
+    for peer in good:
+        await loop.sock_sendall(peer, data(1))
+        await heard.get()
+    assert [await hung_up_on(one) for one in mute] == [True, True]
+    assert port.silent == 2
+    await port.close()
+    for one in (*mute, *good):
+        one.close()
+
+
 async def test_the_last_descriptors_are_not_for_those_who_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scanner of ports must not take what the journal needs for its next segment."""
     port, number, _ = await port_of()

@@ -47,6 +47,10 @@ FIRST_BYTES_SECONDS = 30.0
 """Seconds within which a new connection must have sent something. Clients register at once."""
 
 
+MAX_UNHEARD = 1_024
+"""Connections that have sent nothing yet; one more ends the oldest. Those of clients are not among them for long."""
+
+
 class SrsDaemon:
     """A service that serves until it is closed; `start` creates it. `address` is its listening address, `ip:port`."""
 
@@ -129,12 +133,14 @@ class SrsDaemon:
 
     def on_made(self, number: int, transport: asyncio.Transport, address: str) -> None:
         """Keep a connection that was made, and feed it to the machine."""
-        if self._closed:
+        if self._closed or not ports.has_room():
             transport.abort()  # A client that was accepted just before the end arrives here after it.
         self._peers[number] = transport
         self._empty.clear()
         self._peer_of[number] = address
         self.details.event("connect", address)
+        if len(self._unheard) >= MAX_UNHEARD:
+            self._end_unheard(next(iter(self._unheard)))
         self._unheard[number] = self._loop.call_later(FIRST_BYTES_SECONDS, self._end_unheard, number)
         self.feed(events.ConnectionAccepted(number, address))
 
@@ -150,7 +156,7 @@ class SrsDaemon:
 
     def _end_unheard(self, number: int) -> None:
         """End a connection that never said anything, so that port scanners take no places."""
-        self._unheard.pop(number, None)
+        self._unheard.pop(number).cancel()
         self._abort(number)
 
     def _report_later(self) -> None:

@@ -193,3 +193,21 @@ async def test_a_connection_that_says_nothing_is_ended(here: Place, monkeypatch:
     assert len(service._peers) == 1
     one.close()
     two.close()
+
+
+async def test_connections_that_say_nothing_have_a_bound_of_their_own(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon, "MAX_UNHEARD", 1)
+    service = await here.service()
+    host, port = service.address.split(":")
+    silent, one = await asyncio.open_connection(host, int(port))
+    _, two = await asyncio.open_connection(host, int(port))
+    assert await silent.read() == b""
+    two.write(GREETING)
+    _, three = await asyncio.open_connection(host, int(port))
+    three.write(GREETING)
+    while service._unheard or len(service._peers) < 2:
+        await asyncio.sleep(0)
+    for stream in (one, two, three):
+        stream.close()
