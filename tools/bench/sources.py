@@ -62,7 +62,7 @@ async def _longest_turn(staged: Staged) -> float:
     async def look() -> None:
         nonlocal done
         await watched.view()
-        await watched.all_sources()
+        await watched.sources()
         done = True
 
     looking = asyncio.ensure_future(look())

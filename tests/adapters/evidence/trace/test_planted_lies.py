@@ -15,8 +15,8 @@ from stablecast.lab.sim.runner import run as run_world
 from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.trace.fault_injection import Lie, tell
 from tests.adapters.evidence.trace.planted_faults import LIES
-from tests.mutants.mutant import FOUND, Mutant, Worlds, run
-from tests.mutants.table import MUTANTS
+from tools.mutants.mutant import FOUND, Mutant, Worlds, run
+from tools.mutants.table import MUTANTS
 
 PLANTED = [mutant for mutant in MUTANTS if isinstance(mutant.killer, Worlds) and mutant.killer.rule != "X1"]
 """But for machines that raise: what they were told is in no trace."""

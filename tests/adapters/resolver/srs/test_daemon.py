@@ -207,7 +207,6 @@ async def test_connections_that_say_nothing_have_a_bound_of_their_own(
     two.write(GREETING)
     _, three = await asyncio.open_connection(host, int(port))
     three.write(GREETING)
-    while service._unheard or len(service._peers) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: not service._unheard and len(service._peers) == 2)
     for stream in (one, two, three):
         stream.close()
