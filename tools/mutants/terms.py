@@ -29,8 +29,8 @@ TERMS: Final = (
     Mutant(
         "a-refusing-store-is-called-unresponsive",
         "registration/store_registration",
-        "if not (answered or self.no_response_reported):",
-        "if not self.no_response_reported:",
+        "if known and not (answered or self.no_response_reported):",
+        "if (known or answered) and not self.no_response_reported:",
         Test("core/registration/test_store_registration.py::test_a_store_that_refuses_is_not_called_unresponsive"),
     ),
     Mutant(

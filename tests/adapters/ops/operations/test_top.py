@@ -77,7 +77,7 @@ def test_what_is_said_of_sources_is_in_the_head(top: Top) -> None:
     told: Any = type(top.client)
     gone = attrs.evolve(SOURCE, active=False, receivers=(attrs.evolve(RECEIVER, active=False),))
     told.shown = (gone, attrs.evolve(gone, reg_id=1002, receivers=()))
-    away = "inactive: it ended, or was silent for longer than its activity timeout"
+    away = "inactive: it was silent for longer than its activity timeout; evict it if it will not return"
     head = seen(top).splitlines()[2:4]
     assert [line.strip() for line in head] == [
         f"warning: orders and 2 more: {away}",
