@@ -12,6 +12,7 @@ import os
 import tempfile
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
@@ -27,6 +28,9 @@ READING_CALLS: Final = ("stat", "lstat", "readlink", "listdir", "scandir", "stat
 CHANGING_CALLS: Final = ("mkdir", "rmdir", "unlink", "remove", "truncate", "chmod", "chown", "utime")
 CALLS_OF_TWO_PATHS: Final = ("rename", "replace", "link", "symlink")
 """Functions of `os` whose first argument is a path, or two paths."""
+
+FACTORY: Final = 4
+"""Place of the factory among the arguments of `sqlite3.connect` behind the name."""
 
 IGNORED_CALLS: Final = ("posix_fadvise", "fchown", "set_inheritable", "set_blocking", "posix_madvise")
 """Functions of `os` that change nothing at a simulated descriptor."""
@@ -366,7 +370,7 @@ def _temporary(overlay: FileOverlay) -> list[Replacement]:
 
 
 def _databases(overlay: FileOverlay) -> list[Replacement]:
-    """Return the replacement of `sqlite3.connect`, which refuses files in a world."""
+    """Return the replacement of `sqlite3.connect`, which keeps its files in the world."""
     with contextlib.suppress(ImportError):
         import sqlite3  # noqa: PLC0415 - Python may have been built without it
 
@@ -375,12 +379,15 @@ def _databases(overlay: FileOverlay) -> list[Replacement]:
         @functools.wraps(real, updated=())
         def connect(database: Any, *args: Any, **options: Any) -> Any:
             text = os.fsdecode(database)
-            if overlay.system() is not None and text and ":memory:" not in text and "mode=memory" not in text:
+            if overlay.system() is None or not text or ":memory:" in text or "mode=memory" in text:
+                return real(database, *args, **options)
+            if options.get("uri") or len(args) > FACTORY or "factory" in options:
                 raise Unsupported(
-                    f"the database {text} cannot be opened in a world: sqlite3 reads and writes files itself; "
-                    'use ":memory:", or keep the data in a file of your own'
+                    f"the database {text} cannot be opened in a world by a URI or a factory: name its path alone"
                 )
-            return real(database, *args, **options)
+            from stablecast.lab.world.databases import FileConnection  # noqa: PLC0415 - see above
+
+            return FileConnection.open_in(Path(text), *args, **options)
 
         return [(sqlite3, "connect", real, connect)]
     return []

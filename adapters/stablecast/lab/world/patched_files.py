@@ -9,7 +9,8 @@ because it uses the functions of the module `posix`.
 
 These cannot be simulated, and are refused by a sentence:
 
-- databases of `sqlite3` in files (those in memory work); `dbm` by way of its C libraries is not noticed;
+- databases of `sqlite3` that a URI or a factory names (`databases` keeps the others); `dbm` by way of its C libraries
+  is not noticed;
 - a mapping that can be written (`mmap.mmap` for reading is a copy of the bytes);
 - record locks (`fcntl.lockf`, `os.lockf`); `fcntl.flock` works;
 - named pipes and devices (`os.mkfifo`, `os.mknod`).

@@ -304,7 +304,7 @@ def test_a_missing_file_below_a_directory_of_the_program_is_missing(program: Pro
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: sqlite3.connect("/data.db"), "the database /data.db cannot be opened in a world"),
+        (lambda: sqlite3.connect("file:/data.db", uri=True), "the database file:/data.db cannot be opened in a world"),
         (lambda: os.mkfifo("/pipe"), "named pipes are not simulated"),
         (lambda: fcntl.lockf(open("/f", "w"), fcntl.LOCK_EX), "record locks are not simulated"),
         (lambda: mmap.mmap(open("/f", "w+b").fileno(), 10), "cannot be mapped for writing"),
@@ -320,6 +320,26 @@ def test_a_database_in_memory_works(program: Program) -> None:
         database = sqlite3.connect(":memory:")
         assert database.execute("select 1").fetchone() == (1,)
         database.close()
+
+
+def test_a_database_in_a_file_has_what_was_committed(program: Program) -> None:
+    """Another connection sees it at once, and what was not committed never; who commits second is told."""
+    with program.runs():
+        one, other = sqlite3.connect("/data.db", isolation_level=None), sqlite3.connect("/data.db")
+        one.executescript("create table numbers (number); insert into numbers values (1)")
+        assert other.execute("select * from numbers").fetchall() == [(1,)]
+        other.executemany("insert into numbers values (?)", [(2,), (3,)])
+        assert one.execute("select count(*) from numbers").fetchone() == (1,)
+        one.execute("insert into numbers values (4)")
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            other.commit()
+        other.rollback()
+        with other:
+            assert other.execute("select number from numbers").fetchall() == [(1,), (4,)]
+        other.close()
+        assert sqlite3.connect("/data.db").execute("select sum(number) from numbers").fetchone() == (5,)
+        with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+            sqlite3.connect("/nowhere/data.db")
 
 
 def test_temporary_files_have_the_same_names_in_each_run() -> None:
