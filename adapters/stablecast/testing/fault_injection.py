@@ -1,8 +1,10 @@
 """The faults of a schedule, carried out in a world: each strike at its turn or time, and its end after its span."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from stablecast.lab.world.disk import DiskBackup, SimulatedDisk
@@ -12,12 +14,18 @@ from stablecast.lab.world.network import SimulatedNetwork
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.testing.programs import Program, Supervisor, check_host
 from stablecast.testing.schedule import MILLISECOND, OF_DISKS, OF_PATHS, Strike
-from stablecast.testing.timeline import FAULT
+from stablecast.testing.timeline import FAULT, PLACE
 
 FOR_EVER: Final = 0
 """The span of a strike that lasts until it is healed."""
 
 SECOND: Final = 1_000_000_000
+
+ENDING: Final = ("crash", "wipe", "restore")
+"""Faults that end the programs of a host."""
+
+OURS: Final = ("stablecast.", "asyncio")
+"""Modules whose lines are not those of a user."""
 
 
 class FaultInjector:
@@ -122,12 +130,15 @@ class FaultInjector:
         check_host(strike.on, self._hosts)
         if strike.to:
             check_host(strike.to, self._hosts)
+        struck = _lines(self._hosts[strike.on]) if strike.fault in ENDING else []
         undo = self._acts.get(strike.fault, self._path)(strike)
         if undo is False:
             return False
         until = "put back after" if strike.fault == "restore" else "for"
         span = f" {until} {strike.span / MILLISECOND:,.3f} ms" if strike.span else ""
         self._report(strike.on, FAULT, f"{_sentence(strike)}{span}")
+        for line in struck:
+            self._report(strike.on, PLACE, f"it struck {line}")
         if callable(undo):
             self._number += 1
             number = self._number
@@ -292,3 +303,20 @@ def _sentence(strike: Strike) -> str:
     if strike.amount:
         text += f" {strike.amount:g}"
     return text
+
+
+def _lines(host: SimulatedHost) -> list[str]:
+    """Return the line of a user's program at which each task of a host is, of those that have one."""
+    found: dict[str, None] = {}
+    for loop in (loop for process in host.running for loop in process.loops):
+        for task in sorted(asyncio.all_tasks(loop), key=lambda one: one.get_name()):
+            place, coroutine = "", task.get_coro()
+            while coroutine is not None:
+                frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
+                if frame is not None and not str(frame.f_globals.get("__name__", "")).startswith(OURS):
+                    code = frame.f_code
+                    place = f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
+                coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
+            if place:
+                found[place] = None
+    return list(found)

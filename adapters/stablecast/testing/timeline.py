@@ -13,7 +13,7 @@ SHOWN: Final = 200
 KEPT: Final = 20_000
 """Entries that are kept; a program may print without end."""
 
-FAULT, PROGRAM, OUTPUT, NOTE, ERROR = "fault", "program", "output", "note", "error"
+FAULT, PLACE, PROGRAM, OUTPUT, NOTE, ERROR = "fault", "place", "program", "output", "note", "error"
 
 
 @attrs.frozen
@@ -31,7 +31,7 @@ class WorldTimeline:
 
     Attributes:
         happenings: The entries.
-        moves: The number of entries that show that something moved: all but faults.
+        moves: The number of entries that show that something moved: all but faults, and the lines that they struck.
         last: The latest such entry.
     """
 
@@ -44,7 +44,7 @@ class WorldTimeline:
     def add(self, at: int, host: str, kind: str, text: str) -> None:
         """Append an entry at a time in ns."""
         happening = Happening(at, host, kind, text)
-        if kind != FAULT:
+        if kind not in (FAULT, PLACE):
             self.moves += 1
             self.last = happening
         if len(self.happenings) < KEPT:
@@ -72,5 +72,5 @@ class WorldTimeline:
 
 
 def _line(one: Happening, width: int) -> str:
-    mark = {FAULT: "!! ", OUTPUT: "> ", NOTE: "-- ", ERROR: "** "}.get(one.kind, "")
+    mark = {FAULT: "!! ", PLACE: "!! ", OUTPUT: "> ", NOTE: "-- ", ERROR: "** "}.get(one.kind, "")
     return f"{one.at / MILLISECOND:12,.3f} ms  {one.host:{width}}  {mark}{one.text}"

@@ -8,7 +8,9 @@ import pytest
 
 from stablecast.client import Context
 from stablecast.testing import SimulatedWorld
-from stablecast.testing.world_run import WorldSetting, run_world
+from stablecast.testing.schedule import MILLISECOND, Strike
+from stablecast.testing.timeline import PLACE
+from stablecast.testing.world_run import EAGER, WorldSetting, run_world
 
 ORDERS = 8
 
@@ -23,15 +25,15 @@ async def sell(stores: list[str], **context: Any) -> None:
         await asyncio.Event().wait()
 
 
-async def book(early: bool, **context: Any) -> None:
-    """Book orders as they come; with `early`, acknowledge each before it is committed."""
+async def book(early: float | None, **context: Any) -> None:
+    """Book orders as they come; with `early`, acknowledge each so many seconds before it is committed."""
     ledger = sqlite3.connect("ledger.db")
     ledger.execute("CREATE TABLE IF NOT EXISTS booked (key TEXT PRIMARY KEY, text TEXT)")
     async with Context(**context, session_id=2) as office:
         async for message in office.receiver("orders"):
-            if early:
+            if early is not None:
                 message.ack()
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(early)
             with ledger:
                 ledger.execute("INSERT OR IGNORE INTO booked VALUES (?, ?)", (message.key, message.payload.decode()))
 
@@ -43,8 +45,8 @@ async def look() -> list[str]:
 
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
-@pytest.mark.parametrize("early", [False, True], ids=["right", "early"])
-def test_a_ledger_in_a_file_survives_what_its_program_does_not(early: bool, power: bool) -> None:
+@pytest.mark.parametrize("early", [None, 0.2], ids=["right", "early"])
+def test_a_ledger_in_a_file_survives_what_its_program_does_not(early: float | None, power: bool) -> None:
     """What was committed is there; what was acknowledged before is missed, which is the fault of that program."""
 
     found: list[str] = []
@@ -59,4 +61,28 @@ def test_a_ledger_in_a_file_survives_what_its_program_does_not(early: bool, powe
 
     outcome = run_world(WorldSetting(stores=3), body, 1, ())
     assert outcome.failure is None
-    assert (found == [f"order {number}" for number in range(ORDERS)]) is not early
+    assert (found == [f"order {number}" for number in range(ORDERS)]) is (early is None)
+
+
+@pytest.mark.parametrize("seed", [EAGER, EAGER + 1])
+def test_an_acknowledgement_before_the_commit_is_found_without_a_delay(seed: int) -> None:
+    """In the worlds that acknowledge at once. The report names the line that the crash struck."""
+    found: list[str] = []
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(sell, world.stores, host="shop", **world.context_of("shop"))
+        world.start(book, 0.0, host="office", **world.context_of("office"))
+        await world.settled()
+        found.extend(await world.start(look, host="office").wait())
+
+    lost = []
+    for turn in range(16, 48):
+        found.clear()
+        outcome = run_world(
+            WorldSetting(stores=1), body, seed, [Strike("crash", on="office", turn=turn, span=MILLISECOND)]
+        )
+        assert outcome.failure is None
+        if len(found) < ORDERS:
+            lost.append([one.text for one in outcome.timeline.happenings if one.kind == PLACE])
+    assert bool(lost) is (seed == EAGER)
+    assert all("it struck test_databases.py:" in line and " in book" in line for (line,) in lost)
