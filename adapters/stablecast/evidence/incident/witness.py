@@ -55,10 +55,6 @@ class CaptureWitness:
         """Return a time on that clock, ns of the epoch."""
         return time + self.shift
 
-    def sees_sent(self, host: str) -> bool:
-        """Return whether a packet of a host is captured as it leaves."""
-        return self.address in ("", host)
-
     def sees_come(self, host: str) -> bool:
         """Return whether a packet for a host is captured as it comes."""
         return self.address in ("", host)

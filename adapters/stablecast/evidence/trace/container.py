@@ -250,16 +250,6 @@ class TextReader:
             frame.begun = True
 
 
-def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield offset, lines and completeness of each frame, from the frame at `offset` on, of a file that has ended.
-
-    Only the last frame of a file may be unfinished; it is left out if not one line of it was written. Raise as
-    `TextReader.read` does.
-    """
-    for one in TextReader(path, offset).read(ended=True):
-        yield one.offset, one.lines, one.finished
-
-
 def offsets(path: Path, start: int = 0) -> list[int]:
     """Return the offsets of frames from the one at `start` on, and the end of the last finished frame.
 

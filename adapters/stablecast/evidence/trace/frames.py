@@ -150,11 +150,6 @@ def digest(snapshot: "Json | bytes") -> str:
     return sha256(_text(snapshot)).hexdigest()
 
 
-def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
-    """Return the lines of a frame; `body` is those of its records."""
-    return first_line(head) + body + last_line(head.frame, foot)
-
-
 def first_line(head: Head) -> bytes:
     """Return the first line of a frame."""
     first = {

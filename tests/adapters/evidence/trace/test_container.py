@@ -11,11 +11,16 @@ import pytest
 import zstandard
 
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, TextReader, append, offsets, texts_from
+from stablecast.evidence.trace.container import HEAD, MAGIC, FrameText, Growing, TextReader, append, offsets
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from tests.adapters.evidence.trace.traced import texts
 from tests.support.left_out import needs
 from tests.support.machine import replace
+
+
+def ended(path: Path, offset: int) -> list[FrameText]:
+    return list(TextReader(path, offset).read(ended=True))
+
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
 
@@ -161,12 +166,12 @@ def test_an_unfinished_frame_has_the_whole_lines_of_its_whole_blocks(path: Path)
     begin = path.stat().st_size
     grown(path, finished=False)
     data, whole = path.read_bytes(), b"".join(PIECES[:-1])
-    assert list(texts_from(path, begin)) == [(begin, whole, False)]
+    assert ended(path, begin) == [FrameText(begin, whole, first=True, finished=False)]
     assert tuple(texts(path)) == TEXTS, "what counts as finished is finished"
     read = set()
     for length in range(begin, len(data)):
         path.write_bytes(data[:length])
-        found = [text for _, text, _ in texts_from(path, begin)]
+        found = [one.lines for one in ended(path, begin)]
         assert found in ([], PIECES[:1], [b"".join(PIECES[:2])]), length
         assert offsets(path)[-1] == begin
         read.add(len(found))
@@ -177,9 +182,9 @@ def test_an_unfinished_bomb_does_not_go_off(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "bomb"
     path.write_bytes(bytes(HEAD.size) + without_size(b"line\n" * 1_000_000))
     monkeypatch.setattr(container, "MAX_TEXT_BYTES", 99_999)
-    for ended in (True, False):
+    for one in (True, False):
         with pytest.raises(TraceError, match="too long"):
-            list(TextReader(path).read(ended=ended))
+            list(TextReader(path).read(ended=one))
 
 
 def test_a_full_disk_leaves_the_pieces_that_were_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +202,7 @@ def test_a_full_disk_leaves_the_pieces_that_were_written(path: Path, monkeypatch
     with pytest.raises(OSError, match="No space"):
         frame.add(PIECES[1])
     os.close(descriptor)
-    assert list(texts_from(path, begin)) == [(begin, PIECES[0], False)]
+    assert ended(path, begin) == [FrameText(begin, PIECES[0], first=True, finished=False)]
 
 
 def test_too_long_a_frame_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +263,7 @@ def test_the_index_is_where_frames_begin(path: Path) -> None:
     assert offsets(path) == ends(path)
     middle = ends(path)[1]
     assert offsets(path, middle) == ends(path)[1:]
-    assert [start for start, _, _ in texts_from(path, middle)] == ends(path)[1:-1]
+    assert [one.offset for one in ended(path, middle)] == ends(path)[1:-1]
     path.write_bytes(path.read_bytes() + bytes(HEAD.size))
     assert offsets(path) == ends(path)[:4], "what was never finished is not in it"
 

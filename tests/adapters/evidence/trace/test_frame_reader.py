@@ -17,7 +17,7 @@ def lines_of(portions: list[FramePortion]) -> bytes:
 
 def records_in(path: Path) -> bytes:
     """Return the lines of all records, by the reader of finished files."""
-    texts = [text for _, text, _ in container.texts_from(path)]
+    texts = [one.lines for one in container.TextReader(path).read(ended=True)]
     return b"".join(line + b"\n" for text in texts for line in text.splitlines() if line.startswith(b'{"n":'))
 
 

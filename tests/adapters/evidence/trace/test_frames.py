@@ -19,9 +19,10 @@ from stablecast.evidence.trace.frames import (
     Head,
     TraceFrame,
     digest,
+    first_line,
     frames_from,
+    last_line,
     parse_frame,
-    write_frame,
 )
 from tests.adapters.evidence.trace.traced import (
     Frames,
@@ -36,6 +37,11 @@ HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 
 RECORDS: list[Json] = [{"n": 100, "t": 6_000, "in": {"_": "Tick"}, "out": []}]
 BODY = b'{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}\n'
 FOOT = Foot(1, digest({}), closed=True)
+
+
+def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
+    """Return the lines of a frame."""
+    return first_line(head) + body + last_line(head.frame, foot)
 
 
 def test_written_frames_are_read_back() -> None:

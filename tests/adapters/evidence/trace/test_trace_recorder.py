@@ -332,14 +332,14 @@ CHILD = textwrap.dedent("""
     from stablecast.core.store import StoreEndpoint
     from stablecast.evidence.trace import recorder
     from stablecast.runtime.driver import Driven
-    from stablecast.evidence.trace.container import texts_from
+    from stablecast.evidence.trace.container import TextReader
     store = StoreEndpoint.create(StoreConfig("10.0.0.1:14567", 1))
     trace = recorder(Role.STORE, "child", store)
     driven, told = Driven(store, trace), False
     driven.feed(Start(), 0)
     for moment in range(1, int(sys.argv[1])):
         driven.timeout(moment * 1_000_000)
-        if not told and moment % 1000 == 0 and len(list(texts_from(trace.path))) > 1:
+        if not told and moment % 1000 == 0 and len(list(TextReader(trace.path).read(ended=True))) > 1:
             told = True
             print("busy", flush=True)
 """)

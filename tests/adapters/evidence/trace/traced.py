@@ -242,7 +242,7 @@ def read_frames(path: Path) -> Iterator[TraceFrame]:
 
 def texts(path: Path) -> Iterator[bytes]:
     """Yield the lines of each finished frame. Raise TraceError."""
-    return (text for _, text, finished in container.texts_from(path) if finished)
+    return (one.lines for one in container.TextReader(path).read(ended=True) if one.finished)
 
 
 def with_records(frame: TraceFrame, records: Iterable[Json]) -> TraceFrame:

@@ -74,11 +74,11 @@ def pieces_of(path: Path, end_ns: int) -> list[WrittenPiece]:
     """
     found: list[WrittenPiece] = []
     now = None
-    for _, text, finished in container.texts_from(path):
-        lines = text.splitlines(keepends=True)
+    for one in container.TextReader(path).read(ended=True):
+        lines = one.lines.splitlines(keepends=True)
         head = json.loads(lines[0])
         now = _believed(head.get("time"), now)
-        found += _pieces_of_frame(lines, now, finished)
+        found += _pieces_of_frame(lines, now, one.finished)
         now = found[-1].at_ns
     if b'"closed":true' in found[-1].text[-200:] and 0 < end_ns - found[-1].at_ns < NEAR_NS:
         found[-1] = attrs.evolve(found[-1], at_ns=end_ns)
@@ -101,8 +101,8 @@ def _pieces_of_frame(lines: list[bytes], now: int, finished: bool) -> Iterator[W
 def times_of(path: Path) -> Iterator[tuple[tuple[str, int], int]]:
     """Yield the believed time (ns) of each record of a trace; a record that was removed has that of the next one."""
     now, following = None, 0
-    for _, text, _ in container.texts_from(path):
-        for line in text.splitlines():
+    for one in container.TextReader(path).read(ended=True):
+        for line in one.lines.splitlines():
             record = json.loads(line)
             now = _believed(record.get("t", record.get("time")), now)
             if isinstance(number := record.get("n", record.get("first")), int):

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
-from stablecast.evidence.trace.frames import unread_frames
+from stablecast.evidence.trace.frames import places, unread_frames
 from stablecast.evidence.trace.tools.records import TraceWindow
 
 
@@ -44,7 +43,7 @@ def prune(paths: Iterable[Path], target: Path, window: TraceWindow) -> Pruned:
 
 def _copy(path: Path, target: Path, window: TraceWindow, whole: bool) -> Pruned:
     """Copy a part; `whole`: everything before it was kept."""
-    bounds = [offset for offset, _, _ in container.texts_from(path)] + [path.stat().st_size]
+    bounds = [*places(path), path.stat().st_size]
     kept: list[tuple[int, int]] = []
     for (frame, offset), end in zip(unread_frames(path), bounds[1:], strict=True):
         if window.meets(" ".join(frame.owner), frame.head.time, frame.end):
