@@ -18,10 +18,8 @@ from stablecast.evidence.trace.report_page import render
 from stablecast.evidence.trace.reports import TABLE, FileReport, VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
-from tests.adapters.evidence.trace.test_trace_judge import RECEIVER_CORRUPTIONS, SOURCE_CORRUPTIONS, STORE_CORRUPTIONS
+from tests.adapters.evidence.trace.test_trace_judge import CORRUPTIONS
 from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
-
-CORRUPTIONS = {"source": SOURCE_CORRUPTIONS, "store": STORE_CORRUPTIONS, "receiver": RECEIVER_CORRUPTIONS}
 
 Blame = tuple[str, int, str]
 

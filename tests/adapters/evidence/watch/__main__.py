@@ -12,11 +12,7 @@ from stablecast.core.machine.units import SECOND
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
 from tests.adapters.evidence.trace.fault_injection import Lie, tell
 from tests.adapters.evidence.trace.planted_faults import LIES
-from tests.adapters.evidence.trace.test_trace_judge import (
-    RECEIVER_CORRUPTIONS,
-    SOURCE_CORRUPTIONS,
-    STORE_CORRUPTIONS,
-)
+from tests.adapters.evidence.trace.test_trace_judge import CORRUPTIONS
 from tests.adapters.evidence.trace.traced import (
     Frames,
     TracedWorld,
@@ -66,11 +62,7 @@ def cross_faults(directory: Path) -> Iterator[NamedFault]:
 def corruptions(directory: Path) -> Iterator[NamedFault]:
     """Change the traces of a source, a store and a receiver."""
     play(TracedWorld(wrap=tapping(directory / "world")))
-    for role, some in (
-        ("source", SOURCE_CORRUPTIONS),
-        ("store", STORE_CORRUPTIONS),
-        ("receiver", RECEIVER_CORRUPTIONS),
-    ):
+    for role, some in CORRUPTIONS.items():
         for corrupt in some:
             yield _corrupted(directory, role, corrupt)
 
