@@ -259,7 +259,7 @@ class FrameJudge:
         """Return all records up to this portion: the frame is read again, of a file that may be growing."""
         records, count = list[Json](), self.count + portion.frame.count
         for more in FrameReader.at(self.path, self.offset).read():
-            if more.offset > self.offset or len(records) >= count:
+            if len(records) >= count:
                 break
             records += more.frame.records
         return records[:count]

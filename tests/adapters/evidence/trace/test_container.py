@@ -161,8 +161,11 @@ def test_the_usual_tool_prints_what_was_written_in_pieces(path: Path) -> None:
     assert printed.stdout == b"".join((*TEXTS, *PIECES))
 
 
-def test_an_unfinished_frame_has_the_whole_lines_of_its_whole_blocks(path: Path) -> None:
-    """Wherever the last write was cut short."""
+def test_an_unfinished_frame_has_the_whole_lines_of_its_whole_blocks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the last write was cut short, and in one text, however many reads it takes."""
+    monkeypatch.setattr(container, "SLICE", 7)
     begin = path.stat().st_size
     grown(path, finished=False)
     data, whole = path.read_bytes(), b"".join(PIECES[:-1])

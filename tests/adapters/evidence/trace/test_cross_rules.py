@@ -8,13 +8,23 @@ import pytest
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace import container
 from stablecast.evidence.trace.cross_rules import LOSSES, CrossFinding, Told, Witness, at_least, judge_across
 from stablecast.evidence.trace.facts import Fact
-from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.file_names import find, part_path
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw, with_earlier
-from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, Found, World, put_world_together, take_world_apart
+from tests.adapters.evidence.trace.cross_faults import (
+    CROSS_FAULTS,
+    Found,
+    World,
+    count_on_an_ack_that_was_never_given,
+    put_world_together,
+    take_world_apart,
+)
+from tests.adapters.evidence.trace.test_trace_judge import without_frame
+from tests.adapters.evidence.trace.traced import Frames
 
 
 def test_a_world_bears_itself_out_as_far_as_it_is_known(traces: Path) -> None:
@@ -33,6 +43,45 @@ def test_a_fault_is_blamed_on_the_endpoint_and_the_record(
     summary = verify_paths(find([tmp_path / "world"]))
     found = {(one.path.name.partition("-")[0], one.record, one.rule) for one in summary.violations}
     assert (name, record, rule) in found
+
+
+def change_a_snapshot_of(frames: Frames) -> None:
+    frames[2][0]["snapshot"]["config"]["proxy_interval_ns"] += 1
+
+
+def drop_a_frame_of(frames: Frames) -> None:
+    without_frame(frames, 1)
+
+
+@pytest.mark.parametrize("spoil", [change_a_snapshot_of, drop_a_frame_of])
+def test_a_trace_with_a_defect_confirms_nothing(
+    whole_world: Path, tmp_path: Path, spoil: Callable[[Frames], None]
+) -> None:
+    """The acknowledgement that was never given may have been: the store's trace is not whole."""
+    world = take_world_apart(whole_world)
+    _, record, rule = count_on_an_ack_that_was_never_given(world)
+    put_world_together(tmp_path / "whole", world)
+    assert (record, rule) in [(one.record, one.rule) for one in verify_paths(find([tmp_path / "whole"])).violations]
+    for name in world:
+        if name.startswith("store"):
+            spoil(world[name])
+    put_world_together(tmp_path / "spoilt", world)
+    summary = verify_paths(find([tmp_path / "spoilt"]))
+    assert rule not in {one.rule for one in summary.violations}
+    assert rule in {text[:2] for text in summary.untold}
+
+
+def test_a_trace_of_which_a_part_cannot_be_read_confirms_nothing(whole_world: Path, tmp_path: Path) -> None:
+    world = take_world_apart(whole_world)
+    *_, rule = count_on_an_ack_that_was_never_given(world)
+    put_world_together(tmp_path, world)
+    for path in tmp_path.glob("store*"):
+        octets, middle = path.read_bytes(), container.offsets(path)[2]
+        path.write_bytes(b"something else")
+        part_path(path, 1).write_bytes(octets[middle:])
+    summary = verify_paths(find([tmp_path]))
+    assert rule not in {one.rule for one in summary.violations}
+    assert rule in {text[:2] for text in summary.untold}
 
 
 # The rules by themselves.

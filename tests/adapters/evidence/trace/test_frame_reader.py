@@ -77,3 +77,14 @@ def test_a_file_without_a_byte_is_waited_for(tmp_path: Path) -> None:
     growing = FrameReader.at(tmp_path / "source-x-1-0.sct")
     assert list(growing.read()) == []
     assert growing.between_frames
+
+
+def test_the_checksum_of_a_frame_is_compared_when_its_head_comes(traces: Path, tmp_path: Path) -> None:
+    octets = first_trace(traces, "source").read_bytes()
+    copy = tmp_path / "source-x-1-0.sct"
+    copy.write_bytes(bytes(container.HEAD.size) + octets[container.HEAD.size :])
+    growing = FrameReader.at(copy)
+    assert [*growing.read()]
+    copy.write_bytes(octets[: container.HEAD.size - 1] + b"\xff" + octets[container.HEAD.size :])
+    with pytest.raises(TraceError, match="checksum"):
+        list(growing.read())

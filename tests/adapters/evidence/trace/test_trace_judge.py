@@ -12,8 +12,9 @@ import pytest
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
-from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport
-from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
+from stablecast.evidence.trace.frames import FrameReader
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation
+from stablecast.evidence.trace.trace_judge import TraceJudge, verify_file, verify_paths
 from tests.adapters.evidence.trace.traced import (
     Frames,
     TracedWorld,
@@ -356,15 +357,55 @@ def test_a_flood_of_violations_is_bounded(traces: Path, tmp_path: Path) -> None:
     assert len(report.violations) == MAX_VIOLATIONS
 
 
-def test_missing_records_are_no_violation_when_the_recorder_says_so(traces: Path, tmp_path: Path) -> None:
-    frames = take_apart(max(traces.glob("store-*"), key=lambda path: path.stat().st_size))
-    dropped = frames.pop(3)
-    for lines in frames[3:]:
+def without_frame(frames: Frames, at: int) -> int:
+    """Leave out a frame, as a recorder does whose disk is slow; return the number of its records."""
+    dropped = frames.pop(at)
+    for lines in frames[at:]:
         lines[0]["frame"] = lines[-1]["end"] = lines[0]["frame"] - 1
-    frames[3][0]["gap"] = len(dropped) - 2
-    report = verify_file(put_together(tmp_path / "gap.sct", frames))
-    assert report.clean
-    assert report.gaps == len(dropped) - 2
+    frames[at][0]["gap"] = len(dropped) - 2
+    return len(dropped) - 2
+
+
+def test_missing_records_are_no_violation_when_the_recorder_says_so(traces: Path, tmp_path: Path) -> None:
+    """The rules begin anew behind each gap, because they did not see what was dropped."""
+    store = max(traces.glob("store-*"), key=lambda path: path.stat().st_size)
+    for at in range(1, len(take_apart(store)) - 1):
+        frames = take_apart(store)
+        dropped = without_frame(frames, at)
+        report = verify_file(put_together(tmp_path / "gap.sct", frames))
+        assert report.clean
+        assert report.gaps == dropped
+
+
+def test_rules_begin_anew_behind_a_record_that_nobody_can_read(traces: Path, tmp_path: Path) -> None:
+    """What was delivered there is not passed over, and the rest of its frame is not judged."""
+    receiver = first_trace(traces, "receiver")
+    places = [at for at, record in enumerate(records(take_apart(receiver))) if delivers(record)]
+    assert len(places) > 3
+    for at in places:
+        frames = take_apart(receiver)
+        record = [*records(frames)][at]
+        del record["t"]
+        report = verify_file(put_together(tmp_path / "unread.sct", frames))
+        assert [(one.record, one.rule) for one in report.violations] == [(record["n"], "schema")]
+
+
+def test_a_rule_is_named_once_for_a_frame_however_it_grows(traces: Path, tmp_path: Path) -> None:
+    frames = take_apart(first_trace(traces, "source"))
+    acks = [record for record in records(frames) if is_ack(record)]
+    for record in acks:
+        record["out"].append(GROUP_STABLE)
+    path = put_together(tmp_path / "changed.sct", frames)
+    judge, found = TraceJudge(str(path)), list[TraceViolation]()
+    for portion in FrameReader.at(path).read():
+        rest = portion
+        while rest.body.count(b"\n") > 1:
+            first, rest = rest.cut(1)
+            judge.judge(path, first)
+        judge.judge(path, rest)
+        found += judge.found
+        judge.forget()
+    assert [(one.record, one.rule) for one in found] == [(one.record, one.rule) for one in verify_file(path).violations]
 
 
 def test_records_that_are_not_a_line_each_cannot_be_read(traces: Path, tmp_path: Path) -> None:
