@@ -25,7 +25,7 @@ from stablecast.evidence.rules import RULES
 from stablecast.evidence.watch import watch_state
 from stablecast.evidence.watch.alarms import AlarmBound, AlarmKind, WatchAlarm
 from stablecast.evidence.watch.capture_watch import CaptureWatch
-from stablecast.evidence.watch.joint_judgement import TraceStanding
+from stablecast.evidence.watch.joint_judgement import JointJudgement, TraceStanding
 from stablecast.evidence.watch.live_capture import LiveCapture
 from stablecast.evidence.watch.metrics_page import MetricsServer, WatchFigures
 from stablecast.evidence.watch.screen import MAX_ROWS, line_of, screen
@@ -89,18 +89,11 @@ class WatchedTraces(Protocol):
     """Traces that are followed, here or on Spark."""
 
     records: int
+    joint: JointJudgement
 
     @property
     def read(self) -> bool:
         """Return whether all traces were read once."""
-
-    @property
-    def known(self) -> bool:
-        """Return whether any trace is or was followed."""
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of rounds of facts that wait for other traces."""
 
     def poll(self, now_ns: int) -> list[WatchAlarm]:
         """Return new sentences, at this time of the caller's clock (ns)."""
@@ -125,7 +118,7 @@ class Watch:
     @property
     def read(self) -> bool:
         """Return whether a trace was followed, or a packet read."""
-        return self.traces.known or any(one.read for one in self.captures)
+        return bool(self.traces.standings() or self.traces.joint.ledger.past) or any(one.read for one in self.captures)
 
     def step(self, now_ns: int, report: Callable[[WatchAlarm], None]) -> None:
         """Read the inputs once, report what is new, and save the state. Raise StateError."""
@@ -152,7 +145,7 @@ class Watch:
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         figures.records, figures.traces = self.traces.records, len(self.traces.standings())
         figures.frames = sum(one.frames for one in self.captures)
-        figures.waiting, figures.polled = self.traces.waiting, time.time()
+        figures.waiting, figures.polled = len(self.traces.joint.ledger.rounds), time.time()
         figures.cpu = sum(one.ru_utime + one.ru_stime for one in used)
         figures.resident = machine.process.resident_bytes()
 

@@ -68,16 +68,6 @@ class TraceWatch:
         """Return whether all traces were read once."""
         return self._begun
 
-    @property
-    def known(self) -> bool:
-        """Return whether any trace is or was followed."""
-        return bool(self.traces or self.joint.ledger.past)
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of rounds of facts that wait for other traces."""
-        return len(self.joint.ledger.rounds)
-
     def resume(self) -> None:
         """Judge traces that are new since an earlier watch from their first record."""
         self._begun = True

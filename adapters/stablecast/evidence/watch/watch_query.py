@@ -121,16 +121,6 @@ class SparkWatch:
         """Return whether a batch was judged, which has all traces that were there."""
         return self._read
 
-    @property
-    def known(self) -> bool:
-        """Return whether any trace is or was followed."""
-        return bool(self.traces or self.joint.ledger.past)
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of rounds of facts that wait for other traces."""
-        return len(self.joint.ledger.rounds)
-
     def standings(self) -> dict[str, TraceStanding]:
         """Return the standing of each followed trace."""
         return dict(self.traces)

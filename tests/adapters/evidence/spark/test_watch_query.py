@@ -49,7 +49,7 @@ def watched(
 
 
 def settled(watch: SparkWatch) -> bool:
-    return not watch.waiting
+    return not watch.joint.ledger.rounds
 
 
 def keys(alarms: list[WatchAlarm]) -> list[tuple[str, int, str]]:

@@ -146,7 +146,7 @@ def played(traces: Path, into: Path, after_ns: int = AFTER_NS) -> PlayedWatch:
     now = min(one.pieces[0].at_ns for one in writers)
     watch, outcome = TraceWatch([into]), PlayedWatch(times=dict(one for path in paths for one in times_of(path)))
     outcome.named += [(now, one) for one in watch.poll(now)]
-    while now < end_ns + after_ns and (now <= end_ns or watch.waiting):
+    while now < end_ns + after_ns and (now <= end_ns or watch.joint.ledger.rounds):
         now += POLL_NS
         for one in writers:
             one.write(now)
