@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -205,6 +206,29 @@ async def test_dead_letters_that_are_closed_keep_the_message(net: Network) -> No
     with pytest.raises(NotProcessed, match=r"cannot go to the dead letters 'orders\.dead': source"):
         await anext(receiver)
     assert await after_a_crash(net, context, 1) == [0]
+
+
+async def test_a_receiver_that_is_closed_delivers_and_buries_nothing(net: Network) -> None:
+    """What was not settled stays unacknowledged, and comes to its next run alone."""
+    sending = asyncio.Event()
+
+    async def send(*_: object) -> None:
+        sending.set()
+        await asyncio.Event().wait()
+
+    aside = mock.Mock(send=send)
+    policy = Redelivery(attempts=1, dead_letters=aside)
+    _, context, receiver = await orders(net, 2, auto_ack=False, redelivery=policy)
+    given, buried = await anext(receiver), await anext(receiver)
+    buried.nack()
+    await sending.wait()
+    redeliverer = receiver._delivery.redeliverer
+    [burial] = redeliverer._burials
+    await receiver.close()
+    redeliverer.give_back(given._batch)
+    assert burial.cancelling() or burial.cancelled()
+    assert receiver.inbox.next_batch() is None
+    assert await after_a_crash(net, context, 2) == [0, 1]
 
 
 async def test_a_source_that_starts_again_meets_messages_in_work(net: Network) -> None:

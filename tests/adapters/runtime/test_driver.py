@@ -232,6 +232,22 @@ async def test_inputs_fed_before_closing_are_still_performed(clock: Clock) -> No
     assert recorder.closed == 1
 
 
+async def test_what_was_deferred_is_fed_before_a_timer_fires(clock: Clock) -> None:
+    """An acknowledgement that is due just then covers what was consumed in the same turn of the loop."""
+    machine, performed = Machine(due=5, period=10), list[str]()
+    driven: Driven[Input, Effect] = Driven(machine, None)
+    deferred = [Ended(7)]
+
+    def before() -> None:
+        driver.feed_all([deferred.pop() for _ in tuple(deferred)])
+
+    driver = Driver(driven, lambda effect: performed.append(text(effect)), unexpected, before)
+    clock.now = 5
+    driver._wake()
+    assert performed == ["7", "5"]
+    driver.close()
+
+
 async def test_one_timer_and_no_early_wake(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole milliseconds, rounded up: an event loop that rounds down must not wake us again and again."""
     planned: list[tuple[float, Callable[[], None]]] = []

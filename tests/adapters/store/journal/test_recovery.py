@@ -18,7 +18,7 @@ from stablecast.store.journal.record_format import (
     seal,
 )
 from stablecast.store.journal.recovery import RecoveredJournal, recover
-from stablecast.store.journal.segments import segment_path
+from stablecast.store.journal.segments import leave_summary, segment_path
 
 SALT = 77
 
@@ -162,6 +162,31 @@ def test_damage_behind_the_newest_checkpoint_may_cost_states(tmp_path: Path) -> 
     flip(write(tmp_path, 1, checkpoint(), state(1), state(2)), 24 + 34 + 3)
     found = opened(tmp_path)
     assert (len(found.reports), found.damaged, found.states) == (1, True, [b'{"n":2}'])
+
+
+@pytest.mark.parametrize(("cut", "states"), [(0, False), (1, True), (41, True)])
+def test_an_older_segment_that_was_shortened_may_cost_states(tmp_path: Path, cut: int, states: bool) -> None:
+    """Records of any kind may have followed the messages at its new end."""
+    write(tmp_path, 1, checkpoint(), messages(0))
+    path = write(tmp_path, 2, messages(1), messages(2))
+    write(tmp_path, 3, messages(3))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size - cut])
+    found = opened(tmp_path)
+    assert (found.damaged, found.unnamed) == (states, cut > 0)
+
+
+def test_the_summary_without_a_bad_state_names_all_messages(tmp_path: Path) -> None:
+    """A newer checkpoint is on the disk by then. An empty summary would lose the messages without a word."""
+    path = write(tmp_path, 1, checkpoint(), messages(0), state(1), messages(1))
+    write(tmp_path, 2, checkpoint())
+    assert opened(tmp_path).reports == []
+    flip(path, 24 + 34 + (32 + 36 + 5) + 33)
+    found = opened(tmp_path)
+    assert (len(found.reports), found.index.extents(1)) == (1, [(0, 1, 5), (1, 1, 5)])
+    [segment] = found.gapped
+    leave_summary(segment)
+    again = opened(tmp_path)
+    assert (again.reports, again.gapped, again.index.extents(1)) == ([], [], [(0, 1, 5), (1, 1, 5)])
 
 
 def test_damage_in_the_newest_segment_does_not_cost_what_follows(tmp_path: Path) -> None:

@@ -147,6 +147,21 @@ def test_an_asked_for_pass_begins_anew_at_the_highest_rate() -> None:
     assert len(bench.reads.asked) == 3
 
 
+def test_the_pass_after_one_that_was_asked_for_has_its_own_rate() -> None:
+    bench = Bench(pace=ScrubPace(period_s=1000, most_bytes=10 * MIN_SCRUB_BYTES))
+    bench.scrubber.hurry()
+    bench.reads.done[-1](524)
+    assert bench.clock.ring() == 500 / (10 * MIN_SCRUB_BYTES)
+    bench.reads.done[-1](1024)
+    bench.clock.ring()
+    bench.reads.done[-1](2024)
+    bench.clock.ring()
+    assert bench.scrubber.done.passes == 1
+    bench.clock.ring()
+    bench.reads.done[-1](524)
+    assert bench.clock.ring() == 500 / MIN_SCRUB_BYTES
+
+
 def test_a_small_journal_is_not_read_slower_than_the_least_rate() -> None:
     assert ScrubPace().rate(1000) == MIN_SCRUB_BYTES
     assert ScrubPace(period_s=100).rate(1 << 30) == 8 << 20
