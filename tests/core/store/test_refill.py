@@ -196,15 +196,17 @@ def test_what_all_peers_deny_is_done_with_in_one_step() -> None:
     """The part that one peer may have is asked for, and the round ends as if all had been asked in vain."""
     driver = second_life(100, repository=RepositoryConfig(size_limit=2 * 2 * (256 + 12)))
     asked, now = [], 1
-    for low in (90, 95):
+    for low in (100, 100, 90, 95):  # Neither has the newest ones.
         driver.feed(Tick(), now)
         ((request_to, request),) = driver.sent(RetransmitRequest)
         asked.append((request_to, request.first, request.last, request.store_index))
         now += 1
         driver.hear(LateJoinInfo(NEXT, request.request, low, 99, int(request_to[-1])), now)
-    assert asked == [("peer:2", 0, 1, 0), ("peer:1", 0, 1, 0)]
+    assert [asked[0][1:], asked[1][1:]] == [(98, 99, 0)] * 2
+    assert [asked[2][1:], asked[3][1:]] == [(0, 1, 0)] * 2
+    assert {asked[0][0], asked[1][0]} == {asked[2][0], asked[3][0]} == {"peer:1", "peer:2"}
     driver.feed(Tick(), now)
-    assert requests(driver) == [("peer:1", 61, 90, 91)]
+    assert [one[2:] for one in requests(driver)] == [(90, 91)]
     assert driver.machine.status.repositories[50].lacking_numbers == [(0, 100)]
     assert driver.machine.repositories[50].refill.awaited(0, 100) == 90
 
@@ -251,7 +253,11 @@ def test_a_limited_memory_limits_what_is_asked_for() -> None:
     limited = RepositoryConfig(size_limit=2 * 10 * (256 + 12))
     driver = second_life(100, repository=limited)
     driver.feed(Tick(), 1)
-    assert requests(driver) == [("peer:2", 62, 0, 9)]
+    assert requests(driver) == [("peer:2", 62, 90, 99)]
+    driver.run(NEXT, LIFE, 90, 10, recovered=True, now=2)
+    driver.sync(3)
+    driver.feed(Tick(), 4)
+    assert requests(driver)[-1][3] == 89, "the newest numbers come first"
 
 
 def test_newer_messages_leave_a_limited_memory_before_older_ones_come_back() -> None:
@@ -283,8 +289,8 @@ def crowded() -> StoreDriver:
     """Return a store with room for one message, which an old one takes when message 10 of the new life comes."""
     driver = second_life(10, repository=RepositoryConfig(size_limit=12))
     driver.feed(Tick(), 1)
-    assert requests(driver) == [("peer:2", 62, 0, 0)]
-    driver.run(NEXT, LIFE, 0, 1, recovered=True, now=2)
+    assert requests(driver) == [("peer:2", 62, 9, 9)]
+    driver.run(NEXT, LIFE, 9, 1, recovered=True, now=2)
     assert [type(one) for one in driver.run(NEXT, NEXT, 10, 1, recovered=False, now=3)] == [MessagesDropped]
     return driver
 
@@ -305,10 +311,10 @@ def test_a_live_message_that_a_refill_displaced_comes_again() -> None:
 def test_a_refill_yields_to_the_live_message_that_it_displaced() -> None:
     driver = crowded()
     driver.sync(4)
-    assert driver.machine.status.repositories[50].lacking_numbers == [(1, 10)]
+    assert driver.machine.status.repositories[50].lacking_numbers == [(0, 9)]
     driver.feed(Tick(), 10)
     assert [to for to, *_ in requests(driver) if to.startswith("peer")] == []
-    driver.run(NEXT, LIFE, 1, 1, recovered=True, now=11)
+    driver.run(NEXT, LIFE, 8, 1, recovered=True, now=11)
     assert [type(effect) for effect in driver.effects] == [fx.Discard]
     driver.feed(Tick(), 3 + YIELD_NS)
     assert [to for to, *_ in requests(driver) if to.startswith("peer")] == ["peer:1"]

@@ -208,12 +208,12 @@ class SourceRefill:
 
     # Requests.
 
-    def issue(self, room: int, now: int, out: list[Effect]) -> None:
-        """Send requests for at most `room` messages that are not under way yet."""
+    def issue(self, room: int, most: int, now: int, out: list[Effect]) -> None:
+        """Send requests for at most `room` messages that are not under way yet; `most` of them find room at a time."""
         if not self.peers:
             return
         if not self.requests and self.waiting:
-            self._next_slice()
+            self._next_slice(min(most, SLICE_MESSAGES))
         self.requests.window = min(self.size, self.requests.outstanding + room)
         self.requests.issue(self.peers, now, out)
 
@@ -261,10 +261,14 @@ class SourceRefill:
             final = self.rounds == ROUNDS
             out.append(Notify(NotRefilled(self.reg_id, ranges.total(), first, last, LackCause(cause), final)))
 
-    def _next_slice(self) -> None:
-        """Request the newest numbers that wait."""
-        void = not self.answered
-        self.size = min(2 * self.size, MAX_SLICE_MESSAGES) if void and self.requests.requests else SLICE_MESSAGES
+    def _next_slice(self, least: int) -> None:
+        """Request the newest numbers that wait.
+
+        A slice is asked for in order, lowest first. So a small memory takes small ones, until one brings nothing: what
+        all peers deny then ends in one step.
+        """
+        void = not self.answered and self.requests.requests
+        self.size = max(SLICE_MESSAGES, min(2 * self.size, MAX_SLICE_MESSAGES)) if void else least
         self.answered, room = 0, self.size
         while self.waiting and room:
             first, stop = self.waiting.ranges[-1]

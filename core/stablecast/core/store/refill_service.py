@@ -123,28 +123,28 @@ class RefillService:
             refill.handle_timeout(now, out)
             room -= refill.requests.outstanding
         for one, refill in refills:
-            free = 0 if now < refill.yields_until else self._memory(one, refill)
+            most = self._memory(one)
+            free = 0 if now < refill.yields_until else most - refill.requests.outstanding - refill.unsynced.total()
             if free > 0 and refill.hungry:
                 # Older messages come back. Until they are synced, no newer one that is can leave the memory for them.
                 one.window.shrink(one.terms.size_limit // 2, now, out)
-            room -= self._visit(refill, min(room, free), now, timeouts, out)
+            room -= self._visit(refill, min(room, free), most, now, timeouts, out)
         self.due = min([time for time in (*timeouts, self.later.next()) if time is not None], default=None)
         if self.queued and self.due is None:
             self.due = now + PACE_NS
 
-    def _memory(self, repository: Repository, refill: SourceRefill) -> int:
-        """Return how many more messages find room beside live ones, which get half of a limited memory."""
+    def _memory(self, repository: Repository) -> int:
+        """Return how many messages find room beside live ones, which get half of a limited memory."""
         terms = repository.window.terms
         if not terms.size_limit:
             return MAX_SLICE_MESSAGES
-        most = max(1, terms.size_limit // (2 * (self.budget.size + terms.overhead)))
-        return most - refill.requests.outstanding - refill.unsynced.total()
+        return max(1, terms.size_limit // (2 * (self.budget.size + terms.overhead)))
 
-    def _visit(self, one: SourceRefill, room: int, now: int, timeouts: list[int], out: list[Effect]) -> int:
+    def _visit(self, one: SourceRefill, room: int, most: int, now: int, timeouts: list[int], out: list[Effect]) -> int:
         """Go on with one source; return how many more messages of it are under way."""
         before = one.requests.outstanding
         if room > 0:
-            one.issue(room, now, out)
+            one.issue(room, most, now, out)
         due = one.next_timeout()
         if one.active:
             self.busy.append(one.reg_id)

@@ -529,6 +529,20 @@ FOUND = {
         ),
         WorldSetup(brief=True),
     ),
+    # Two stores without disks were empty, and asked each other for what a limit had released, two numbers at a time and
+    # lowest first. What was still kept would have come a minute later (S3).
+    "newest_messages_of_a_small_memory": Schedule(
+        440910,
+        (
+            *((522, 36), (841, 1), (1082, 32), (1830, 3), (1878, 31), (1966, 1), (1967, 1)),
+            *((2002, 1), (2024, 24), (2032, 3), (2858, 1), (2967, 1), (3345, 6), (3384, 7)),
+        ),
+        (
+            Fault(1920, Act.WIPE, "store2", "", 47, True),
+            Fault(3276, Act.WIPE, "store0", "", 4, False),
+        ),
+        WorldSetup(memory=True, size_threshold=480, size_limit=1440, large=5, resolution=40),
+    ),
 }
 
 
