@@ -39,6 +39,7 @@ def test_a_run_is_kept_until_its_last_use() -> None:
     token = tokens.keep(run, LIFE)
     assert tokens.use(token, done=False) == (run, LIFE)
     assert payloads(tokens.block(token, 1, 1, done=False), 0, 1) == [b"bb"]
+    assert tokens.block(token, 0, 2, done=False) == run_of([b"a", b"bb"]).block
     assert tokens.block(token, 0, 3, done=True) is run.block
     assert not len(tokens)
     tokens.drop(tokens.keep(run, LIFE))
