@@ -85,8 +85,8 @@ REFILLS: Final = (
     _mutant(
         "a-limited-memory-is-no-limit-of-a-refill",
         "refill_service",
-        "        if not terms.size_limit:\n            return MAX_SLICE_MESSAGES\n        most",
-        "        return MAX_SLICE_MESSAGES\n        most",
+        "        if not terms.size_limit:\n            return MAX_SLICE_MESSAGES\n        return max",
+        "        return MAX_SLICE_MESSAGES\n        return max",
         "test_a_limited_memory_limits_what_is_asked_for",
     ),
     _mutant(
