@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from stablecast.lab.world.disk import DiskBackup, SimulatedDisk
 from stablecast.lab.world.host import SimulatedHost
@@ -310,7 +310,8 @@ def _lines(host: SimulatedHost) -> list[str]:
     found: dict[str, None] = {}
     for loop in (loop for process in host.running for loop in process.loops):
         for task in sorted(asyncio.all_tasks(loop), key=lambda one: one.get_name()):
-            place, coroutine = "", task.get_coro()
+            place = ""
+            coroutine: Any = task.get_coro()
             while coroutine is not None:
                 frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
                 if frame is not None and not str(frame.f_globals.get("__name__", "")).startswith(OURS):
