@@ -199,7 +199,7 @@ class FrameJudge:
             self._begin(standing)
 
     def _begin(self, standing: list[EndpointRule] | None) -> None:
-        head = self.head
+        head, start = self.head, self.book.time
         try:
             self.machine = machine = self.known.machine_for(head)
             self.address, self.life, self.patience = identity(machine)
@@ -209,6 +209,7 @@ class FrameJudge:
         except SchemaError as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
         except DAMAGE as error:
+            self.book.time = start
             self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
         else:
             self.standing = standing
