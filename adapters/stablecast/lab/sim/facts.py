@@ -101,6 +101,11 @@ class Facts:
         """Return whether a message was on a disk or in a memory that is lost."""
         return any(number in self.wiped[sender] for sender in (life, NOBODY) if sender in self.wiped)
 
+    def lost(self, life: int, number: int) -> bool:
+        """Return whether so many disks or memories lost a message that the others do not suffice."""
+        lost = [store for store, lives in self.deprived.items() if life in lives and number in lives[life]]
+        return not self.judge.recoverable(store for store in self.disks if store not in lost)
+
     def whole(self, life: int, number: int) -> bool:
         """Return whether all of the message with this number is stable.
 

@@ -117,7 +117,10 @@ class Checkers:
                 facts.excuse(life, number)
                 continue
             other = facts.stable.setdefault(number, life)
-            if other != life:
+            if other != life and facts.lost(life, number):
+                # Its acknowledgements were late. What stores released since was the other life's message.
+                facts.excuse(life, number)
+            elif other != life:
                 facts.report("S2", f"number {number} is stable for life {other:#x} and for life {life:#x}")
 
     def on_forced(self, life: int, first: int, stop: int) -> None:

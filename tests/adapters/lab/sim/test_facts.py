@@ -2,7 +2,9 @@
 
 import pytest
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, VirtualDisk
+from stablecast.lab.sim.facts import NOBODY
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
 from tests.adapters.lab.sim.checker_world import (
@@ -98,6 +100,26 @@ def test_a_life_that_comes_back_through_an_undeclared_copy_excuses_itself_and_th
     checkers.on_stable(NEXT, begins, begins + 1, list(STORES))
     checkers.at_the_end()
     assert broken(checkers) == found
+
+
+@pytest.mark.parametrize(("losing", "found"), [(STORES, []), (STORES[:2], []), (STORES[:1], ["S2"])])
+def test_a_late_acknowledgement_of_what_memories_lost_claims_no_number_again(
+    losing: tuple[str, ...], found: list[str]
+) -> None:
+    """The next life used the number, and all receivers consumed it; so the stores have neither message any more."""
+    checkers = world(memory=True, paced=True)
+    for name in STORES:
+        checkers.facts.disks[name].keep(STREAM, 0, 1, LIFE)
+    for name in losing:
+        checkers.facts.on_lost(name, disk=False)
+        checkers.facts.disks[name].memory.clear()
+    checkers.on_life(NEXT, 0)
+    checkers.facts.stable[0] = NEXT
+    for name in STORES:
+        checkers.facts.gone.setdefault(name, {})[NOBODY] = RangeSet([(0, 1)])
+    checkers.on_stable(LIFE, 0, 1, list(STORES))
+    assert broken(checkers) == found
+    assert checkers.facts.stable == {0: NEXT}
 
 
 @pytest.mark.rows("P-502", "P-505")

@@ -543,6 +543,21 @@ FOUND = {
         ),
         WorldSetup(memory=True, size_threshold=480, size_limit=1440, large=5, resolution=40),
     ),
+    # Acknowledgements of a message that all memories had lost came after the next life had used its number. A checker
+    # took the release of the other message for one of this one (S2).
+    "acknowledgement_of_a_lost_memory": Schedule(
+        448704,
+        ((563, 1), (1428, 1)),
+        (
+            Fault(583, Act.PART, "source", "", 2058, False),
+            Fault(584, Act.RIVAL, "source", "", 1581, True),
+            Fault(918, Act.WIPE, "store1", "", 1, False),
+            Fault(1066, Act.RESTORE, "store0", "", 1, True),
+            Fault(1121, Act.CRASH, "store2", "", 1, False),
+            Fault(1435, Act.CRASH, "source", "", 1, False),
+        ),
+        WorldSetup(ack_minimum=5, paced=True, on_reception=True, brief=True, habit=Habit.FICKLE),
+    ),
 }
 
 
