@@ -233,6 +233,9 @@ class Shell:
             case ["pkill", *options, pattern]:
                 number = next((SIGNALS[one] for one in options if one in SIGNALS), signal.SIGTERM)
                 return lambda: self._signal(process, pattern, number)
+            case ["kill", option, "$(cat", *locks]:  # The lock of a store's directory has its process.
+                stores = "|".join(one.removesuffix(")").removesuffix("/lock") for one in locks)
+                return lambda: self._signal(process, f"store ({stores})", SIGNALS.get(option, signal.SIGTERM))
             case ["sleep", seconds]:
                 return lambda: self.kernel.sleep(int(float(seconds) * SECOND))
             case ["pip" | "cd" | "export", *_]:

@@ -148,7 +148,11 @@ def up_command(
     directory: Annotated[Path, typer.Option(help="Directory for the files of the stores.")] = Path("stablecast-data"),
     first_port: Annotated[
         int,
-        typer.Option(help="Port of the relay; stores have the next ones. 0: those of the last run.", min=0, max=65000),
+        typer.Option(
+            help="Port of the relay; stores have the next ones. 0: as last time, at first as in the handbook.",
+            min=0,
+            max=65000,
+        ),
     ] = 0,
     config: Annotated[
         list[Path] | None,

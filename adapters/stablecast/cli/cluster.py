@@ -67,7 +67,8 @@ def run(job: ClusterJob) -> int:
 
 async def _up(job: ClusterJob) -> int:
     first, before = job.first_port, cluster_ports.read(job.directory)
-    ports = cluster_ports.from_first(first, job.stores) if first else before.free()
+    usual = before if before.stores else cluster_ports.HANDBOOK
+    ports = cluster_ports.from_first(first, job.stores) if first else usual.free()
     cluster = LocalCluster.create(job.as_json)
     lbmrd = cluster.child("lbmrd", ["lbmrd", "--listen", f"127.0.0.1:{ports.relay}", "--json"])
     stores = []

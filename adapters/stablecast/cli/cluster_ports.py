@@ -37,6 +37,10 @@ class ClusterPorts:
         return ClusterPorts(_free_datagram_port(self.relay), tuple(_free_stream_port(port) for port in self.stores))
 
 
+HANDBOOK = ClusterPorts(15380, (14567, 14568, 14569))
+"""The ports of the handbook's programs: a first run has them as far as they are free."""
+
+
 def from_first(first: int, stores: int) -> ClusterPorts:
     """Return consecutive ports: the relay has the first one."""
     return ClusterPorts(first, tuple(range(first + 1, first + 1 + stores)))

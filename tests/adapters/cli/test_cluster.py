@@ -1,6 +1,7 @@
 """`stablecast up`: what it prints works, and nothing outlives it."""
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -14,6 +15,7 @@ from stablecast.cli import cluster_ports
 from stablecast.runtime import datagrams, ports
 from tests.support.processes import alive, children, until
 from tests.support.program import PROGRAM, running
+from tests.support.tree import ROOT
 
 
 def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
@@ -69,6 +71,14 @@ def test_a_port_that_another_program_holds_is_replaced(tmp_path: Path) -> None:
     assert found.free() == found
     assert (found.store(0), found.store(1)) == (port, 0)
     assert cluster_ports.from_first(15380, 2) == cluster_ports.ClusterPorts(15380, (15381, 15382))
+
+
+def test_a_first_run_has_the_ports_of_the_handbook() -> None:
+    """So the programs of its pages run against it unchanged."""
+    pages = "".join(page.read_text() for page in (ROOT / "handbook" / "tutorials").glob("*.md"))
+    assert set(re.findall(r"127\.0\.0\.1:(1\d{4})", pages)) == {
+        str(port) for port in (cluster_ports.HANDBOOK.relay, *cluster_ports.HANDBOOK.stores)
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
