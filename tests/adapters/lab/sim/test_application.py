@@ -8,6 +8,7 @@ from stablecast.client.succession import Ranges, Succession
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.settings import AckMode
+from stablecast.core.registration.store_registration import Registration
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.runner import Report, run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
@@ -115,6 +116,9 @@ def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypat
         9004446, ((2013, 14),), faults, WorldSetup(turns=True, resolution=40, habit=Habit.BLOCKING, refill=False)
     )
     assert run(schedule).violations == ()
+    # Clients of that time told of each late answer, which keeps an application that blocks from its messages.
+    monkeypatch.setattr(Registration, "_asked_late", lambda *_: False)
+    monkeypatch.setattr(Registration, "_tries", property(lambda _: 1))
 
     def planted(self: Consumption, reported: dict[int, Ranges]) -> None:
         self.lives |= {life: RangeSet(ranges) for life, ranges in reported.items()}

@@ -45,11 +45,11 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
 ) -> None:
     with monkeypatch.context() as patch:
         acknowledge_one_more(patch)
-        assert run_sim(SeedRange(1, first=3, jobs=1, directory=tmp_path), as_json=True) == 1
+        assert run_sim(SeedRange(1, first=5, jobs=1, directory=tmp_path), as_json=True) == 1
         result = json.loads(capsys.readouterr().out)
         failure = result["failures"][0]
         assert result["violations"] >= 1
-        assert (failure["seed"], failure["violations"][0]["name"]) == (3, "S1 StableByQuorum")
+        assert (failure["seed"], failure["violations"][0]["name"]) == (5, "S1 StableByQuorum")
         schedule = Path(failure["schedule"])
         assert run_sim(SeedRange(1, directory=tmp_path / "again"), as_json=False, replay=schedule) == 1
         assert "S1 StableByQuorum" in capsys.readouterr().out
@@ -64,9 +64,9 @@ def test_after_the_first_few_failing_seeds_are_only_named(
 ) -> None:
     monkeypatch.setattr(command, "MAX_SHRUNK", 0)
     acknowledge_one_more(monkeypatch)
-    assert run_sim(SeedRange(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
+    assert run_sim(SeedRange(1, first=5, jobs=1, directory=tmp_path), as_json=False) == 1
     said = capsys.readouterr().out
-    assert "seed 3: VIOLATED" in said
+    assert "seed 5: VIOLATED" in said
     assert "again:" not in said
     assert list(tmp_path.iterdir()) == []
 
@@ -76,10 +76,10 @@ def test_a_failing_seed_is_told_with_its_faults(
 ) -> None:
     monkeypatch.setattr(command, "shrink", lambda report: report)
     acknowledge_one_more(monkeypatch)
-    assert run_sim(SeedRange(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
+    assert run_sim(SeedRange(1, first=5, jobs=1, directory=tmp_path), as_json=False) == 1
     said = capsys.readouterr().out.splitlines()
-    assert all(f"  {fault}" in said for fault in draw(3).faults)
-    assert f"  replay: stablecast sim --replay {tmp_path / 'seed-3' / 'schedule.json'}" in said
+    assert all(f"  {fault}" in said for fault in draw(5).faults)
+    assert f"  replay: stablecast sim --replay {tmp_path / 'seed-5' / 'schedule.json'}" in said
 
 
 @pytest.mark.parametrize("collecting", [True, False])

@@ -40,7 +40,7 @@ def test_the_documented_setup_survives_its_way_through_json() -> None:
 
 
 def test_a_store_that_dies_is_shown_and_its_holes_too() -> None:
-    seen = film(Schedule(7, SENDS, (Fault(1000, Act.CRASH, "store1", "", 1500, False),)))
+    seen = film(Schedule(10, SENDS, (Fault(1000, Act.CRASH, "store1", "", 1500, False),)))
     alive = [frame["stores"][1]["alive"] for frame in seen.frames if 1100 < frame["ms"] < 2400]
     assert not any(alive)
     assert any(frame["stores"][1]["holes"] for frame in seen.frames)
