@@ -29,8 +29,8 @@ TERMS: Final = (
     Mutant(
         "a-refusing-store-is-called-unresponsive",
         "registration/store_registration",
-        "if known and not (answered or self.no_response_reported):",
-        "if (known or answered) and not self.no_response_reported:",
+        "self.unanswered = 0 if answered else min(self.unanswered + 1, self._tries)",
+        "self.unanswered = min(self.unanswered + 1, self._tries)",
         Test("core/registration/test_store_registration.py::test_a_store_that_refuses_is_not_called_unresponsive"),
     ),
     Mutant(

@@ -368,8 +368,7 @@ class Registration:
         """Report once for each absence that requests had no answer. A store that refused has answered."""
         answered, self.refused, self.passed_over = self.refused, False, True
         self.unanswered = 0 if answered else min(self.unanswered + 1, self._tries)
-        known = self.silence_reported or self.unanswered == self._tries
-        if known and not (answered or self.no_response_reported):
+        if (self.silence_reported or self.unanswered == self._tries) and not self.no_response_reported:
             self.no_response_reported = True
             self._unresponsive(" - no registration response.", out)
 
