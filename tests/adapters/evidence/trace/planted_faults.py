@@ -148,6 +148,7 @@ LIES: list[Lie] = [
         "S1",
         after(StableAck, stable_now, newly_held_by(2)),
         setup=WorldSetup(rules=GroupRules((3,), Intragroup.ALL)),
+        faults=SLOW,
     ),
     Lie(
         "calls stable what one group has where two of three must",
@@ -165,6 +166,7 @@ LIES: list[Lie] = [
         "S1",
         after(StableAck, stable_now, newly_held_by(2)),
         setup=WorldSetup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.ALL)),
+        faults=SLOW,
     ),
     Lie(
         "calls stable in turns what no store has",
@@ -337,6 +339,7 @@ LIES: list[Lie] = [
         "P2",
         after(ConsumptionAck, lambda m, _: fx.Reclaim(ENOUGH, reg_id(m), m.repositories[reg_id(m)].newest + 1), busy),
         setup=WorldSetup(paced=True),
+        faults=SLOW,
     ),
     Lie(
         "keeps a proxy for a source that is back",

@@ -196,7 +196,8 @@ def test_restarts_that_do_not_wait_break_an_induction_step() -> None:
 
 
 def test_every_broken_configuration_of_the_tied_models_has_a_mutant() -> None:
-    configurations = catalog.configurations(catalog.folder(), tuple(tie.TIED))
+    models = tie.TIED.keys() - {"ReceiverVotes"}  # The broken rules of Recovery are others than those of its graphs.
+    configurations = catalog.configurations(catalog.folder(), tuple(models))
     broken = {one.name for one in configurations if one.path.stem.startswith(("mut_", "doc_"))}
     assert broken == set(MUTANTS)
 

@@ -573,6 +573,13 @@ NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grant
 """The fault that no receiver hears what a store lacks, or may have forgotten."""
 
 
+EARLY_REPORTS: dict[str, Any] = {
+    "core.registration.store_registration.Registration._asked_late": lambda *_: False,
+    "core.registration.store_registration.Registration._tries": property(lambda _: 1),
+}
+"""A client that had not run called its stores silent, and asked them anew."""
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "planted", "rule"),
@@ -589,16 +596,14 @@ NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grant
                 # Nor did they deny requests, or count acknowledgements of the life before, which moves what follows.
                 "core.store.retransmission.void_from": lambda *_: None,
                 "core.store.source_history.SourceHistory.last_of": lambda *_: None,
-                # A client that had not run called its stores silent, and asked them anew.
-                "core.registration.store_registration.Registration._asked_late": lambda *_: False,
-                "core.registration.store_registration.Registration._tries": property(lambda _: 1),
                 # An announced end of the source leads away from the proxy, too.
                 "transports.resolution.udp.settings.AdvertiseOptions.at_end": property(
                     lambda _: False, lambda *_: None
                 ),
             }
             | NEVER_AGAIN
-            | NO_MARKS,
+            | NO_MARKS
+            | EARLY_REPORTS,
             "L1",
         ),
         ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
@@ -632,5 +637,6 @@ def test_what_was_mended_is_found_without_it(
 def test_what_was_mended_beside_a_refill_is_found_without_it(
     monkeypatch: pytest.MonkeyPatch, name: str, planted: str, rule: str
 ) -> None:
-    monkeypatch.setattr(f"stablecast.{planted}", lambda *_: False)
+    for place, behaviour in ({planted: lambda *_: False} | EARLY_REPORTS).items():
+        monkeypatch.setattr(f"stablecast.{place}", behaviour)
     assert rule in {violation.rule for violation in run(FOUND[name]).violations}

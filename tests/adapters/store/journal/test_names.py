@@ -62,13 +62,19 @@ def without(*paths: Path) -> None:
         path.unlink()
 
 
+def removed(directory: Path) -> None:
+    """Remove a directory, again if its journal made a file meanwhile."""
+    while directory.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def file_instead(directory: Path) -> None:
-    shutil.rmtree(directory)
+    removed(directory)
     directory.write_bytes(b"")
 
 
 WAYS: dict[str, Callable[[Path], object]] = {
-    "removed": shutil.rmtree,
+    "removed": removed,
     "moved": lambda directory: directory.rename(directory.with_name("moved")),
     "replaced": replaced,
     "copied": copied,
