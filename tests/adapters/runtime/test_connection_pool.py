@@ -99,6 +99,19 @@ async def test_a_broken_connection_is_made_again_by_itself() -> None:
         await told.pool.close()
 
 
+async def test_a_pool_that_moved_connects_from_the_new_address_also_where_another_was_asked() -> None:
+    told, came_from = Told(), list[str]()
+    async with listener() as peer:
+        told.pool.answer_from("127.0.0.2", LOCAL)
+        told.pool.send(peer.address, b"one")
+        for count in (1, 2):
+            connection = await peer.connection(count)
+            came_from.append(connection.transport.get_extra_info("peername")[0])
+            told.pool.move("127.0.0.3")
+        await told.pool.close()
+    assert came_from == ["127.0.0.2", "127.0.0.3"]
+
+
 async def test_a_peer_that_ended_is_reset_and_then_gone() -> None:
     """Nobody had to say anything: registrations depend on hearing of it."""
     told = Told()

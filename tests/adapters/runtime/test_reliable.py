@@ -217,6 +217,21 @@ async def test_sessions_of_one_group_share_a_socket_and_strange_datagrams_are_co
         sources.close()
 
 
+async def test_a_paused_listener_that_leaves_holds_up_no_other_one() -> None:
+    sources, receivers = ReliableSources(LbtrmSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
+    session, heard = sources.open(f"{GROUP[0]}:{GROUP[1]}", QUICK), Heard(1)
+    try:
+        leaving = receivers.join(sources.where(session), Heard(1), PATIENT)
+        receivers.join(sources.where(session), heard, PATIENT)
+        leaving.pause()
+        leaving.close()
+        sources.offer(session, block(7, 0, 1))
+        await heard.whole.wait()
+    finally:
+        receivers.close()
+        sources.close()
+
+
 async def test_listeners_of_one_session_share_it_until_the_last_one_leaves() -> None:
     """Both hear all of it; a session that is over is joined anew."""
     sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), ReliableReceivers(LOOPBACK)

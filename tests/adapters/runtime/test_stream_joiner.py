@@ -105,6 +105,18 @@ async def test_a_lost_connection_is_joined_again() -> None:
         assert len(source.connections) == 2
 
 
+async def test_the_counters_of_a_joiner_go_on_over_its_connections() -> None:
+    told = Told()
+    async with listener(hello(5) + data(1)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        await told.until(1)
+        assert joiner.statistics() == {"bytes_rcved": len(source.greeting), "lbmc_msgs_rcved": 2}
+        await (await source.connection()).hang_up()
+        await told.until(3)
+        assert joiner.statistics() == {"bytes_rcved": 2 * len(source.greeting), "lbmc_msgs_rcved": 4}
+        await joiner.close()
+
+
 @pytest.mark.parametrize("greeting", [b"", data(1), b"\xff" * 40], ids=["silence", "no greeting", "nonsense"])
 async def test_no_tight_loop_with_a_rude_peer(greeting: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """However quickly connections end, there is one for each pause."""

@@ -236,3 +236,11 @@ def test_before_the_start_that_means_from_now_on() -> None:
     shop.machine.abandon(shop.out)
     shop.data(4, 1)
     assert shop.delivered() == [4]
+
+
+def test_what_was_given_up_is_not_requested_again() -> None:
+    shop = Shop(high=3)
+    assert shop.asked() == [(0, 3)]
+    shop.machine.abandon(shop.out)
+    assert shop.machine.requests.next() is None
+    assert shop.asked() == []

@@ -248,3 +248,18 @@ def test_time_that_one_number_took_does_not_count_against_the_next() -> None:
             assert reading.settle(now) == [(0, 1)]
         reading.handle_timeout(now + SECOND)
     assert reading.settle(2 * SECOND) == []
+
+
+def test_a_number_behind_a_hole_is_waited_for_as_long() -> None:
+    """Even if only a number that came lies between the two."""
+    reading, began = RangeProgress(0, 3, 16, SECOND, PATIENCE, grows=True), 2 + PATIENCE
+    for now in (1, 3):
+        reading.learn("a", Holding(1, 7, RangeSet([(1, 2)]), 0, 3, 3, 0, now))
+        reading.issue(now)
+        assert reading.settle(now + 1) == []
+    assert reading.accept(1, 2) == [(1, 2)]
+    reading.progress(1, 2, 4)
+    assert reading.settle(began) == [Hole(0, 1, HoleReason.NEVER_STORED), (1, 2)]
+    reading.learn("a", Holding(1, 7, RangeSet([(1, 2)]), 0, 3, 3, 0, began + 1))
+    assert reading.settle(began + PATIENCE - 1) == []
+    assert reading.settle(began + PATIENCE) == [Hole(2, 3, HoleReason.NEVER_STORED)]

@@ -45,6 +45,19 @@ def test_the_range_of_a_late_join_is_asked_for_so_many_times() -> None:
     assert machine.due is None
 
 
+@pytest.mark.rows("P-411")
+def test_requests_of_a_range_are_counted_anew_after_those_of_the_sri() -> None:
+    machine, out = contact(), list[fx.Effect]()
+    machine.begin(100)
+    machine.ask_info(100, out)
+    machine.on_info(info(request="elsewhere:1"), out)
+    drain(out)
+    machine.begin(200)
+    for request in (1, 2):
+        assert machine.ask_range(200, out) == ""
+        assert sends(drain(out)) == [("elsewhere:1", LateJoinRequest(LIFE, request, "me:1"))]
+
+
 @pytest.mark.rows("P-223")
 def test_the_highest_version_is_the_newest() -> None:
     """In any order."""

@@ -148,8 +148,23 @@ def test_a_writer_that_is_ended_closes_what_it_had_begun_to_open(tmp_path: Path)
         bench.entered.acquire()  # {0}, {1} and the header of the new one
     abort(bench)
     bench.lock.release()
-    assert not [link for link in Path("/proc/self/fd").iterdir() if _leads_to(link, tmp_path)]
+    assert open_in(tmp_path) == []
     assert bodies(new) == []
+
+
+def test_a_full_segment_is_closed(tmp_path: Path) -> None:
+    """A store would run out of descriptors."""
+    bench = Bench(tmp_path)
+    bench.roll()
+    open_gate(bench)
+    bench.finish()
+    bench.lock.release()
+    assert open_in(tmp_path) == []
+
+
+def open_in(directory: Path) -> list[Path]:
+    """Return the descriptors of this process that lead into a directory."""
+    return [link for link in Path("/proc/self/fd").iterdir() if _leads_to(link, directory)]
 
 
 def _leads_to(link: Path, directory: Path) -> bool:
