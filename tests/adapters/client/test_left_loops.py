@@ -111,6 +111,16 @@ async def from_an_inner_loop(receiver: Receiver, seen: list[int]) -> None:
     await receiver.close()  # Nothing of it was left.
 
 
+async def from_one_object_of_messages(receiver: Receiver, seen: list[int]) -> None:
+    messages = aiter(receiver)
+    for _ in range(2):
+        async for message in messages:
+            seen.append(message.number)
+            if message.number == 2:
+                break
+    assert seen.pop() == 2
+
+
 async def from_batches(receiver: Receiver, seen: list[int]) -> None:
     with pytest.raises(MineError):
         async for batch in receiver.batches():
@@ -144,6 +154,7 @@ WAYS = [
     by_cancelled_task,
     by_a_generator_that_is_kept,
     by_an_exception_in_a_block,
+    from_one_object_of_messages,
     from_batches,
     from_one_object_of_batches,
 ]

@@ -159,6 +159,7 @@ async def test_a_message_that_fails_goes_to_the_dead_letters_in_the_end(
     }
     assert caplog.text.count("was not processed in attempt") == 3
     await until(lambda: not receiver.inbox.held)
+    assert not receiver._delivery.redeliverer._refused
     await receiver.close()
     source = await context.source("other", stores=[store])
     assert source.next_number == 0

@@ -348,6 +348,16 @@ def test_an_acknowledgement_is_told_again_to_a_session_that_a_late_store_takes_b
     assert {ack.number for _, ack in driver.sent(ConsumptionAck)} == {14}
 
 
+def test_an_acknowledgement_covers_no_number_that_the_next_life_used_again() -> None:
+    """The application has not read the message that has the number now (P-346)."""
+    _, succession = place(ack_mode=AckMode.EXPLICIT)
+    inherited = succession.inherited = Inheritance(lives={2})
+    before = ReceiverDriver.active(high=29)
+    before.machine.config = attrs.evolve(before.machine.config, incarnation=2)
+    Succession(before.machine, lambda _: None, Inbox(lambda: None), heir=succession).on_acknowledged(10, 25)
+    assert inherited.claims == RangeSet([(10, 20)])
+
+
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
     """D1: what is below is of an earlier run, and would come out of order. Wishes and the request maximum go first."""
     driver, succession = place()
