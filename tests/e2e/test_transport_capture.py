@@ -80,7 +80,10 @@ def test_public_dissectors_accept_all_frames_and_link_topics_to_sessions(tmp_pat
     path = tshark.cut(everything, " or ".join(port.replace("==", " == ") for port in ports))
     found = [packet for packet in tshark.dissect(path, ports, REASSEMBLE) if kind in packet.protocols]
     assert len(found) > MESSAGES
-    assert {problem for packet in found for problem in packet.problems} <= {"NAK"}
+    problems = {problem for packet in found for problem in packet.problems}
+    if "NAK" in problems:  # A busy machine lost a datagram, and dissectors look for no fragment that comes again.
+        problems -= {"NAK", "Message not reassembled - reassembly data missing from capture"}
+    assert problems == set()
     assert tshark.matching(path, ports, "_ws.malformed") == []
     assert any("lbmc.reassembly_frame" in packet.fields for packet in found)
     topics = {name for packet in found for name in packet.fields.get("lbmc.topic", [])}
