@@ -21,7 +21,7 @@ from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 
 MAX_VOICES = 65_536
-"""Receivers of which the connection is remembered that confirms for them."""
+"""Receivers and contexts of which the connection is remembered that speaks for them."""
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class RequestInputs:
     oddities: Counter[str]
     reads: RangeRoutes
     origins: Origins
-    _voices: dict[tuple[int, int, int], Peer] = attrs.field(factory=dict)
+    _voices: dict[tuple[int, ...], Peer] = attrs.field(factory=dict)
 
     def on_left(self, peer: Peer) -> None:
         """Notify sources that the receivers behind a connection are gone (P-338)."""
@@ -51,8 +51,6 @@ class RequestInputs:
             if isinstance(found, codec.Recovered | codec.RecoveredRun):
                 recovered.setdefault(found.session, []).append(found)
                 continue
-            if isinstance(found, messages.ReceiverAlive):
-                peer.alive(found.context)
             self._route(found, peer)
         if recovered and not self.origins.answers(peer.origin, next(iter(recovered.values()))[0]):
             return
@@ -71,6 +69,8 @@ class RequestInputs:
         role = addressee(message)
         source = self.sources.get(message.incarnation)
         if role is not messages.Role.RECEIVER and source is not None and self._may_say(message, source, peer):
+            if isinstance(message, messages.ReceiverAlive):
+                peer.alive(message.context)
             source.receive(Arrived(message))
         receiver = self.receivers.get(message.incarnation)
         if role is not messages.Role.SOURCE and receiver is not None and self._may_say(message, receiver, peer):
@@ -82,8 +82,13 @@ class RequestInputs:
     def _may_say(self, message: messages.Message, client: Source | Receiver | ControlConsumer, peer: Peer) -> bool:
         """Return whether a message comes from the process whose business it is."""
         match message:
-            case messages.ConsumptionAck() | messages.ReceiverAlive():
+            case messages.ConsumptionAck():
                 return self._is_voice(message, peer)
+            case messages.ReceiverAlive():
+                # The end of this connection will end all receivers of the context, so it must be the context's.
+                return self._is_voice(message, peer) and self._is_first(
+                    (message.incarnation, message.context), peer, message
+                )
             case messages.RetransmitRequest() | messages.LateJoinRequest():
                 # A store forwards requests of receivers, and the answer goes to the receiver (P-404).
                 stores = client.stores_of(message.incarnation)
@@ -105,12 +110,15 @@ class RequestInputs:
                 return True  # A machine reports a message that is not for it.
 
     def _is_voice(self, message: messages.ConsumptionAck | messages.ReceiverAlive, peer: Peer) -> bool:
-        """Return whether a peer speaks for a receiver: while the first that did is connected, nobody else does."""
-        receiver = (message.incarnation, message.receiver_reg_id, message.session_id)
-        first = self._voices.get(receiver)
+        """Return whether a peer speaks for a receiver."""
+        return self._is_first((message.incarnation, message.receiver_reg_id, message.session_id), peer, message)
+
+    def _is_first(self, whom: tuple[int, ...], peer: Peer, message: messages.Message) -> bool:
+        """Return whether a peer may speak for somebody: while the first that did is connected, no other one may."""
+        first = self._voices.get(whom)
         if first is not None and not first.ended.is_set():
             return self.origins.agree(peer.origin, first.origin, message)
-        self._voices[receiver] = peer
+        self._voices[whom] = peer
         if len(self._voices) > MAX_VOICES:
             del self._voices[next(iter(self._voices))]
         return True

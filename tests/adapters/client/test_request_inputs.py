@@ -6,7 +6,7 @@ from typing import Any, cast
 from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
-from stablecast.core.protocol.inputs import Arrived
+from stablecast.core.protocol.inputs import Arrived, Departed
 from stablecast.core.protocol.messages import ConsumptionAck, Message, ReceiverAlive
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.request_port import Peer
@@ -19,11 +19,10 @@ class Told:
     """A source that keeps what it gets."""
 
     def __init__(self) -> None:
-        self.told: list[Message] = []
+        self.told: list[Message | Departed] = []
 
     def receive(self, event: Any) -> None:
-        assert isinstance(event, Arrived)
-        self.told.append(event.message)
+        self.told.append(event.message if isinstance(event, Arrived) else event)
 
 
 def peer(host: str) -> Peer:
@@ -46,3 +45,16 @@ def test_one_host_confirms_for_a_receiver_while_it_is_connected() -> None:
     first.connection_lost(None)
     inputs._route(CONFIRMED, other)
     assert source.told[1:] == [CONFIRMED] * 2
+
+
+def test_another_host_cannot_end_the_receivers_of_a_context() -> None:
+    """The end of a connection ends all receivers of the contexts that spoke over it (P-338)."""
+    source = Told()
+    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, Counter(), RangeRoutes(), Origins())
+    own, other = peer("192.0.2.1"), peer("192.0.2.2")
+    inputs._route(ReceiverAlive(LIFE, 5, 2, 77), own)
+    inputs._route(ReceiverAlive(LIFE, 6, 3, 77), other)
+    source.told.clear()
+    for one in (other, own):
+        inputs.on_left(one)
+        assert source.told == ([Departed(77)] if one is own else [])
