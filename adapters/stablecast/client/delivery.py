@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.hot_inbox import HotInbox
-from stablecast.client.inbox import Inbox
+from stablecast.client.inbox import FairInbox, Inbox
 from stablecast.client.iteration import BatchIterator, InboxReader, MessageIterator, SettledIterator
 from stablecast.client.message import Message
 from stablecast.client.message_ids import DistinctInbox
@@ -80,7 +80,8 @@ class Delivery:
         if missed is not None and deduplicate:
             raise MisuseError(f"{whose} gets each hot number once: leave out deduplicate")
         self.hot = None if missed is None else HotInbox(self._resume, missed, numbers or HotFailover())
-        self.inbox: Inbox[Batch] = DistinctInbox(self._resume) if deduplicate else Inbox(self._resume)
+        kind = DistinctInbox if deduplicate else FairInbox if shared else Inbox
+        self.inbox: Inbox[Batch] = kind(self._resume)
         if self.hot is not None:
             self.inbox = self.hot
         direct = self.hot is None and not deduplicate

@@ -7,7 +7,7 @@ messages. The batches of a session that ended stay here. The session with the ne
 Pure: no event loop and no clock. The client wraps it for asyncio (`iteration`, `callbacks`), and so does the simulator.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -16,6 +16,9 @@ MAX_QUEUED_BYTES = 32 * 1024 * 1024
 
 BATCH_BYTES = 512
 """Bytes that a batch costs besides its messages."""
+
+TURN_MESSAGES = 64
+"""Messages of one topic that a pattern's application gets before those of other topics that wait."""
 
 FOREVER = 1 << 63
 """A number above every extended sequence number."""
@@ -77,7 +80,7 @@ class Inbox(Generic[BatchT]):
         self.held: dict[BatchT, None] = {}
         self.wake: Callable[[], None] | None = None
         self._on_room = on_room
-        self._queue: deque[BatchT] = deque()
+        self._queue: deque[BatchT] | TopicQueue[BatchT] = deque()
         self._bytes = 0
         self._held_bytes = 0
 
@@ -184,7 +187,8 @@ class Inbox(Generic[BatchT]):
         A message in pieces is dropped if one of its numbers is in the bounds.
         """
         dropped: list[tuple[BatchT, int, int]] = []
-        before, self._queue, self._bytes = self._queue, deque(), 0
+        before, self._bytes = list(self._queue), 0
+        self._queue.clear()
         if self.current is not None and self.handed < self.current.count:
             self._drop_of(self.current, self.handed, bounds, dropped)
         for batch in before:
@@ -223,3 +227,78 @@ class Inbox(Generic[BatchT]):
         if self._bytes + self._held_bytes <= MAX_QUEUED_BYTES // 2:
             self.full = False
             self._on_room()
+
+
+class TopicQueue(Generic[BatchT]):
+    """The batches of several topics, those of the topic whose turn it is first. Each topic keeps its order."""
+
+    def __init__(self) -> None:
+        """Make an empty queue."""
+        self._lines: OrderedDict[str, deque[BatchT]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return self._count
+
+    def __iter__(self) -> Iterator[BatchT]:
+        """Yield the batches of one topic after the other."""
+        for line in self._lines.values():
+            yield from line
+
+    @property
+    def topics(self) -> int:
+        """Return the number of topics that have a batch here."""
+        return len(self._lines)
+
+    def append(self, batch: BatchT) -> None:
+        """Add a batch as the last one of its topic."""
+        self._lines.setdefault(batch.owner.topic, deque()).append(batch)
+        self._count += 1
+
+    def appendleft(self, batch: BatchT) -> None:
+        """Add a batch before all others: it is its topic's turn."""
+        topic = batch.owner.topic
+        self._lines.setdefault(topic, deque()).appendleft(batch)
+        self._lines.move_to_end(topic, last=False)
+        self._count += 1
+
+    def popleft(self) -> BatchT:
+        """Remove the first batch, and return it. There must be one."""
+        topic, line = next(iter(self._lines.items()))
+        batch = line.popleft()
+        if not line:
+            del self._lines[topic]
+        self._count -= 1
+        return batch
+
+    def clear(self) -> None:
+        """Remove all batches."""
+        self._lines.clear()
+        self._count = 0
+
+    def end_turn(self, topic: str) -> None:
+        """Give all other topics a turn before this one."""
+        if topic in self._lines:
+            self._lines.move_to_end(topic)
+
+
+class FairInbox(Inbox[BatchT]):
+    """The inbox of a pattern: the topics take turns.
+
+    A slow application would else read the whole backlog of one topic before the first message of the next.
+    """
+
+    def __init__(self, on_room: Callable[[], None]) -> None:
+        """Make an empty inbox. It calls `on_room` when it is no longer full."""
+        super().__init__(on_room)
+        self._queue = self._topics = TopicQueue[BatchT]()
+
+    def next_batch(self, most: int | None = None) -> BatchT | None:
+        """Return the next messages of the topic whose turn it is, as an inbox does; None if nothing waits."""
+        if self._topics.topics > 1:
+            most = min(most or TURN_MESSAGES, TURN_MESSAGES)
+        batch = super().next_batch(most)
+        if batch is not None:
+            self._topics.end_turn(batch.owner.topic)
+        return batch

@@ -5,7 +5,7 @@ import pytest
 
 from stablecast.client import inbox as module
 from stablecast.client.batch import ArrivalTime, Batch
-from stablecast.client.inbox import BATCH_BYTES, Inbox
+from stablecast.client.inbox import BATCH_BYTES, TURN_MESSAGES, FairInbox, Inbox
 from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer
 from stablecast.client.succession import Succession
@@ -52,6 +52,38 @@ def batch_of(count: int, first: int = 0, told: Told | None = None, skip: int = 0
     block = b"".join(data(serial.wire(first - skip + place)) for place in range(skip + count))
     run = Run(7, serial.wire(first - skip), skip + count, skip + count, block)
     return Batch(run, skip, count, first, 99, told or Told())
+
+
+def test_topics_take_turns() -> None:
+    """The backlog of a topic keeps no other waiting, and each topic keeps its order, whatever comes back."""
+    inbox: FairInbox[Batch] = FairInbox(lambda: None)
+    many, few, other = Told(topic="many"), Told(topic="few"), Told(topic="other")
+    for batch in (
+        batch_of(2 * TURN_MESSAGES, told=many),
+        batch_of(1, 2 * TURN_MESSAGES, told=many),
+        batch_of(2, told=few),
+        batch_of(1, told=other),
+        batch_of(1, 2, told=few),
+    ):
+        inbox.put(batch)
+
+    def taken(most: int | None = None) -> tuple[str, list[tuple[int, int]]]:
+        batch = inbox.next_batch(most)
+        assert batch is not None
+        return batch.owner.topic, batch.spans(0, batch.count)
+
+    assert taken() == ("many", [(0, TURN_MESSAGES)])
+    assert taken(1) == ("few", [(0, 1)])
+    assert taken() == ("other", [(0, 1)])
+    assert taken() == ("many", [(TURN_MESSAGES, 2 * TURN_MESSAGES)])
+    inbox.put_first(batch_of(1, TURN_MESSAGES, told=many))
+    assert taken() == ("many", [(TURN_MESSAGES, TURN_MESSAGES + 1)])
+    assert taken() == ("few", [(1, 2)])
+    dropped = inbox.drop(lambda batch: (0, 1 << 40) if batch.owner is few else None)
+    assert [(first, stop) for _, first, stop in dropped] == [(2, 3)]
+    assert len(inbox) == 1
+    assert taken() == ("many", [(2 * TURN_MESSAGES, 2 * TURN_MESSAGES + 1)])
+    assert inbox.next_batch() is None
 
 
 def test_first_in_first_out() -> None:
