@@ -21,8 +21,8 @@ PURE = ("core", "transports")
 # fmt: off
 PURE_STDLIB = frozenset({
     "__future__", "abc", "array", "binascii", "bisect", "collections", "contextlib", "copy", "enum", "functools",
-    "heapq", "importlib", "inspect", "ipaddress", "itertools", "json", "math", "operator", "re", "string", "struct",
-    "types", "typing", "zlib",
+    "hashlib", "heapq", "importlib", "inspect", "ipaddress", "itertools", "json", "math", "operator", "re", "string",
+    "struct", "types", "typing", "zlib",
 })
 # fmt: on
 """The modules of the standard library that pure code may import. A new name here is a decision, not a convenience."""

@@ -56,15 +56,15 @@ def test_every_datagram_is_resolution_without_a_problem(packets: list[Packet]) -
     assert [packet.problems for packet in packets if packet.problems] == []
     assert all("lbmr" in packet.protocols for packet in packets)
     assert {tuple(packet.fields["lbmr.hdr.ver"]) for packet in packets} == {("1",)}
-    assert {tuple(packet.fields["lbmr.opt.len.total_len"]) for packet in packets} == {("36",)}
+    assert {tuple(packet.fields["lbmr.opt.len.total_len"]) for packet in packets} == {("36",), ("48",)}
 
 
 def test_keepalives_and_their_answers(packets: list[Packet]) -> None:
     kinds = [BY_TYPE[packet.fields["lbmr.hdr.type"][0]] for packet in packets]
     bare = [p for p in packets if "lbmr.tqr.name" not in p.fields and "lbmr.tir.name" not in p.fields]
     answers = [p for p in bare if BY_TYPE[p.fields["lbmr.hdr.type"][0]] == "normal"]
-    assert (kinds.count("receiver alive"), kinds.count("source alive")) == (2, 2)
-    assert len(answers) == 4
+    assert (kinds.count("receiver alive"), kinds.count("source alive")) == (3, 3)
+    assert len(answers) == 6
     assert {packet.fields["udp.srcport"][0] for packet in answers} == {"15380"}
 
 

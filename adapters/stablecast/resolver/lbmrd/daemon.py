@@ -4,16 +4,20 @@ import asyncio
 import json
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.resolver.endpoint import RECEIVE_BUFFER, Endpoint
 from stablecast.runtime import datagrams, machine
 from stablecast.runtime.address import check_ip, join
-from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
-from stablecast.transports.resolution.udp.relay import RelayConfig, RelayMachine
+from stablecast.transports.resolution.udp.relay import SECRET_BYTES, RelayConfig, RelayMachine
 
 DEFAULT_PORT = 15_380
 """Port at which contexts expect an lbmrd."""
+
+VARIABLE, UNPROVEN = "STABLECAST_RELAY_CLIENTS", "unproven"
+"""The environment of a relay that serves contexts of other makers, which prove no address."""
 
 LogLine = Callable[[str], None]
 
@@ -54,7 +58,8 @@ class RelayDaemon:
             PortError: This machine has no such interface, or the port is in use or forbidden.
         """
         sock = datagrams.bind(check_ip(interface), port, 0, receive_buffer, send_buffer)
-        relay = RelayMachine(machine.entropy.octets(INSTANCE_BYTES), config or RelayConfig())
+        proven = machine.process.environment.get(VARIABLE) != UNPROVEN
+        relay = RelayMachine(machine.entropy.octets(SECRET_BYTES), attrs.evolve(config or RelayConfig(), proven=proven))
         daemon = cls(relay, interface, log, warn or log)
         daemon.port = int(sock.getsockname()[1])
         daemon._endpoint.open(sock)

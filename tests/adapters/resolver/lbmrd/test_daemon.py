@@ -3,9 +3,11 @@
 import asyncio
 import json
 
+import attrs
 import pytest
 
 from stablecast.resolver import RelayDaemon
+from stablecast.resolver.lbmrd.daemon import UNPROVEN, VARIABLE
 from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import bind
 from stablecast.runtime.ports import PortError
@@ -29,6 +31,19 @@ async def test_it_answers_keepalives_until_it_is_closed() -> None:
     bind(LOCAL, daemon.port).close()
 
 
+@pytest.mark.rows("T-213")
+async def test_the_environment_permits_contexts_of_other_makers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, UNPROVEN)
+    daemon = await RelayDaemon.start(LOCAL, 0)
+    loop = asyncio.get_running_loop()
+    with bind(LOCAL, 0) as client:
+        alive = lbmr.encode(lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE))
+        await loop.sock_sendto(client, alive, (LOCAL, daemon.port))
+        assert await loop.sock_recv(client, lbmr.MAX_DATAGRAM)
+        assert daemon.clients() == (f"{LOCAL}:{client.getsockname()[1]}",)
+    await daemon.close()
+
+
 async def test_a_port_in_use_is_reported_with_the_remedy() -> None:
     daemon = await RelayDaemon.start(LOCAL, 0)
     with pytest.raises(PortError) as told:
@@ -47,8 +62,11 @@ async def test_it_logs_new_clients_and_dropped_datagrams() -> None:
     alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))
     loop = asyncio.get_running_loop()
     with bind(LOCAL, 0) as client:
-        for data in (b"nonsense", lbmr.encode(alive)):
-            await loop.sock_sendto(client, data, (LOCAL, daemon.port))
+        await loop.sock_sendto(client, b"nonsense", (LOCAL, daemon.port))
+        for _ in range(2):
+            await loop.sock_sendto(client, lbmr.encode(alive), (LOCAL, daemon.port))
+            answer = lbmr.decode(await loop.sock_recv(client, lbmr.MAX_DATAGRAM))
+            alive = attrs.evolve(alive, options=answer.options)
         here = f"{LOCAL}:{client.getsockname()[1]}"
         texts: list[str] = []
         while len(texts) < 2:

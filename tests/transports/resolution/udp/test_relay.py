@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Network
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,11 +28,22 @@ SOURCE_ALIVE = packet(lbmr.PacketKind.SOURCE_ALIVE)
 ANSWER = packet(lbmr.PacketKind.NORMAL)
 
 
-def known(*clients: str) -> RelayMachine:
+def prove(relay: RelayMachine, client: str, now: int = 0, alive: bytes = RECEIVER_ALIVE) -> bytes:
+    """Send a keepalive, and another with the proof of the answer; return the answer."""
+    relay.take_effects()
+    relay.receive(DatagramArrived(alive, client), now)
+    ((to, answer),) = sent(relay)
+    assert to == client
+    again = attrs.evolve(lbmr.decode(alive), options=lbmr.decode(answer).options)
+    relay.receive(DatagramArrived(lbmr.encode(again), client), now)
+    return answer
+
+
+def known(*clients: str, config: RelayConfig | None = None) -> RelayMachine:
     """Return a relay that knows these clients since 0."""
-    relay = RelayMachine(b"instance")
+    relay = RelayMachine(b"secret", config or RelayConfig())
     for client in clients:
-        relay.receive(DatagramArrived(RECEIVER_ALIVE, client), 0)
+        prove(relay, client)
     relay.take_effects()
     return relay
 
@@ -62,8 +74,32 @@ def test_a_datagram_goes_to_all_others_byte_for_byte() -> None:
 
 
 @pytest.mark.rows("T-213")
-def test_the_first_datagram_makes_a_client() -> None:
-    relay = known()
+def test_an_address_becomes_a_client_when_it_brings_back_its_proof() -> None:
+    """Nobody else gets a copy, whatever sender is written into datagrams. What it says is forwarded before that."""
+    relay = known(A)
+    relay.receive(DatagramArrived(QUERY, B), 0)
+    assert sent(relay) == [(A, QUERY)]
+    answer = prove(relay, B)
+    assert relay.take_effects() == [Remark(f"client {B} is known"), SendDatagram(B, answer)]
+    others = lbmr.encode(lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, (), (), lbmr.decode(answer).options))
+    relay.receive(DatagramArrived(others, C), 0)
+    relay.receive(DatagramArrived(QUERY, C), 0)
+    assert relay.clients() == (A, B)
+    assert prove(known(), B) != prove(RelayMachine(b"another"), B)
+
+
+def test_an_unproven_address_gets_no_more_than_it_sent() -> None:
+    relay = known(A)
+    short = lbmr.encode(lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, (), (), ()))
+    for alive in (RECEIVER_ALIVE, short):
+        relay.receive(DatagramArrived(alive, B), 0)
+        assert [len(data) <= len(alive) for to, data in sent(relay) if to == B] == [True]
+    assert relay.counters()["unproven"] == 3
+
+
+@pytest.mark.rows("T-213")
+def test_contexts_of_other_makers_are_served_if_the_operator_says_so() -> None:
+    relay = RelayMachine(b"secret", RelayConfig(proven=False))
     relay.receive(DatagramArrived(QUERY, A), 0)
     assert relay.take_effects() == [Remark(f"client {A} is known")]
     relay.receive(DatagramArrived(QUERY, B), 0)
@@ -71,12 +107,34 @@ def test_the_first_datagram_makes_a_client() -> None:
     assert relay.clients() == (A, B)
 
 
+def test_a_client_that_only_others_speak_for_is_forgotten() -> None:
+    """A context that left would else get copies for as long as somebody writes its address into datagrams."""
+    relay = known(A)
+    for second in range(59):
+        relay.receive(DatagramArrived(QUERY, A), second * SECOND)
+        relay.receive(DatagramArrived(RECEIVER_ALIVE, A), second * SECOND)
+    relay.handle_timeout(CLIENT_TTL)
+    assert relay.clients() == ()
+
+
+def test_one_host_cannot_take_all_places() -> None:
+    relay = known(B, C, config=RelayConfig(max_clients_of_host=2))
+    prove(relay, "10.0.0.2:9")
+    assert relay.counters()["refused"] == 1
+    prove(relay, A)
+    assert relay.clients() == (B, C, A)
+    relay.handle_timeout(CLIENT_TTL)
+    prove(relay, "10.0.0.2:9", CLIENT_TTL)
+    assert relay.clients() == ("10.0.0.2:9",)
+
+
 def test_keepalives_are_answered_and_go_no_further() -> None:
     relay = known(A, B)
     for alive in (RECEIVER_ALIVE, SOURCE_ALIVE):
         relay.receive(DatagramArrived(alive, A), 1)
-        assert relay.take_effects() == [SendDatagram(A, ANSWER)]
-    assert relay.counters()["keepalives"] == 4
+        ((to, answer),) = sent(relay)
+        assert (to, len(answer)) == (A, len(ANSWER))
+    assert relay.counters()["keepalives"] == 6
 
 
 def test_two_relays_cannot_talk_in_circles() -> None:
@@ -116,10 +174,7 @@ def test_rules_rewrite_what_goes_to_the_other_domain() -> None:
         (AddressDomain("A", (IPv4Network("10.1.0.0/16"),)), AddressDomain("B", (IPv4Network("192.168.1.0/24"),))),
         (Transform("A", "B", (AddressRule("10.1.1.50", 0, "192.168.1.1", 0),)),),
     )
-    relay = RelayMachine(b"instance", RelayConfig(translation=translation))
-    for client in (inside, neighbour, outside, stranger):
-        relay.receive(DatagramArrived(RECEIVER_ALIVE, client), 0)
-    relay.take_effects()
+    relay = known(inside, neighbour, outside, stranger, config=RelayConfig(translation=translation))
     from_inside, from_outside = tir("10.1.1.50", 12001), tir("192.168.1.7", 12100)
     relay.receive(DatagramArrived(from_inside, inside), 1)
     assert sent(relay) == [
@@ -139,7 +194,7 @@ def test_rules_rewrite_what_goes_to_the_other_domain() -> None:
 def test_a_silent_client_is_forgotten_at_the_first_check_after_its_time_to_live() -> None:
     """Client table only."""
     relay = known(A, B)
-    relay.receive(DatagramArrived(QUERY, B), 10 * SECOND)
+    prove(relay, B, 10 * SECOND)
     relay.take_effects()
     assert relay.next_timeout() == CLIENT_TTL
     relay.handle_timeout(CLIENT_TTL - 1)
@@ -160,13 +215,10 @@ def test_a_datagram_of_a_late_driver_does_not_reach_the_forgotten() -> None:
 
 
 def test_the_client_table_is_bounded() -> None:
-    relay = RelayMachine(b"instance", RelayConfig(max_clients=2))
-    for client in (A, B, C, A):
-        relay.receive(DatagramArrived(QUERY, client), 0)
-    assert sent(relay) == [(A, QUERY), (B, QUERY)]
-    assert relay.counters()["refused"] == 1
-    relay.receive(DatagramArrived(QUERY, C), CLIENT_TTL)
-    assert relay.counters()["clients"] == 1
+    relay = known(A, B, C, A, config=RelayConfig(max_clients=2))
+    assert (relay.clients(), relay.counters()["refused"]) == ((B, A), 1)
+    prove(relay, C, CLIENT_TTL)
+    assert relay.clients() == (C,)
 
 
 def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
@@ -179,11 +231,12 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
     ]
     assert relay.counters() == {
         "clients": 1,
-        "received": 1 + len(nonsense),
+        "received": 2 + len(nonsense),
         "forwarded": 0,
         "copies": 0,
         "rewritten": 0,
-        "keepalives": 1,
+        "keepalives": 2,
+        "unproven": 1,
         "foreign": 0,
         "malformed": len(nonsense),
         "refused": 0,
@@ -192,7 +245,7 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
 
 
 def test_the_whole_records_of_a_malformed_datagram_are_forwarded() -> None:
-    """tr.md, lbmrd: the remainder is dropped and logged; the sender is a client."""
+    """tr.md, lbmrd: the remainder is dropped and logged."""
     relay = known(A)
     relay.receive(DatagramArrived(QUERY[:-1], B), 1)
     ((to, octets),) = sent(relay)
@@ -201,7 +254,6 @@ def test_the_whole_records_of_a_malformed_datagram_are_forwarded() -> None:
     assert isinstance(whole, lbmr.Packet)
     assert (to, packet.queries, packet.options) == (A, whole.queries, ())
     assert (relay.counters()["malformed"], relay.counters()["forwarded"]) == (1, 1)
-    assert relay.clients() == (A, B)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=60), st.sampled_from([A, B])), max_size=10))
@@ -214,4 +266,5 @@ def test_whatever_arrives_is_dropped_answered_or_forwarded_as_far_as_it_is_whole
         relay.receive(DatagramArrived(data, sender), 1)
         for to, octets in sent(relay):
             whole = data if lbmr.is_foreign(data) else lbmr.encode(lbmr.decode_partly(data).packet)
-            assert (to, octets) == (sender, ANSWER) or (octets == whole and to != sender)
+            answer = to == sender and len(octets) <= len(data)
+            assert answer or (octets == whole and to != sender)

@@ -8,7 +8,7 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.carriers import MAX_RELAYS, Relays
+from stablecast.transports.resolution.udp.carriers import MAX_RELAYS, PROOF_INTERVAL, Relays
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.resolution.udp.settings import RelayTimes
 from tests.transports.resolution.virtual import MS
@@ -66,6 +66,25 @@ def test_a_relay_that_is_only_sent_to_is_asked_for_a_sign_of_life() -> None:
     relays.on_heard(A, 700 * MS)
     relays.sent(A, 1000 * MS)
     assert relays.next() == 1200 * MS
+
+
+def test_a_relay_gets_its_proof_back_at_once_and_again_in_time() -> None:
+    """A busy context would else send no keepalive until the relay has forgotten it. A restart has another proof."""
+    relays = started(A)
+    kept_alive(relays, 0)
+    for proof in (b"proof-01", b"proof-02"):
+        relays.on_answer(A, proof)
+        assert (relays.proof(A), kept_alive(relays, 100 * MS)) == (proof, [A])
+    relays.on_answer(A, b"proof-02")
+    relays.on_answer(B, b"stranger")
+    assert (relays.proof(B), kept_alive(relays, 101 * MS)) == (None, [])
+    for now in range(200 * MS, 100 * MS + PROOF_INTERVAL, 100 * MS):
+        relays.on_heard(A, now)
+        relays.sent(A, now)
+        assert kept_alive(relays, now) == []
+    assert kept_alive(relays, 100 * MS + PROOF_INTERVAL) == [A]
+    relays.stop()
+    assert relays.proof(A) is None
 
 
 @pytest.mark.rows("T-218")

@@ -100,3 +100,15 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
                 instance = option.instance
     session_id = transport.session_id or 0  # old sources have none
     return SourceRecord(place_of(transport), session_id, tir.index, request_address, persistent, instance)
+
+
+def proof_of(packet: lbmr.AnyPacket | None) -> bytes | None:
+    """Return the proof of an address in a relay's answer to a keepalive, empty if it has none.
+
+    Other packets are no answers: None.
+    """
+    if not isinstance(packet, lbmr.Packet) or packet.kind != lbmr.PacketKind.NORMAL:
+        return None
+    if packet.queries or packet.advertisements:
+        return None
+    return next((option.source_id for option in packet.options if isinstance(option, lbmr.SourceId)), b"")

@@ -8,7 +8,8 @@ instance is enough (T-219).
 
 A keepalive is due when the context sent nothing to a relay for the interval (T-215). It is also due when the context
 heard nothing from the relay, because relays answer keepalives only. The documentation names 5 s and 500 ms as the
-interval. A silence of 1000 ms shows an inactive relay only with the latter.
+interval. A silence of 1000 ms shows an inactive relay only with the latter. Keepalives bring back the proof of the
+relay's answers (`relay`): at once when it is new, and at least every `PROOF_INTERVAL`.
 """
 
 import ipaddress
@@ -17,6 +18,7 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.resolution.udp.phases import on_grid
@@ -27,6 +29,9 @@ DEFAULT_GROUP = "224.9.10.11:12965"
 
 MAX_RELAYS = 16
 """Relays of one context."""
+
+PROOF_INTERVAL = 10 * SECOND
+"""Time after which a relay gets its proof again, although other datagrams were sent to it. It forgets after 60 s."""
 
 
 @attrs.define
@@ -40,6 +45,7 @@ class Relays:
         last_heard: Last datagram of each active relay.
         last_sent: Last datagram to each relay.
         last_asked: Last keepalive to each relay.
+        proofs: The proof of the context's address that each relay gave.
         turn_ends: End of the current relay's turn.
         alone: True if the lack of active relays was reported.
     """
@@ -52,6 +58,7 @@ class Relays:
     last_heard: dict[str, int] = attrs.field(factory=dict, init=False)
     last_sent: dict[str, int] = attrs.field(factory=dict, init=False)
     last_asked: dict[str, int] = attrs.field(factory=dict, init=False)
+    proofs: dict[str, bytes] = attrs.field(factory=dict, init=False)
     turn_ends: int = attrs.field(default=0, init=False)
     alone: bool = attrs.field(default=False, init=False)
     remarks: list[Remark] = attrs.field(factory=list, init=False)
@@ -71,6 +78,7 @@ class Relays:
         self.last_heard.clear()
         self.last_sent.clear()
         self.last_asked.clear()
+        self.proofs.clear()
 
     def accepts(self, sender: str) -> bool:
         """Return whether to accept datagrams of a sender: configured relays, unless all are permitted."""
@@ -86,6 +94,16 @@ class Relays:
         if self.addresses[self.position] not in self.last_heard:
             self.position = self.addresses.index(sender)
             self._new_turn(now)
+
+    def on_answer(self, sender: str, proof: bytes) -> None:
+        """Note the proof of the answer to a keepalive; a new one is due at once."""
+        if self.running and sender in self.addresses and self.proofs.get(sender) != proof:
+            self.proofs[sender] = proof
+            self.last_asked.pop(sender, None)
+
+    def proof(self, relay: str) -> bytes | None:
+        """Return the proof for the keepalives to a relay; None before its first answer."""
+        return self.proofs.get(relay)
 
     def pick(self, now: int) -> str:
         """Return the relay for the next datagram. This may begin its turn."""
@@ -143,7 +161,8 @@ class Relays:
         if asked is None:
             return 0
         heard = max(asked, self.last_heard.get(address, 0))
-        return min(heard, self.last_sent.get(address, 0)) + self.times.keepalive
+        usual = min(heard, self.last_sent.get(address, 0)) + self.times.keepalive
+        return min(usual, asked + PROOF_INTERVAL)
 
     def _new_turn(self, now: int) -> None:
         usual = self.times.change if self.last_heard else self.times.change // 2
@@ -189,6 +208,12 @@ class MulticastGroup:
     def on_heard(self, _: str, __: int) -> None:
         """Note a datagram of another context."""
         self.heard = True
+
+    def on_answer(self, _: str, __: bytes) -> None:
+        """Do nothing: nobody answers."""
+
+    def proof(self, _: str) -> None:
+        """Return None: a group asks for no proof."""
 
     def pick(self, _: int) -> str:
         """Return the address of the group."""

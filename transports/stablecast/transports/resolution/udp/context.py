@@ -12,7 +12,7 @@ import attrs
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.timers import soonest
-from stablecast.transports.resolution.records import ENDED_TTL, check_instance
+from stablecast.transports.resolution.records import ENDED_TTL, check_instance, proof_of
 from stablecast.transports.resolution.udp import effects, inputs
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.carriers import Carrier, Relays
@@ -201,6 +201,8 @@ class ResolutionContext:
             return
         self.counted.malformed += reading.fault is not None
         self.carrier.on_heard(event.sender, now)
+        if proof := proof_of(reading.packet):
+            self.carrier.on_answer(event.sender, proof)
         self._on_packet(reading.packet, now)
 
     def _on_packet(self, packet: lbmr.AnyPacket, now: int) -> None:
@@ -269,7 +271,9 @@ class ResolutionContext:
             self.outbox.append(effects.Listen(on=False))
         kind = lbmr.PacketKind.SOURCE_ALIVE if self.advertiser else lbmr.PacketKind.RECEIVER_ALIVE
         for address in self.carrier.take_keepalives(now):
-            self._send(address, lbmr.Packet(kind, (), (), self.trailer), now)
+            proof = self.carrier.proof(address)
+            trailer = self.trailer if proof is None else (*self.trailer, lbmr.SourceId(source_id=proof))
+            self._send(address, lbmr.Packet(kind, (), (), trailer), now)
         self.outbox += self.carrier.take_remarks()
 
     def _remove_source(self, event: inputs.RemoveSource, now: int) -> None:

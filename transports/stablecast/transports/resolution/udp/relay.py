@@ -1,15 +1,23 @@
 """The relay (lbmrd): it forwards every resolution datagram to all other known contexts.
 
-It stores clients, and no topics (T-017, T-216). The sender of any valid resolution datagram is a client until it was
-silent for the time to live (T-213). Keepalives are answered and not forwarded. Other datagrams are forwarded unchanged
-(T-214), even of unknown kinds, unless the rules for the domains of sender and client rewrite them
-(`address_translation`). The valid records of a malformed datagram are forwarded. Other traffic is counted and dropped,
-and its sender is no client.
+It stores clients, and no topics (T-017, T-216). Keepalives are answered and not forwarded. Other datagrams are
+forwarded unchanged (T-214), even of unknown kinds, unless the rules for the domains of sender and client rewrite them
+(`address_translation`). The valid records of a malformed datagram are forwarded. Other traffic is counted and dropped.
+
+Anybody can write any sender into a datagram. So the answer to a keepalive has a proof, which only the holder of the
+address gets, and a context is a client once a keepalive brings it back. It stays one until the proof did not come for
+the time to live (T-213). Before that the relay sends it one answer for each keepalive, which is no longer than that,
+and stores nothing. Contexts of other makers bring no proof: an operator may accept them without.
 """
+
+from collections import Counter
+from hashlib import blake2b
 
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.transports.codec.places import split
+from stablecast.transports.resolution.records import proof_of
 from stablecast.transports.resolution.udp.address_translation import AddressRule, Translation, rewritten
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
@@ -26,28 +34,46 @@ CHECK_INTERVAL = 60 * SECOND
 MAX_CLIENTS = 16_384
 """Clients of one relay; datagrams of further ones are counted and dropped."""
 
+MAX_CLIENTS_OF_HOST = MAX_CLIENTS // 4
+"""Clients at one IP address, so that one host cannot take all places."""
+
+SECRET_BYTES = 16
+"""Bytes of the secret from which a relay makes its proofs."""
+
+PROOF_BYTES = 8
+"""Bytes of a proof: it takes the place of the relay's context instance, which nobody uses."""
+
+BARE_ANSWER = lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL))
+"""The answer to a keepalive that is shorter than an answer with a proof."""
+
 ALIVE = (lbmr.PacketKind.RECEIVER_ALIVE, lbmr.PacketKind.SOURCE_ALIVE)
 
 
 @attrs.frozen
 class RelayConfig:
-    """Settings of a relay; times in nanoseconds."""
+    """Settings of a relay; times in nanoseconds. Unless `proven`, the sender of any valid datagram is a client."""
 
     client_ttl: int = CLIENT_TTL
     check: int = CHECK_INTERVAL
     max_clients: int = MAX_CLIENTS
+    max_clients_of_host: int = MAX_CLIENTS_OF_HOST
+    proven: bool = True
     translation: Translation = Translation()
 
 
 @attrs.define
 class RelayCounters:
-    """Counters of a relay, in datagrams; `expired` counts clients, `copies` the sent datagrams."""
+    """Counters of a relay, in datagrams; `expired` counts clients, `copies` the sent datagrams.
+
+    `unproven` counts keepalives without a proof.
+    """
 
     received: int = 0
     forwarded: int = 0
     copies: int = 0
     rewritten: int = 0
     keepalives: int = 0
+    unproven: int = 0
     foreign: int = 0
     malformed: int = 0
     refused: int = 0
@@ -59,24 +85,21 @@ class RelayMachine:
     """One relay.
 
     Attributes:
-        instance: The 8 bytes that name the relay in its answers.
-        last_heard: Last datagram of each client (ns), longest silent first.
+        secret: Random bytes from which proofs are made. Another start of the relay has others.
+        last_heard: Last sign of life of each client (ns), longest silent first.
+        of_host: The number of clients at each IP address.
         domains: The clients of each domain, by its name.
         domain: The domain of each client.
     """
 
-    instance: bytes
+    secret: bytes
     config: RelayConfig = RelayConfig()
     last_heard: dict[str, int] = attrs.field(factory=dict, init=False)
     domains: dict[str, dict[str, None]] = attrs.field(factory=dict, init=False)
     domain: dict[str, str] = attrs.field(factory=dict, init=False)
+    of_host: Counter[str] = attrs.field(factory=Counter, init=False)
     counted: RelayCounters = attrs.field(factory=RelayCounters, init=False)
     outbox: list[RelayEffect] = attrs.field(factory=list, init=False)
-    _answer: bytes = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        nothing = lbmr.Packet(lbmr.PacketKind.NORMAL, (), (), lbmr.standard_options(self.instance))
-        self._answer = lbmr.encode(nothing)
 
     def receive(self, event: DatagramArrived, now: int) -> None:
         """Feed one datagram, and forward or answer it."""
@@ -94,12 +117,11 @@ class RelayMachine:
             if reading.fault:
                 self._on_malformed("a part of a datagram", event.sender, str(reading.fault))
                 event = DatagramArrived(lbmr.encode(packet), event.sender)
-        if not self._admit(event.sender, now):
-            self._count_and_log("refused", f"client {event.sender} is refused: there are {len(self.last_heard)}")
-        elif isinstance(packet, lbmr.Packet) and packet.kind in ALIVE:
-            self.counted.keepalives += 1
-            self.outbox.append(SendDatagram(event.sender, self._answer))
-        elif not _is_answer(packet):
+        if isinstance(packet, lbmr.Packet) and packet.kind in ALIVE:
+            self._on_alive(event, packet, now)
+        elif not self.config.proven and not self._admit(event.sender, now):
+            self._refuse(event.sender)
+        elif proof_of(packet) is None:  # To forward an answer could make a loop.
             self.counted.foreign += packet is None
             self._forward(event, packet)
 
@@ -109,6 +131,7 @@ class RelayMachine:
             client = next(iter(self.last_heard))
             del self.last_heard[client]
             del self.domains[self.domain.pop(client)][client]
+            self._leave_host(split(client)[0])
             self.counted.expired += 1
             self.outbox.append(Remark(f"client {client} is forgotten: it was silent"))
 
@@ -130,19 +153,43 @@ class RelayMachine:
         """Return the clients, longest silent first."""
         return tuple(self.last_heard)
 
+    def _on_alive(self, event: DatagramArrived, packet: lbmr.Packet, now: int) -> None:
+        self.counted.keepalives += 1
+        proof = blake2b(event.sender.encode(), key=self.secret, digest_size=PROOF_BYTES).digest()
+        proven = any(isinstance(option, lbmr.SourceId) and option.source_id == proof for option in packet.options)
+        if not proven:
+            self.counted.unproven += 1
+        if (proven or not self.config.proven) and not self._admit(event.sender, now):
+            self._refuse(event.sender)
+            return
+        answer = lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (), lbmr.standard_options(proof)))
+        if not proven and len(answer) > len(event.data):
+            answer = BARE_ANSWER
+        self.outbox.append(SendDatagram(event.sender, answer))
+
+    def _refuse(self, sender: str) -> None:
+        self._count_and_log("refused", f"client {sender} is refused: there are {len(self.last_heard)}")
+
     def _admit(self, sender: str, now: int) -> bool:
         if self.last_heard.pop(sender, None) is None:
-            if len(self.last_heard) == self.config.max_clients:
+            host = split(sender)[0]
+            if len(self.last_heard) == self.config.max_clients or self.of_host[host] == self.config.max_clients_of_host:
                 return False
+            self.of_host[host] += 1
             domain = self.domain[sender] = self.config.translation.domain_of(sender)
             self.domains.setdefault(domain, {})[sender] = None
             self.outbox.append(Remark(f"client {sender} is known"))
         self.last_heard[sender] = now  # at the end, so that the dictionary stays in the order of silence
         return True
 
+    def _leave_host(self, host: str) -> None:
+        self.of_host[host] -= 1
+        if not self.of_host[host]:
+            del self.of_host[host]
+
     def _forward(self, event: DatagramArrived, packet: lbmr.AnyPacket | None) -> None:
         self.counted.forwarded += 1
-        source = self.domain[event.sender]
+        source = self.domain.get(event.sender) or self.config.translation.domain_of(event.sender)
         for destination, clients in self.domains.items():
             rules = self.config.translation.rules(source, destination)
             data = self._translated(event.data, packet, rules)
@@ -172,10 +219,3 @@ class RelayMachine:
 
 
 _TOLD = frozenset(10**power for power in range(19))
-
-
-def _is_answer(packet: lbmr.AnyPacket | None) -> bool:
-    """Return whether this is a relay's answer to a keepalive. To answer or forward it could make a loop."""
-    if not isinstance(packet, lbmr.Packet):
-        return False
-    return packet.kind == lbmr.PacketKind.NORMAL and not packet.queries and not packet.advertisements
