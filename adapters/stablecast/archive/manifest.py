@@ -85,7 +85,7 @@ class Manifest:
             ) from None
         except OSError as error:
             raise ArchiveError(f"the archive {folder} cannot be read: {refusal(error)}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArchiveError(f"the archive {folder} cannot be read: {MANIFEST} is no JSON") from error
         try:
             return cls._of(found)

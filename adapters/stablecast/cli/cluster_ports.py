@@ -51,7 +51,7 @@ def read(directory: Path) -> ClusterPorts:
     try:
         kept = json.loads(machine.read_text(directory / FILE))
         relay, stores = kept["relay"], kept["stores"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ClusterPorts()
     known = [relay, *stores] if isinstance(stores, list) else [None]
     if not all(isinstance(port, int) and 0 <= port <= MAX_PORT for port in known):

@@ -24,7 +24,7 @@ def read(directory: Path) -> frozenset[str]:
         names = json.loads(machine.files.read_bytes(path))
     except FileNotFoundError:
         return frozenset()
-    except ValueError:
+    except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"{path} is damaged: remove it if every store of this cluster is new or has its files")

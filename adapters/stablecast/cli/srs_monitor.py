@@ -98,7 +98,7 @@ class SrsMonitor:
         """Answer one of the documented requests, as far as the configuration permits it."""
         try:
             asked = json.loads(await request.text())
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _wrong("a request is JSON") from None
         if not isinstance(asked, dict):
             raise _wrong("a request is a JSON object")

@@ -12,10 +12,10 @@ import attrs
 from lxml import etree
 
 from stablecast.config.client_configuration import ConfigLayer, Restriction, TopicRule, TopicSection, ValueRule
-from stablecast.config.findings import ConfigFindings
+from stablecast.config.findings import ConfigFindings, read_bytes
 from stablecast.config.option_files import SCOPES, Setting
 from stablecast.config.topic_patterns import expression
-from stablecast.config.xml_reader import Element, parse, place_of, read, text_of, validate
+from stablecast.config.xml_reader import Element, parse, place_of, text_of, validate
 from stablecast.core.protocol.settings import PatternType
 from stablecast.runtime import machine
 from stablecast.text import nearest
@@ -48,7 +48,7 @@ class Selection:
         Raises ConfigFileError if the file is no XML, and OSError if it cannot be read.
         """
         found: list[tuple[Selection, str]] = []
-        applications = _named(parse(read(path), str(path)).iterfind("applications/application"), self.application)
+        applications = _named(parse(read_bytes(path), str(path)).iterfind("applications/application"), self.application)
         for application in applications:
             contexts = [one.get("name", "") for one in _named(application.iterfind("contexts/context"), self.context)]
             for named in contexts or [""]:
@@ -66,7 +66,7 @@ def _named(elements: Iterable[Element], name: str) -> list[Element]:
 
 def load(path: Path, selection: Selection = Selection()) -> ConfigLayer:
     """Return the options of a file for one application. Raises ConfigFileError, and OSError if it cannot be read."""
-    return parse_layer(parse(read(path), str(path)), str(path), selection)
+    return parse_layer(parse(read_bytes(path), str(path)), str(path), selection)
 
 
 def parse_layer(root: Element, where: str, selection: Selection = Selection()) -> ConfigLayer:

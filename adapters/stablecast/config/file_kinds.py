@@ -3,7 +3,7 @@
 from enum import Enum
 from pathlib import Path
 
-from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem, read_bytes
 
 XML, TOML = ".xml", ".toml"
 
@@ -44,7 +44,7 @@ _OTHERS = {"lbmrd": FileKind.RELAY, "um-srs": FileKind.SERVICE}
 def _of_xml(path: Path) -> FileKind:
     from stablecast.config import client_xml, xml_file, xml_reader  # noqa: PLC0415 - option files need no parser
 
-    root = xml_reader.parse(xml_reader.read(path), str(path))
+    root = xml_reader.parse(read_bytes(path), str(path))
     kinds = {xml_file.ROOT: FileKind.DAEMON, client_xml.ROOT: FileKind.CLIENT, **_OTHERS}
     if str(root.tag) not in kinds:
         text = f"the outermost element must be one of {', '.join(kinds)}; routers and collectors are not here"

@@ -1,12 +1,14 @@
 """Problems and notices that are found while a configuration is read, with their places."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
 from stablecast.config.option import Option
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.runtime.interfaces import InterfaceError
 
 ResultT = TypeVar("ResultT")
@@ -52,6 +54,28 @@ class ConfigFileError(StablecastError):
         self.path = path
         self.problems = tuple(problems)
         super().__init__("\n".join(problem.told(path) for problem in problems))
+
+
+MAX_BYTES = 4 << 20
+"""Largest configuration file in bytes."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a configuration file. Raises ConfigFileError, and OSError if it cannot be read."""
+    with machine.files.file(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        text = f"more than {MAX_BYTES} bytes: this is no configuration"
+        raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), text)])
+    return data
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file, with the newlines of Unix.
+
+    Raises ConfigFileError, OSError, and UnicodeDecodeError if it is no UTF-8.
+    """
+    return read_bytes(path).decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 @attrs.define

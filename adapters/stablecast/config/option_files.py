@@ -8,8 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
-from stablecast.runtime import machine
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem, read_text
 
 SCOPES = ("context", "source", "receiver", "wildcard_receiver", "event_queue", "hfx")
 
@@ -45,7 +44,7 @@ class OptionFile:
 def read(path: Path) -> OptionFile:
     """Return the lines of a file. Raises ConfigFileError if it is no text, and OSError if it cannot be read."""
     try:
-        return parse(machine.read_text(path), str(path))
+        return parse(read_text(path), str(path))
     except UnicodeDecodeError:
         text = "this is not a UTF-8 text of scope, option and value lines"
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), text)]) from None

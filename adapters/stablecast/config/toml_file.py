@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
-from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
+from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem, read_text
 from stablecast.config.schema import DAEMON_TEXTS
-from stablecast.runtime import machine
 
 # fmt: off
 STORE_KEYS = frozenset({
@@ -44,8 +43,8 @@ DAEMON_KEYS = frozenset(DAEMON_TEXTS) | {"daemon-monitor", "tls"}
 def read(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file. Raises ConfigFileError, and OSError if it cannot be read."""
     try:
-        return tomllib.loads(machine.read_text(path))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), f"this is no TOML: {error}")]) from None
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from lxml import etree
 
 from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
-from stablecast.config.findings import ConfigFileError, ConfigProblem
+from stablecast.config.findings import ConfigFileError, ConfigProblem, read_bytes
 from stablecast.config.schema import NEWEST, VERSIONS, dtd
-from stablecast.config.xml_reader import Element, attributes_of, place_of, read, validate
+from stablecast.config.xml_reader import Element, attributes_of, place_of, validate
 from stablecast.config.xml_reader import parse as parse_xml
 
 ROOT = "ume-store"
@@ -20,7 +20,7 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 def load(path: Path) -> Outline:
     """Read and validate a file. Raises ConfigFileError, and OSError if it cannot be read."""
-    return parse(read(path), str(path))
+    return parse(read_bytes(path), str(path))
 
 
 def parse(data: bytes, where: str) -> Outline:

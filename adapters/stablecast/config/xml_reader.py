@@ -11,12 +11,9 @@ from typing import Any, Protocol
 
 from lxml import etree
 
-from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
-from stablecast.runtime import machine
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem, read_bytes
 from stablecast.text import nearest
 
-MAX_BYTES = 4 << 20
-"""Largest configuration file in bytes."""
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _XSD_ELEMENT = "{http://www.w3.org/2001/XMLSchema}element"
 _XINCLUDE = "{http://www.w3.org/2001/XInclude}include"
@@ -61,16 +58,6 @@ class NamedSchema:
         return self._schema.validate(tree)
 
 
-def read(path: Path) -> bytes:
-    """Return the bytes of a configuration file. Raises ConfigFileError, and OSError if it cannot be read."""
-    with machine.files.file(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        text = f"more than {MAX_BYTES} bytes: this is no configuration"
-        raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), text)])
-    return data
-
-
 def parse(data: bytes, where: str) -> Element:
     """Return the root of the document, with included local files (XInclude). Raises ConfigFileError."""
     parser = etree.XMLParser(
@@ -96,7 +83,7 @@ def validate(root: Element, schema: Schema, where: str) -> None:
 
 def load(path: Path, schema: Schema) -> Element:
     """Return the root of a valid file without a document type of its own. Raises ConfigFileError and OSError."""
-    root = parse(read(path), str(path))
+    root = parse(read_bytes(path), str(path))
     if root.getroottree().docinfo.internalDTD is not None:
         text = "a document type is not accepted: leave out <!DOCTYPE>"
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(1, "!DOCTYPE"), text)])

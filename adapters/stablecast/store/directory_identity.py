@@ -31,7 +31,7 @@ def known(directory: Path, name: str) -> bool:
         owner = json.loads(machine.files.read_bytes(path))["store"]
     except FileNotFoundError:
         return False
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         aside = path.with_name(f"{IDENTITY_NAME}.damaged")
         machine.files.rename(path, aside)
         return True
@@ -46,7 +46,7 @@ def generation(directory: Path) -> int:
     """Return the newest generation of the store that is noted here, 0 if none is."""
     try:
         return int(json.loads(machine.files.read_bytes(directory / IDENTITY_NAME)).get("generation", 0))
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return 0
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.config import xml_file
-from stablecast.config.findings import ConfigFileError
+from stablecast.config.findings import MAX_BYTES, ConfigFileError
+from stablecast.config.option_files import read
 from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import DAEMON_KEYS, STORE_KEYS, load, outline
 from tests.adapters.config.test_xml_file import GUIDE
@@ -33,6 +34,18 @@ source-activity-timeout = 120_000
 receiver-activity-timeout = 120_000
 retransmission-request-forwarding = false
 """
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "#" * (MAX_BYTES + 1)])
+def test_no_file_takes_memory_or_a_stack_out_of_proportion(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "f.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigFileError):
+        load(path)
+    option_file = tmp_path / "f.cfg"
+    option_file.write_text("#" * (MAX_BYTES + 1))
+    with pytest.raises(ConfigFileError):
+        read(option_file)
 
 
 def test_it_gives_the_plan_of_the_xml_file(tmp_path: Path) -> None:

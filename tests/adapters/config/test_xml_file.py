@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from stablecast.config.daemon_outline import Outline
-from stablecast.config.findings import ConfigFileError
+from stablecast.config.findings import MAX_BYTES, ConfigFileError
 from stablecast.config.schema import VERSIONS
 from stablecast.config.xml_file import load, parse
-from stablecast.config.xml_reader import MAX_BYTES
 
 GUIDE = """<?xml version="1.0"?>
 <ume-store version="1.2">

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.protocol.messages import ElectionToken, Pace
+from stablecast.core.protocol.messages import MAX_STORES, ElectionToken, Pace
 from stablecast.core.protocol.quorum import Consensus, GroupRules
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import LARGE_FLIGHT, recovery_relations, relations, without_duplicates
@@ -35,6 +35,7 @@ def test_three_stores_in_one_group_are_fine() -> None:
 CASES: list[Any] = [
     ({"stores": (*stores(0, 0), StoreSpec())}, {("store-nowhere", True)}),
     ({"stores": (*stores(0, 0), StoreSpec(name="third"))}, set()),
+    ({"stores": stores(*[0] * (MAX_STORES + 1))}, {("too-many-stores", True)}),
     ({"stores": (*stores(0, 0), StoreSpec("0.0.0.0:1"))}, {("store-anywhere", True)}),
     ({"stores": (*stores(0, 0, 0), StoreSpec("store1:1"))}, {("duplicate-store", False)}),
     ({"stores": stores(0, 0, 0, reg_id=5)}, set()),

@@ -24,6 +24,7 @@ from stablecast.core.protocol.inputs import (
     Tick,
 )
 from stablecast.core.protocol.messages import (
+    MAX_STORES,
     AckFlag,
     ConsumptionAck,
     LateJoinInfo,
@@ -34,7 +35,6 @@ from stablecast.core.protocol.messages import (
     StoreEntry,
 )
 from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, UseOtr
-from stablecast.core.receiver.source_contact import MAX_STORES
 from tests.core.drivers import ACK_NS, GIVE_UP_NS, INTERVAL_NS, RETRY_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
 

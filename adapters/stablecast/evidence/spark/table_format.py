@@ -45,7 +45,7 @@ def named_paths(options: Mapping[str, str], kind: str, error: type[StablecastErr
 
 def _listed(named: str) -> list[str]:
     if named.startswith("["):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             found = json.loads(named)
             if all(isinstance(name, str) for name in found):
                 return list(found)

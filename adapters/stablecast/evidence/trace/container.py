@@ -39,6 +39,13 @@ MAX_BODY_BYTES: Final = 64 << 20
 MAX_TEXT_BYTES: Final = 512 << 20
 """Bytes of one frame's lines."""
 
+FREE_TEXT_BYTES: Final = 16 << 20
+"""Bytes of lines that a frame of any length may hold."""
+
+MAX_EXPANSION: Final = 256
+"""Further bytes of lines for each compressed byte. What machines did compresses to a tenth, and the same line over and
+over to a 60th; a bomb, to a ten thousandth."""
+
 WINDOW_LOG: Final = 16
 """Size of zstd's window as a power of two, in bytes. Each recorded trace holds a window and its tables all the time:
 165 KiB. In pieces, higher levels and larger windows take up to 870 KiB and compress no better.
@@ -235,7 +242,7 @@ class TextReader:
             frame.read += used
             frame.checksum = zlib.crc32(piece[:used], frame.checksum)
             frame.decoded += len(text)
-            if frame.decoded > MAX_TEXT_BYTES:
+            if frame.decoded > text_limit(frame.read):
                 raise _damaged(self.path, self.offset, "the frame is too long")
             frame.rest += text
         return frame.read - before
@@ -333,25 +340,30 @@ def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -
     return body
 
 
+def text_limit(compressed: int) -> int:
+    """Return the most bytes of lines that so many compressed bytes may hold."""
+    return min(MAX_TEXT_BYTES, FREE_TEXT_BYTES + MAX_EXPANSION * compressed)
+
+
 def _text(body: bytes, path: Path, offset: int) -> bytes:
     try:
-        size = zstandard.frame_content_size(body)
+        size, limit = zstandard.frame_content_size(body), text_limit(len(body))
         if size < 0:  # A frame that grew has no size in its header.
-            text = b"".join(_slices(BytesIO(body)))
-        elif size <= MAX_TEXT_BYTES:
+            text = b"".join(_slices(BytesIO(body), limit))
+        elif size <= limit:
             text = zstandard.ZstdDecompressor().decompress(body)
         else:
             text = b""
-        if max(size, len(text)) > MAX_TEXT_BYTES:
+        if max(size, len(text)) > limit:
             raise _damaged(path, offset, "the frame is too long")
         return text
     except zstandard.ZstdError as error:
         raise _damaged(path, offset, str(error)) from error
 
 
-def _slices(source: BinaryIO) -> Iterator[bytes]:
-    """Decode one zstd frame, little more than `MAX_TEXT_BYTES` of it, because its length is unknown."""
-    reader, left = zstandard.ZstdDecompressor().stream_reader(source), MAX_TEXT_BYTES
+def _slices(source: BinaryIO, limit: int) -> Iterator[bytes]:
+    """Decode one zstd frame, little more than `limit` bytes of it, because its length is unknown."""
+    reader, left = zstandard.ZstdDecompressor().stream_reader(source), limit
     while left >= 0 and (text := reader.read(_SLICE)):
         left -= len(text)
         yield text

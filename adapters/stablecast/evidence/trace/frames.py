@@ -37,6 +37,12 @@ VERSION: Final = 7
 LIMIT: Final = 1 << 62
 """Bound of the numbers and times of a trace, and of their negatives: tables have columns of 64 bits."""
 
+FREE_VALUES: Final = 1 << 18
+"""Lists and objects that a line of any length may have."""
+
+BYTES_OF_VALUE: Final = 32
+"""Bytes of a line for each further list or object. An empty one has 3 bytes and takes 72 bytes of memory."""
+
 _SNAPSHOT: Final = b',"snapshot":'
 _END: Final = b'{"end":'
 _FIELDS: Final = {"frame", "version", "role", "endpoint", "first", "gap", "time"}
@@ -177,7 +183,11 @@ def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
         TraceError: If it cannot be read, is no trace, or is damaged.
     """
     for frame, offset in unread_frames(path, start):
-        _ = frame.head.snapshot, frame.records
+        try:
+            _ = frame.head.snapshot
+        except TraceError as error:
+            raise TraceError(f"{frame.place}: {error}") from error
+        _ = frame.records
         yield frame, offset
 
 
@@ -356,7 +366,9 @@ def text_of(value: Json) -> bytes:
 
 
 def object_of(line: bytes) -> Json:
-    """Return the JSON object of a line. Raise TraceError if it is none."""
+    """Return the JSON object of a line. Raise TraceError if it is none, or takes memory out of proportion."""
+    if len(line) > FREE_VALUES and line.count(b"{") + line.count(b"[") > FREE_VALUES + len(line) // BYTES_OF_VALUE:
+        raise TraceError(f"a line of {len(line):,} bytes has more lists and objects than a recorded one")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -106,7 +106,7 @@ def named_errors(path: Path) -> Iterator[None]:
     """Raise StateError for anything in the body that a forged or foreign file causes."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise StateError(f"{path} is no state of a watch: name another file, or remove it") from error
 
 

@@ -150,7 +150,7 @@ def _parts(options: SeedRange) -> Iterator[SeedsResult]:
 def _replay(path: Path, digests: bool) -> SeedsResult:
     try:
         schedule = Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
     except ScheduleError as error:
         raise ScheduleError(f"{path}: {error}; give a file that `stablecast sim` wrote") from error

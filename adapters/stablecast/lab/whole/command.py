@@ -87,7 +87,7 @@ def read(path: Path) -> WorldSchedule:
     """Return the schedule in a file. Raises WorldScheduleError, OSError."""
     try:
         return WorldSchedule.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WorldScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
     except WorldScheduleError as error:
         raise WorldScheduleError(f"{path}: {error}; give a file that `stablecast sim --whole` wrote") from error

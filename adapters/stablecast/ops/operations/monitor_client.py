@@ -125,7 +125,7 @@ class MonitorClient:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise OperationError("the answer is not that of a store's monitor: correct the address")

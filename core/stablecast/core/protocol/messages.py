@@ -22,6 +22,9 @@ GENERATIONS = 128
 """A registration generation is a 7-bit marker of PREG, echoed in its answer."""
 
 
+MAX_STORES = 255
+"""Stores that an SRI may name; the index is one byte in the election header."""
+
 FROM_THE_START = -1
 """The first number of an acknowledgement that covers everything up to its number."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.core.protocol.messages import Pace
+from stablecast.core.protocol.messages import MAX_STORES, Pace
 from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import FLIGHT_BYTES, ReceiverConfig, SourceConfig, StoreBehavior, StoreSpec
@@ -32,6 +32,9 @@ class Finding:
 
 def relations(config: SourceConfig) -> tuple[Finding, ...]:
     """Return every finding in a source's configuration."""
+    if len(config.stores) > MAX_STORES:
+        text = f"{len(config.stores)} stores are configured: a source has at most {MAX_STORES}"
+        return (Finding("too-many-stores", text, True),)
     rules = (_addresses, _reg_ids, _groups, _round_robin, _pace, _flight, _advice)
     return tuple(finding for rule in rules for finding in rule(config))
 
@@ -57,8 +60,10 @@ def without_duplicates(stores: tuple[StoreSpec, ...]) -> list[int]:
 
     A store without address and name only holds a place, so that a proxy uses the same indices as its source.
     """
-    keys = [(store.address, store.name) for store in stores]
-    return [index for index, key in enumerate(keys) if any(key) if key not in keys[:index]]
+    firsts: dict[tuple[str, str], int] = {}
+    for index, store in enumerate(stores):
+        firsts.setdefault((store.address, store.name), index)
+    return [index for key, index in firsts.items() if any(key)]
 
 
 def _addresses(config: SourceConfig) -> Iterator[Finding]:

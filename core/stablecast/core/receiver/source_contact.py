@@ -16,11 +16,8 @@ import attrs
 
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import Oddity
-from stablecast.core.protocol.messages import LateJoinRequest, SourceInfo, SourceInfoRequest
+from stablecast.core.protocol.messages import MAX_STORES, LateJoinRequest, SourceInfo, SourceInfoRequest
 from stablecast.core.protocol.settings import ReceiverConfig
-
-MAX_STORES = 255
-"""Stores that an SRI may name; the index is one byte in the election header."""
 
 
 class SourceNews(IntEnum):

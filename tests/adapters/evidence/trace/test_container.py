@@ -11,7 +11,17 @@ import pytest
 import zstandard
 
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.container import HEAD, MAGIC, FrameText, Growing, TextReader, append, offsets
+from stablecast.evidence.trace.container import (
+    FREE_TEXT_BYTES,
+    HEAD,
+    MAGIC,
+    MAX_EXPANSION,
+    FrameText,
+    Growing,
+    TextReader,
+    append,
+    offsets,
+)
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from tests.adapters.evidence.trace.traced import texts
 from tests.support.left_out import needs
@@ -254,6 +264,21 @@ def test_a_bomb_does_not_go_off(
     monkeypatch.setattr(container, "MAX_TEXT_BYTES", 99_999)
     with pytest.raises(TraceError, match="too long"):
         list(texts(path))
+
+
+@pytest.mark.parametrize("pack", [zstandard.compress, without_size])
+def test_the_text_is_in_proportion_to_the_file(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """40 KB would else become 512 MiB."""
+    path = tmp_path / "bomb"
+    body = pack(bytes(FREE_TEXT_BYTES + MAX_EXPANSION * 10_000))
+    path.write_bytes(seal(body))
+    with pytest.raises(TraceError, match="too long"):
+        list(texts(path))
+    path.write_bytes(bytes(HEAD.size) + body)
+    with pytest.raises(TraceError, match="too long"):
+        list(TextReader(path).read(ended=False))
+    path.write_bytes(seal(pack(bytes(FREE_TEXT_BYTES))))
+    assert len(next(iter(texts(path)))) == FREE_TEXT_BYTES
 
 
 @pytest.mark.parametrize("name", ["missing.sct", "."])

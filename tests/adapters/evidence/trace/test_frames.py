@@ -22,6 +22,7 @@ from stablecast.evidence.trace.frames import (
     first_line,
     frames_from,
     last_line,
+    object_of,
     parse_frame,
 )
 from tests.adapters.evidence.trace.traced import (
@@ -167,3 +168,11 @@ VALUES = st.recursive(
 @given(st.dictionaries(TEXT, VALUES, max_size=4))
 def test_a_digest_is_of_the_text_that_the_stdlib_writes(snapshot: dict[str, Any]) -> None:
     assert digest(snapshot) == sha256(json.dumps(snapshot, separators=(",", ":")).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("value", [b"{},", b"[],", b"[1],"])
+def test_a_line_of_lists_takes_no_memory_out_of_proportion(value: bytes) -> None:
+    """A list of three bytes takes 72 bytes of memory: 15 KB of trace became 4.7 GiB."""
+    with pytest.raises(TraceError, match="lists and objects"):
+        object_of(b'{"x":[' + value * 400_000 + b"1]}")
+    assert len(object_of(b'{"x":[' + value * 200_000 + b"1]}")["x"]) == 200_001

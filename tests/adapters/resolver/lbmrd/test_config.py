@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.config import xml_reader
+from stablecast.config import findings
 from stablecast.config.findings import ConfigFileError
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver.lbmrd.config import LbmrdConfig, load
@@ -94,7 +94,7 @@ def test_problems_have_line_and_element(tmp_path: Path, old: str, new: str, line
 
 
 def test_a_giant_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xml_reader, "MAX_BYTES", 100)
+    monkeypatch.setattr(findings, "MAX_BYTES", 100)
     with pytest.raises(ConfigFileError, match="more than 100 bytes"):
         load(write(tmp_path, NAT))
 
