@@ -315,8 +315,8 @@ SOURCES: Final = (
     Mutant(
         "a-store-that-is-listed-twice-counts-twice",
         "protocol/setting_relations",
-        "if key not in keys[:index]]",
-        "if key not in keys[:0]]",
+        "firsts.setdefault((store.address, store.name), index)",
+        "firsts.setdefault((store.address, store.name, index), index)",
         Test("core/protocol/test_setting_relations.py::test_a_store_that_is_listed_twice_counts_once"),
     ),
     Mutant(
