@@ -169,9 +169,10 @@ async def hung_up_on(raw: socket.socket) -> bool:
     return True
 
 
-async def connected(port: int) -> socket.socket:
-    """Open a raw connection."""
+async def connected(port: int, host: str = LOCAL) -> socket.socket:
+    """Open a raw connection from an address of this host."""
     raw = socket.socket()
     raw.setblocking(False)
+    raw.bind((host, 0))
     await asyncio.get_running_loop().sock_connect(raw, (LOCAL, port))
     return raw

@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import socket
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from stablecast.core.errors import StablecastError
@@ -63,6 +65,16 @@ def check_reserve() -> None:
             f"this process has {free} descriptors left, and {RESERVE} stay for joiners and stores: "
             "raise its limit of open files (ulimit -n)"
         )
+
+
+def crowding_host(hosts: Iterable[str], newcomer: str) -> str | None:
+    """Return the host that has most of the places that are all taken, if it is not the newcomer's; else None.
+
+    One host could keep all others out by connections that it never ends.
+    """
+    places = Counter(hosts)
+    host, count = next(iter(places.most_common(1)), (newcomer, 0))
+    return host if host != newcomer and 2 * count > places.total() else None
 
 
 def has_room() -> bool:

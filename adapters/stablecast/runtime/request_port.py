@@ -104,12 +104,21 @@ class RequestPort:
     def _made(self, peer: "Peer") -> None:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
         full = len(self._peers) >= MAX_PEERS
-        mute = next((one for one in self._peers if not one.messages_rcved), None) if full else None
-        if mute is not None:
-            self._end_silent(mute)  # Connections that say nothing must not starve those that come to speak.
-        if self._closed or (full and mute is None) or not ports.has_room():
+        if full and (superfluous := self._superfluous(peer)) is not None:
+            superfluous.abort()
+            full = False
+        if self._closed or full or not ports.has_room():
             peer.abort()  # A peer that was accepted just before the port closed arrives here after it.
         self._peers[peer] = asyncio.get_running_loop().call_later(FIRST_MESSAGE_SECONDS, self._end_silent, peer)
+
+    def _superfluous(self, newcomer: "Peer") -> "Peer | None":
+        """Return the peer that a newcomer takes the place of: one that says nothing, else one of a crowding host."""
+        mute = next((one for one in self._peers if not one.messages_rcved), None)
+        if mute is not None:
+            self.silent += 1
+            return mute
+        crowd = ports.crowding_host((one.origin.host for one in self._peers), newcomer.origin.host)
+        return next((one for one in reversed(self._peers) if one.origin.host == crowd), None)
 
     def _end_silent(self, peer: "Peer") -> None:
         if not peer.messages_rcved:

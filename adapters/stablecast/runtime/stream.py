@@ -57,13 +57,15 @@ class Subscriber(asyncio.Protocol):
         """Prepare a connection to `server`."""
         self._server = server
         self.transport: asyncio.Transport | None = None
+        self.host = ""
         self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Greet the joiner and add it to the server, unless the server is full."""
         self.transport = transport
         keep_alive(transport)
-        if self._server.full or not ports.has_room():
+        self.host = (transport.get_extra_info("peername") or ("",))[0]
+        if (self._server.full and not self._server.make_room(self.host)) or not ports.has_room():
             transport.abort()
             return
         if self._server.hold is not None:
@@ -138,6 +140,16 @@ class StreamServer:
     def full(self) -> bool:
         """Return whether the server accepts no more joiners."""
         return self._closed or len(self.subscribers) >= MAX_JOINERS
+
+    def make_room(self, newcomer: str) -> bool:
+        """End the last joiner of a host that has most of the places, for one of another host; return False without."""
+        crowd = None if self._closed else ports.crowding_host((one.host for one in self.subscribers), newcomer)
+        for one in self.subscribers if crowd is not None else ():
+            if one.host == crowd and one.transport is not None:
+                one.transport.abort()
+                self.remove(one)
+                return True
+        return False
 
     def add(self, subscriber: Subscriber) -> None:
         """Add a joiner, which gets all blocks from now on."""

@@ -129,6 +129,23 @@ async def test_who_says_nothing_makes_room_for_who_comes(monkeypatch: pytest.Mon
         one.close()
 
 
+async def test_one_host_cannot_keep_the_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PEERS", 3)
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    peers = []
+    for host in ("127.0.0.2", "127.0.0.3", "127.0.0.3", LOCAL):
+        peers.append(await connected(number, host))
+        await loop.sock_sendall(peers[-1], data(1))
+        await heard.get()
+    assert await hung_up_on(peers.pop(2))
+    peers.append(await connected(number, "127.0.0.2"))
+    assert await hung_up_on(peers.pop()), "no host has more than half of the places now"
+    await port.close()
+    for one in peers:
+        one.close()
+
+
 async def test_the_last_descriptors_are_not_for_those_who_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scanner of ports must not take what the journal needs for its next segment."""
     port, number, _ = await port_of()

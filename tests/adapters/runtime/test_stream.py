@@ -184,6 +184,21 @@ async def test_no_more_joiners_than_allowed(monkeypatch: pytest.MonkeyPatch) -> 
     await server.close()
 
 
+async def test_one_host_cannot_keep_the_joiners_of_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_JOINERS", 3)
+    server, at = await server_of()
+    joiners = [await connected(at[1], host) for host in ("127.0.0.2", "127.0.0.3", "127.0.0.3")]
+    loop = asyncio.get_running_loop()
+    for one in joiners:
+        await loop.sock_recv(one, 1)
+    joiners.append(await connected(at[1]))
+    assert await loop.sock_recv(joiners[3], 1)
+    assert sorted(one.host for one in server.subscribers) == [LOCAL, "127.0.0.2", "127.0.0.3"]
+    await server.close()
+    for one in joiners:
+        one.close()
+
+
 async def test_a_server_that_never_started_closes_its_socket() -> None:
     await StreamServer(ports.listen(LOCAL, 0, "port"), lambda: b"").close()
 

@@ -15,6 +15,7 @@ from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.ports import keep_alive
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.srs.settings import MAX_CLIENTS
 from stablecast.transports.resolution.udp.effects import Remark
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
@@ -139,6 +140,8 @@ class SrsDaemon:
         self._empty.clear()
         self._peer_of[number] = address
         self.details.event("connect", address)
+        if len(self._peers) > MAX_CLIENTS:
+            self._make_room(address)
         if len(self._unheard) >= MAX_UNHEARD:
             self._end_unheard(next(iter(self._unheard)))
         self._unheard[number] = self._loop.call_later(FIRST_BYTES_SECONDS, self._end_unheard, number)
@@ -153,6 +156,14 @@ class SrsDaemon:
         if not self._peers:
             self._empty.set()
         self.feed(events.ConnectionClosed(number))
+
+    def _make_room(self, newcomer: str) -> None:
+        """End the last connection of a host that has most of the places. The newcomer comes again soon."""
+        crowd = ports.crowding_host(map(_host, self._peer_of.values()), _host(newcomer))
+        for number, address in reversed(self._peer_of.items()) if crowd is not None else ():
+            if _host(address) == crowd:
+                self._abort(number)
+                return
 
     def _end_unheard(self, number: int) -> None:
         """End a connection that never said anything, so that port scanners take no places."""
@@ -203,3 +214,7 @@ class SrsDaemon:
         transport = self._peers.get(connection)
         if transport is not None:
             transport.abort()
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]

@@ -15,7 +15,7 @@ from stablecast.transports.resolution.srs.events import ConnectionClosed
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 from tests.adapters.resolver.srs.services import LOCAL, Place, place, raw
-from tests.support.network import hung_up_on, knocking, until
+from tests.support.network import connected, hung_up_on, knocking, until
 
 
 @pytest.fixture
@@ -193,6 +193,19 @@ async def test_a_connection_that_says_nothing_is_ended(here: Place, monkeypatch:
     assert len(service._peers) == 1
     one.close()
     two.close()
+
+
+async def test_one_host_cannot_keep_the_others_out(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon, "MAX_CLIENTS", 2)
+    service = await here.service()
+    port = int(service.address.split(":")[1])
+    crowd = [await connected(port, "127.0.0.3") for _ in range(2)]
+    for one in crowd:
+        await asyncio.get_running_loop().sock_sendall(one, GREETING)
+    other = await connected(port)
+    assert await hung_up_on(crowd[1])
+    for one in (*crowd, other):
+        one.close()
 
 
 async def test_connections_that_say_nothing_have_a_bound_of_their_own(
