@@ -398,6 +398,21 @@ def test_a_life_that_steps_back_is_reported() -> None:
     assert fx.AskLow(100, 101, 101) not in driver.effects
 
 
+def test_a_receiver_begins_behind_what_it_acknowledged_though_the_announcement_is_older() -> None:
+    """A member of a group acknowledged 0 to 100 and died; the next one knows an SRI of before. A store without a cache
+    knows as much.
+    """
+    for no_cache in False, True:
+        driver = ReceiverDriver()
+        driver.inform(1)
+        told = driver.grant(0, low=101, high=100, known=100, old=True, no_cache=no_cache)
+        assert fx.AskLow(100, 101, 101) in driver.effects
+        assert [event for event in told if isinstance(event, SteppedBack)] == []
+        driver.feed(LowChosen(101))
+        driver.data(99, 3)
+        assert driver.delivered == [101]
+
+
 def test_an_answer_before_the_sri_is_of_no_use() -> None:
     driver = ReceiverDriver()
     driver.hear(Deregistered(Role.RECEIVER, 0, 1, 70, LIFE, 4))

@@ -353,6 +353,24 @@ def test_a_receiver_returns_behind_what_it_acknowledged() -> None:
     assert [(answer.old, answer.low) for _, answer in driver.sent(Registered)] == [(True, 5)]
 
 
+@pytest.mark.parametrize(
+    ("upcoming", "repairs", "known"),
+    [(False, Repair.ALL, 9), (True, Repair.ALL, None), (False, Repair.ALL & ~Repair.ONE_LIFE, None)],
+)
+def test_a_receiver_that_acknowledged_everything_hears_that_it_was_sent(
+    upcoming: bool, repairs: Repair, known: int | None
+) -> None:
+    """While the source's next life waits, or if a life alone identifies no message, the numbers may be used again."""
+    driver = StoreDriver.with_receiver(repairs=repairs)
+    driver.consume(9)
+    driver.hear(register(**RECEIVER, generation=2))
+    if upcoming:
+        driver.hear(register(**SOURCE, incarnation=9))
+    driver.sync()
+    answers = [answer for _, answer in driver.sent(Registered) if answer.role is Role.RECEIVER]
+    assert [(answer.old, answer.low, answer.high, answer.known) for answer in answers] == [(True, 10, 9, known)]
+
+
 def test_a_receiver_that_acknowledged_nothing_is_not_called_old() -> None:
     """Elsewhere it may be known for longer: where it was let begin here says nothing about what it consumed."""
     driver = StoreDriver.with_receiver(rollback=0)

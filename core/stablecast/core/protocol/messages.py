@@ -200,7 +200,8 @@ class Registered(_OfRegistration):
         memory: The store's knowledge of the source's older lives. To a receiver that the store does not know, LOST says
             that it may have forgotten the receiver, or lacks messages below `low`.
         known: The last number that the store knows to be used although it does not hold it; None: not above `high`. For
-            a receiver the first number that it lacks below `low`; None: it lacks none.
+            a receiver that it does not know, the first number that it lacks below `low`; None: it lacks none. For one
+            that it knows and offers nothing, `high`; None: the life that it names may use that number again.
         store_generation: The generation of the store; 0: it reports none (`generations`).
         peers: For a source: the newest generations that the store knows of the source's other stores.
     """

@@ -292,9 +292,10 @@ class ReceiverSession:
         registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
-        # A store may know newer numbers than the stream has shown yet.
+        # A store may know newer numbers than the stream has shown yet: it holds them, or another holder of this RegID
+        # acknowledged them. Without its word the latter may be those of a dead tail (T20).
         low, high = offer(answer, self.arrivals.high)
-        if high >= low and not answer.no_cache:
+        if (answer.old and answer.known is not None) or (high >= low and not answer.no_cache):
             self.window.learn(high)
         self._review(now)
         if self.window.next is not None:

@@ -68,6 +68,8 @@ def grant(
     low = source.trail if own else client.acknowledged + 1
     high = max(source.newest, low - 1) if own or source.terms.keeps else low - 1
     known = client.known if client.known > high else None
+    if old and not own and high < low and _settled(source, client):
+        known = high
     memory = client.memory
     if not own and not old and Repair.VOTE in source.repairs:
         lacking = None if source.terms.paced else first_lacking(source)
@@ -95,6 +97,12 @@ def grant(
         store_generation=store_generation,
         peers=_peers(client),
     )
+
+
+def _settled(source: Repository, receiver: Client) -> bool:
+    """Return whether what a receiver acknowledged is cut back to the numbers of the life that it names."""
+    current = source.resume_point is not None and source.incarnation == receiver.incarnation
+    return current and Repair.ONE_LIFE in source.repairs
 
 
 def first_lacking(source: Repository) -> int | None:

@@ -133,6 +133,11 @@ FOUND = {
         Setup(finder="multicast", pause_ms=400, burst=1, size=1000, modes=("plain", "reader"), named=True, hasty=True),
         (HostFault(437, Do.LEAVE, "source", 2_125),),
     ),
+    # A member of a group died, and another one took its share over. It knew an announcement from before the last
+    # messages, and took what the stores had acknowledged of them for a dead tail: it processed one again.
+    "a_share_whose_last_messages_were_not_announced": WorldSchedule(
+        700709, Setup(pause_ms=400, size=60, group=True), (HostFault(1_407, Do.KILL, "receiver1", 126),)
+    ),
 }
 
 

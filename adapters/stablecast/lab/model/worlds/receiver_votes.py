@@ -309,7 +309,7 @@ def _grant(session: ReceiverSession, store: int) -> Fn:
     granted = registration.granted
     if not registration.counts or granted is None:
         return _NO_GRANT
-    lacks = -1 if granted.known is None else granted.known
+    lacks = -1 if granted.old or granted.known is None else granted.known
     return record(old=granted.old, low=granted.low, lacks=lacks, vote=granted.memory is msg.StoreMemory.KEPT)
 
 
