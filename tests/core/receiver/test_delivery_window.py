@@ -281,6 +281,10 @@ def test_a_burst_ends_all_waiting_below_it() -> None:
     drain(out)
     window.burst(0, 5, out)
     assert out == []
+    window.know(19, 20, out)
+    window.lose(20, 21, out)
+    window.burst(22, 24, out)
+    assert not window.lost  # Every later run would look there.
 
 
 def test_a_burst_in_arrival_order_is_only_what_is_missing() -> None:

@@ -164,11 +164,16 @@ def test_what_a_source_denies_says_nothing_of_stores() -> None:
     assert tick_until(driver, GIVE_UP_NS, 9) == {}
 
 
-def test_time_begins_anew_once_when_the_source_is_gone() -> None:
-    """Its next life may have had the stores for long. Numbers that no store has are given up in the end."""
+@pytest.mark.parametrize("history", [True, False])
+def test_time_begins_anew_once_when_the_source_is_gone(history: bool) -> None:
+    """Its next life may have had the stores for long. Numbers that no store has are given up in the end, whether they
+    came before the session or are a gap of the stream.
+    """
 
     def lost_at(*gone: int) -> int:
-        driver = ReceiverDriver.active(high=2)
+        driver = ReceiverDriver.active(high=2 if history else -1, otr=OtrTimes(give_up_ns=GIVE_UP_NS))
+        if not history:
+            driver.data(3, 1)
         for now in range(RETRY_NS, 10 * GIVE_UP_NS, RETRY_NS):
             if now in gone:
                 driver.feed(Gone("source:1"), now)

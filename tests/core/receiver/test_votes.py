@@ -124,6 +124,7 @@ def test_a_store_that_the_source_has_not_named_may_know_more() -> None:
     told = driver.feed(Tick(), INTERVAL_NS)
     assert proposed(driver) == []
     assert errors(told) == [0, 1]
+    assert driver.machine.next_timeout() == 2 * INTERVAL_NS  # No other store is due, and these may be whole by then.
     driver.inform(1, 1, 1, high=HIGH, group_sizes=(3,), version=2, now=INTERVAL_NS)
     driver.grant(2, now=INTERVAL_NS, **KNOWS)
     assert proposed(driver) == [17]
