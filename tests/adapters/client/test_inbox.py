@@ -126,6 +126,23 @@ def test_full_and_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     assert room == [2]
 
 
+def test_messages_that_the_application_settles_itself_take_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    room: list[int] = []
+    size = batch_of(1).size + BATCH_BYTES
+    monkeypatch.setattr(module, "MAX_QUEUED_BYTES", 4 * size)
+    inbox: Inbox[Batch] = Inbox(lambda: room.append(len(inbox)))
+    held = [batch_of(1) for _ in range(4)]
+    for batch in held:
+        inbox.hold(batch)
+    inbox.put(batch_of(1))
+    inbox.next_batch()
+    fullness = [inbox.full]
+    for batch in held[:2]:
+        inbox.release(batch)
+        fullness.append(inbox.full)
+    assert (fullness, room) == ([True, True, False], [0])
+
+
 def test_dropped_messages_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     room: list[int] = []
     size = batch_of(1).size + BATCH_BYTES

@@ -16,7 +16,9 @@ WAYS = {"lbttcp": {}, **{kind: OPTIONS[kind] for kind in KINDS}}
 
 
 @pytest.mark.parametrize("kind", WAYS)
-async def test_a_source_goes_on_at_its_hosts_next_address(net: Network, kind: str) -> None:
+async def test_a_source_goes_on_at_its_hosts_next_address(
+    net: Network, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """Its life, its numbers and its registration stay; the store and the receivers, old and new, follow."""
     store = await net.store()
     sending = await net.context(interface=HERE)
@@ -26,11 +28,22 @@ async def test_a_source_goes_on_at_its_hosts_next_address(net: Network, kind: st
     await (await source.send(b"one")).stable()
     assert (await anext(receiver)).payload == b"one"
     life, before = source.life, (sending.request_address, source.place)
+    [joiner] = receiver._joiners.values()
+    left: list[object] = []
+    abandon = type(joiner).abandon
+
+    def leave(one: object) -> None:
+        left.append(one)
+        abandon(one)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(joiner), "abandon", leave)
     await sending._move(THERE)
     assert all(HERE in place for place in before)
     assert all(THERE in place for place in (sending.request_address, source.place))
     await (await source.send(b"two")).stable()
     assert (await anext(receiver)).payload == b"two"
+    assert list(receiver._joiners) == [source.place]
+    assert joiner in left, "nobody joins there again"
     later = await net.context()
     assert (await anext(later.receiver("orders", session_id=9))).payload == b"one"
     assert source.life == life

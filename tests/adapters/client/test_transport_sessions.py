@@ -289,6 +289,10 @@ async def test_a_source_that_announces_itself_on_is_not_left(net: Network) -> No
     assert farewell.cancelled()
     await source.send(b"1")
     assert await first(receiver, 1) == [b"1"]
+    receiver.withdrawn(source.place, session_id, index)
+    [farewell] = receiver._farewells.values()
+    await receiver.close()
+    assert farewell.cancelled()
     assert not events.of(EndOfSource)
 
 

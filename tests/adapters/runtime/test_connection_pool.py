@@ -47,6 +47,20 @@ async def test_one_connection_for_all_messages() -> None:
     assert not told.reports
 
 
+async def test_what_waited_for_the_connection_makes_room_when_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that answers a peer waits for room before it reads more from its disk."""
+    monkeypatch.setattr(module, "ROOM_BYTES", 4)
+    told, room = Told(), list[str]()
+    told.pool.on_room = room.append
+    async with listener() as peer:
+        told.pool.send(peer.address, b"one two")
+        assert not told.pool.room(peer.address)
+        await (await peer.connection()).hear(7)
+        assert room == [peer.address]
+        await told.pool.close()
+    assert not told.reports
+
+
 async def test_later_messages_of_a_turn_leave_together_and_in_order() -> None:
     """The first does not wait for what may follow."""
     told = Told()

@@ -131,6 +131,21 @@ async def test_an_input_fed_during_a_question_waits_for_its_end() -> None:
     assert idle == [True, True, False]
 
 
+async def test_an_input_fed_during_a_question_sets_the_timer(clock: Clock) -> None:
+    machine = Machine(period=1)
+    driver = driver_of(machine, lambda _: None)
+
+    def act(_: str) -> None:
+        machine.due = 0
+        driver.feed(Ended(1))
+
+    driver.during(act, "why")
+    await settled()
+    await settled()
+    assert machine.wakes == [0]
+    driver.close()
+
+
 async def test_a_failure_during_a_question_leaves_the_driver_idle() -> None:
     """It is as an effect that fails; what was fed meanwhile is done."""
     machine, failures = Machine(), list[tuple[object, str]]()

@@ -64,6 +64,7 @@ async def test_a_peer_that_says_nothing_is_ended_and_one_that_spoke_may_be_silen
 ) -> None:
     """Half a message is nothing: a scanner that trickles bytes holds no place either."""
     timers: list[Callable[[], object]] = []
+    handles: list[asyncio.TimerHandle] = []
     loop = asyncio.get_running_loop()
     real = loop.call_later
 
@@ -72,6 +73,8 @@ async def test_a_peer_that_says_nothing_is_ended_and_one_that_spoke_may_be_silen
     ) -> asyncio.TimerHandle:
         if seconds == module.FIRST_MESSAGE_SECONDS:
             timers.append(lambda: callback(*arguments))
+            handles.append(real(seconds, callback, *arguments, **more))
+            return handles[-1]
         return real(seconds, callback, *arguments, **more)
 
     monkeypatch.setattr(loop, "call_later", call_later)
@@ -88,6 +91,7 @@ async def test_a_peer_that_says_nothing_is_ended_and_one_that_spoke_may_be_silen
     await heard.get()
     assert (len(timers), port.silent) == (3, 2)
     await port.close()
+    assert [handle.cancelled() for handle in handles] == [True] * 3, "who has left is not ended, and not counted"
     for peer in (quiet, half, good):
         peer.close()
 

@@ -328,3 +328,21 @@ async def test_a_block_of_the_turn_in_which_a_joiner_comes_follows_its_greeting(
     assert transport.data == hello(5) + data(0)
     subscriber.connection_lost(None)
     await server.close()
+
+
+async def test_blocks_of_the_turn_in_which_a_third_joiner_comes_are_written_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are older than the third one, which is from then on the one that is written to at once."""
+    monkeypatch.setattr(module, "keep_alive", lambda _: None)
+    server = StreamServer(ports.listen(LOCAL, 0, "port"), lambda: hello(5))
+    joined = [(Subscriber(server), WrittenBytes()) for _ in range(3)]
+    for subscriber, transport in joined[:2]:
+        subscriber.connection_made(transport)
+    server.write(data(0))
+    joined[2][0].connection_made(joined[2][1])
+    await asyncio.sleep(0)
+    assert [transport.data for _, transport in joined] == [hello(5) + data(0)] * 2 + [hello(5)]
+    for subscriber, _ in joined:
+        subscriber.connection_lost(None)
+    await server.close()
