@@ -478,6 +478,9 @@ class Receiver(IteratedReceiver):
 
     def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:
         session = self._sessions.get(info.incarnation)
+        if session is not None and session.comes_back(info):  # It delivers no more: a new session goes on.
+            self._finished.append(self._sessions.pop(info.incarnation))
+            session = None
         if session is not None:
             if not any(place.startswith(STORED) for place in (session.transport, plan.transport)):
                 self._follow(session, plan.transport)

@@ -180,6 +180,15 @@ class ClientSession:
         """Return True if this session is with a later life of the source that announces itself."""
         return self._machine.info is not None and outranks(self._machine.info, info)
 
+    def comes_back(self, info: SourceInfo) -> bool:
+        """Return True if another life replaced this one, and the announcement shows that this one is the later again.
+
+        A process that was cut off lives on, and the stores take it back when the process that replaced it is gone.
+        """
+        place = self.succession
+        latest = place.end.machine.info
+        return place.heir is not None and latest is not None and outranks(info, latest)
+
     def end(self) -> "Sequence[ClientSession]":
         """Note that the stream ended. Return the sessions that this one replaced in vain, because it never began.
 

@@ -1,5 +1,6 @@
 """A receiver that meets an earlier life of a source after a later one: the later one's messages go on."""
 
+import asyncio
 from types import SimpleNamespace
 
 import attrs
@@ -8,6 +9,7 @@ import pytest
 from stablecast.client import Context, Receiver, Source
 from stablecast.client import precedence as module
 from stablecast.client.precedence import PassedOver, outranks
+from stablecast.client.receiver import JoinPlan
 from stablecast.core.protocol.messages import Life, SourceInfo
 from stablecast.transports import codec
 from tests.adapters.runtime.peers import Listener, data, hello, listener
@@ -132,6 +134,28 @@ async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Netw
     await until(lambda: stale.address not in receiver._joiners)
     assert stale.address not in receiver._plans
     assert STALE not in receiver._passed_over
+
+
+async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
+    """It was replaced while its stream stayed joined, and announces itself with a higher term than its successor."""
+    _, source, receiver = await second_life(net)
+    life = source.config.incarnation
+    (session,) = receiver._sessions.values()
+    assert session.info is not None
+    async with listener() as rival:
+        later = attrs.evolve(session.info, incarnation=STALE, term=8, lives=(*session.info.lives, (STALE, 2)), low=2)
+        announce(receiver, rival, later)
+        await until(lambda: STALE in receiver._sessions)
+        await send(source, 1)
+        timer = asyncio.get_running_loop().call_later(0, lambda: None)
+        place = JoinPlan(session.transport, codec.split(life)[0], session.config.source_request, timer)
+        for term, renewed in ((7, False), (9, True)):
+            receiver._on_info(attrs.evolve(session.info, term=term), place.session_id or 0, place)
+            assert (receiver._sessions[life] is not session) is renewed
+        assert await take(receiver, 1) == [2]
+        rival.connections[0].transport.write(codec.encode(attrs.evolve(later, version=later.version + 1)))
+        await send(source, 2)
+        assert await take(receiver, 2) == [3, 4]
 
 
 async def test_a_later_life_is_followed_again_after_an_earlier_one_without_a_common_past(net: Network) -> None:

@@ -40,6 +40,8 @@ class Facts:
         dropped: By store, what it had no room for.
         calm: All faults are over.
         terms: Term of each life, as first announced.
+        renewed: Term of each life, as last announced.
+        claimed: Term in which each stable number became so.
         granted: Stores that know a life's registration.
         holders_of: By store and RegID, the lives that got it, in order.
         announced: What a life was announced by: itself, the lives before it, and its address and RegID at each store.
@@ -69,6 +71,8 @@ class Facts:
     dropped: dict[str, RangeSet] = attrs.field(factory=dict)
     calm: bool = False
     terms: dict[int, int] = attrs.field(factory=dict)
+    renewed: dict[int, int] = attrs.field(factory=dict)
+    claimed: dict[int, int] = attrs.field(factory=dict)
     granted: dict[int, set[str]] = attrs.field(factory=dict)
     holders_of: dict[tuple[str, int], list[int]] = attrs.field(factory=dict)
     announced: dict[int, set[int | tuple[str, int]]] = attrs.field(factory=dict)
@@ -177,12 +181,13 @@ class Facts:
         return not self.granted.get(life) and other not in known
 
     def on_told(self, life: int, term: int) -> None:
-        """Record the first announcement of a life, with its term.
+        """Record an announcement of a life, with its term.
 
         Later lives have higher terms, because two quorums share a store that remembers. If no quorum remembers a life,
         its successor may not know it. Then neither life is wrong, and each may undo what the other did. So neither is
         promised anything.
         """
+        self.renewed[life] = max(term, self.renewed.get(life, term))
         if life in self.terms:
             return
         self.terms[life] = term

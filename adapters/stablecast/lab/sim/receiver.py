@@ -390,6 +390,7 @@ class ReceiverProcess(VirtualProcess):
                 if session is not None:
                     session.on_run(item)
             elif isinstance(item, msg.SourceInfo) and item.topic == self.config.topic:
+                self.checkers.receivers.on_told(self.name, item.term)
                 self._on_info(item, where)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
@@ -406,6 +407,9 @@ class ReceiverProcess(VirtualProcess):
 
     def _session_for(self, info: msg.SourceInfo, where: FoundSource) -> "SimulatedSession | None":
         session = self.sessions.get(info.incarnation)
+        if session is not None and session.comes_back(info):
+            self._finished.append(self.sessions.pop(info.incarnation))
+            session = None
         if session is None:
             waits = info.incarnation in self._passed_over and where.transport in self._plans
             if waits or any(other.outranks(info) for other in self.sessions.values()):

@@ -33,13 +33,15 @@ class SessionLedger:
 class ProcessLedger:
     """Hold what one process delivered to its inbox and `handed` to its application.
 
-    `lost` is what was reported to the application, and `order` that of the newest life it knows.
+    `lost` is what was reported to the application. `order` is that of the newest life it knows, and `term` the highest
+    one that it heard of.
     """
 
     delivered: Lives = attrs.field(factory=dict)
     handed: Lives = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
     order: int = 0
+    term: int = 0
 
 
 @attrs.define
@@ -82,6 +84,11 @@ class ReceiverCheckers:
         run = self.runs.setdefault(process, ProcessLedger())
         run.order = max(run.order, session.order)
 
+    def on_told(self, process: str, term: int) -> None:
+        """Record that a process reads the announcement of a life, with its term."""
+        run = self.runs.setdefault(process, ProcessLedger())
+        run.term = max(run.term, term)
+
     def on_begin(self, receiver: str, process: str, life: int, number: int) -> None:
         """Check that a session which begins at `number` skips no stable message."""
         session, ledger = self.sessions[process, life], self.ledgers[receiver]
@@ -111,7 +118,7 @@ class ReceiverCheckers:
             facts.report("D1", f"{what} again")
         for number in range(first, stop):
             owner = facts.stable.get(number, sender)
-            if owner != sender and facts.order[owner] <= session.order:
+            if owner != sender and self._known(self.runs[process], session.order, sender, number):
                 facts.report("D1", f"{process} delivers {number} of life {sender:#x}, that of {owner:#x} is stable")
         session.delivered.setdefault(sender, RangeSet()).add(first, stop)
         self.runs[process].delivered.setdefault(sender, RangeSet()).add(first, stop)
@@ -130,9 +137,21 @@ class ReceiverCheckers:
         # In turns two lives may have stores of their own: a receiver cannot know that they are one source's (P-505).
         for number in range(first, stop) if not facts.setup.turns else ():
             owner = facts.stable.get(number, sender)
-            if owner != sender and facts.order[owner] <= run.order and not facts.strangers(sender, owner):
+            if owner != sender and self._known(run, run.order, sender, number) and not facts.strangers(sender, owner):
                 facts.report("D1", f"{what}, that of {owner:#x} is stable")
         handed.add(first, stop)
+
+    def _known(self, run: ProcessLedger, order: int, sender: int, number: int) -> bool:
+        """Return whether a process knows that a stable number is not that of `sender`, whose message it has.
+
+        A life may come back behind a later one of which nothing was stable, and use its numbers. README guarantees
+        nothing about a message that was never stable. So the process may have it until an announcement has the term in
+        which the life came back, or a later one.
+        """
+        owner = self.facts.order[self.facts.stable[number]]
+        if owner < self.facts.order[sender]:
+            return run.term >= self.facts.claimed[number]
+        return owner <= order
 
     def _in_turn(self, process: str, number: int) -> bool:
         """Return whether a session gave a message up in round robin, while the store that has it was away.

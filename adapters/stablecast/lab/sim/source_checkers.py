@@ -116,6 +116,8 @@ class Checkers:
             if life in facts.forked:
                 facts.excuse(life, number)
                 continue
+            if number not in facts.stable:
+                facts.claimed[number] = facts.renewed.get(life, 0)
             other = facts.stable.setdefault(number, life)
             if other != life and facts.lost(life, number):
                 # Its acknowledgements were late. What stores released since was the other life's message.

@@ -12,6 +12,25 @@ from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
 from stablecast.lab.sim.setup import Habit, Leaving, WorldSetup
 
+THWARTED = Schedule(
+    472661,
+    ((524, 2), (669, 30), (2881, 40)),
+    (
+        Fault(1, Act.PART, "source", "store1", 549, False),
+        Fault(544, Act.PART, "source", "", 1004, False),
+        Fault(544, Act.PART, "source", "store2", 2882, False),
+        Fault(545, Act.RIVAL, "source", "", 1610, True),
+        Fault(1744, Act.SLOW, "store1", "", 37, False),
+        Fault(1818, Act.STALL, "source", "store1", 480, False),
+    ),
+    WorldSetup(
+        rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.MAJORITY),
+        brief=True,
+        habit=Habit.BLOCKING,
+    ),
+)
+"""A rival registers with a minority, sends and dies; the stores take the first life back."""
+
 FOUND = {
     # A crash between a new life's resume point and its receivers' cut-backs left receivers acknowledged too far (D1).
     "half_a_resume": Schedule(
@@ -558,6 +577,13 @@ FOUND = {
         ),
         WorldSetup(ack_minimum=5, paced=True, on_reception=True, brief=True, habit=Habit.FICKLE),
     ),
+    # A life that a rival had replaced came back while its stream was joined. Its receivers had stopped its session, and
+    # went on with what the rival had sent in vain (D1). They got nothing more before the next life (L1).
+    "replaced_life_is_followed_again": THWARTED,
+    # A receiver that is cut off cannot know that the life is back. A checker blamed it (D1).
+    "life_that_returns_unheard_of": attrs.evolve(
+        THWARTED, faults=(*THWARTED.faults, Fault(2160, Act.PART, "receiver0", "", 840, False))
+    ),
 }
 
 
@@ -569,6 +595,9 @@ def test_what_was_found_stays_mended(name: str) -> None:
 
 NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
 """The fault that a life which was given up for an earlier one is not followed again."""
+STAYS_REPLACED = {"client.session.ClientSession.comes_back": lambda *_: False}
+"""The fault that a replaced life which comes back is not followed."""
+NO_JUDGE_OF_LIVES = {"lab.sim.receiver_checkers.ReceiverCheckers.on_handed": lambda *_: None}
 NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grants.remembers": lambda _: True}
 """The fault that no receiver hears what a store lacks, or may have forgotten."""
 
@@ -608,6 +637,9 @@ EARLY_REPORTS: dict[str, Any] = {
         ),
         ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
         ("late_life_without_a_past", NEVER_AGAIN, "L1"),
+        ("replaced_life_is_followed_again", STAYS_REPLACED, "D1"),
+        ("replaced_life_is_followed_again", STAYS_REPLACED | NO_JUDGE_OF_LIVES, "L1"),
+        ("life_that_returns_unheard_of", STAYS_REPLACED, "D1"),
         (
             "confirmation_before_a_loss",
             {"core.receiver.delivery_window.DeliveryWindow.confirmed": lambda _, start, stop: [(start, stop)]},

@@ -104,6 +104,27 @@ def test_what_another_life_got_stable_is_not_delivered_of_this_one() -> None:
     assert broken(checkers) == ["D1"]
 
 
+def test_a_process_must_know_that_a_life_came_back_before_it_is_blamed() -> None:
+    """Until then it may have what the life between sent in vain, but no number that was stable before."""
+    checkers = world()
+    reading = checkers.receivers
+    checkers.facts.on_told(LIFE, 1)
+    stable(checkers, 0, 1)
+    checkers.on_life(NEXT, 1)
+    checkers.facts.on_granted(STORES[0], STREAM, NEXT)
+    reading.on_session(READER, PROCESS, NEXT, {})
+    reading.on_told(PROCESS, 2)
+    reading.on_handed(PROCESS, NEXT, 0, 1)
+    checkers.facts.on_told(LIFE, 3)
+    stable(checkers, 1, 4)
+    assert broken(checkers) == ["D1"]
+    reading.on_handed(PROCESS, NEXT, 1, 2)
+    assert broken(checkers) == ["D1"]
+    reading.on_told(PROCESS, 3)
+    reading.on_handed(PROCESS, NEXT, 2, 3)
+    assert broken(checkers) == ["D1", "D1"]
+
+
 @pytest.mark.parametrize(
     ("lost", "reg_id", "lives", "found"),
     [

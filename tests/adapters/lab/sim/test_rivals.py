@@ -133,6 +133,20 @@ def test_faults_befall_the_second_and_the_first_sends_when_it_is_gone() -> None:
     assert cluster.checkers.facts.counts["stable"] == 15
 
 
+def test_the_first_goes_on_in_peace_if_the_second_is_dead() -> None:
+    """Nobody waits for a third life: receivers follow the first one again."""
+    cluster = lively(WorldSetup(brief=True))
+    first = cluster.source
+    rival(cluster, SOURCE, span_ms=500)
+    cluster.world.run(cluster.world.now + 600 * MILLISECOND)
+    cluster.calm()
+    assert cluster.source is first
+    cluster.want(3)
+    cluster.world.run(cluster.world.now + 3 * SECOND)
+    assert trouble(cluster) is None
+    assert cluster.checkers.facts.counts["stable"] == 13
+
+
 def test_a_rival_whose_end_was_to_come_in_peace_stays() -> None:
     cluster = lively(WorldSetup(brief=True))
     rival(cluster, RECEIVERS[0], span_ms=500)
