@@ -68,13 +68,14 @@ class StoreProcess(VirtualProcess):
         self._tokens = Tokens()
         self._streams = Continuity()
         self._generation = NONE
+        self._written = self._synced = 0
         self._damaged: list[tuple[int, int]] = []
         self._proxies: dict[int, Proxy] = {}
         self._joiners: dict[int, VirtualJoiner] = {}
         self._syncer = Syncer(
             self.world,
             disk,
-            lambda ticket: self.deliver(lambda: self._driver.feed(inputs.Persisted(ticket))),
+            lambda ticket: self.deliver(lambda: self._on_synced(ticket)),
             lambda: self.deliver(self._fail),
             lambda *bad: self.deliver(lambda: self._on_damaged(*bad)),
         )
@@ -148,6 +149,11 @@ class StoreProcess(VirtualProcess):
         self._syncer.stopped = True
         self.disk.crash(self.world.rng.random())
 
+    def _on_synced(self, ticket: int) -> None:
+        self._synced = ticket
+        self._checkers.stores.on_synced(self.name, ticket)
+        self._driver.feed(inputs.Persisted(ticket))
+
     def _fail(self) -> None:
         """Crash after the disk failed."""
         self._checkers.facts.counts["disks failed"] += 1
@@ -191,6 +197,9 @@ class StoreProcess(VirtualProcess):
             if isinstance(item, SourceInfo):
                 self._checkers.stores.on_info(self.name, item)
             self._driver.feed(inputs.Arrived(self._known(item)))
+            if isinstance(item, SourceInfo):
+                self._checkers.stores.on_read(self.name, item, self._written)
+                self._checkers.stores.on_synced(self.name, self._synced)
 
     @property
     def _earlier(self) -> bool:
@@ -268,7 +277,7 @@ class StoreProcess(VirtualProcess):
             self._syncer.append(self._memory_record(effect.ticket, effect.memory))
             self._end_wait_later()
             return
-        client = effect.client
+        client, self._written = effect.client, effect.ticket
         self._checkers.stores.on_client(self.name, client)
         state = partial(client_record, client)
         self._syncer.append(

@@ -32,8 +32,8 @@ class KnownReceiver:
 class StoreCheckers:
     """Check the stores.
 
-    By store: its receivers by RegID, its trails by stream, the stores it was told of, and the receivers that it forgot
-    and that did not acknowledge anything since.
+    By store: its receivers by RegID, its trails by stream, the stores it was told of, those of them that are not synced
+    with the ticket that they wait for, and the receivers that it forgot and that did not acknowledge anything since.
     """
 
     facts: Facts
@@ -41,11 +41,13 @@ class StoreCheckers:
     readers: dict[str, dict[int, KnownReceiver]] = attrs.field(factory=dict)
     trails: dict[str, dict[int, int]] = attrs.field(factory=dict)
     heard_of: dict[str, list[int]] = attrs.field(factory=dict)
+    unsynced: dict[str, list[tuple[int, int]]] = attrs.field(factory=dict)
     forgotten: dict[str, set[str]] = attrs.field(factory=dict)
 
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
         """Record the clients of a store process that starts."""
         self.readers[store] = {}
+        self.unsynced[store] = []
         self.facts.on_restart(store)
         for client in clients:
             self.on_client(store, client)
@@ -77,10 +79,23 @@ class StoreCheckers:
         names.update((entry.address, entry.source_reg_id) for entry in info.stores)
         if info.incarnation not in self.facts.stand_ins:
             self.facts.on_told(info.incarnation, info.term)
-            self.heard_of.setdefault(store, []).extend(entry.index for entry in info.stores)
+
+    def on_read(self, store: str, info: SourceInfo, ticket: int) -> None:
+        """Record the stores that an SRI names; the record of the store that read it is synced with a ticket."""
+        if info.incarnation not in self.facts.stand_ins:
+            self.unsynced.setdefault(store, []).extend((ticket, entry.index) for entry in info.stores)
+
+    def on_synced(self, store: str, ticket: int) -> None:
+        """Record that a store has synced what it wrote up to a ticket. It will not forget that in a crash."""
+        waiting = self.unsynced.get(store, [])
+        self.heard_of.setdefault(store, []).extend(index for due, index in waiting if due <= ticket)
+        self.unsynced[store] = [(due, index) for due, index in waiting if due > ticket]
 
     def strangers(self, stores: list[str]) -> bool:
-        """Return whether some of these stores do not know others, so that their proxies cannot meet."""
+        """Return whether some of these stores do not know others, so that their proxies cannot meet.
+
+        README guarantees nothing about proxies. A store knows others by what an SRI said and its disk kept.
+        """
         return any(STORES.index(other) not in self.heard_of.get(store, []) for store in stores for other in stores)
 
     def on_forget(self, store: str, role: Role, reg_id: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
@@ -12,7 +13,7 @@ from stablecast.core.store.ack_batch import AckBatch
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import draw
+from stablecast.lab.sim.schedule import Act, Fault, draw
 from stablecast.lab.sim.setup import STORES
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
@@ -95,11 +96,36 @@ def test_stores_that_an_sri_names_again_are_no_strangers() -> None:
     entries = tuple(StoreEntry(index, 0, "", 1, 1) for index in range(2))
     told = SourceInfo(LIFE, "sim", 1, 0, 0, "", (3,), False, entries)
     for name in STORES[:2]:
-        checkers.stores.on_info(name, told)
+        checkers.stores.on_read(name, told, 0)
+        checkers.stores.on_synced(name, 0)
     checkers.stores.on_wiped(STORES[0])
     assert checkers.stores.strangers(list(STORES[:2]))
-    checkers.stores.on_info(STORES[0], told)
+    checkers.stores.on_read(STORES[0], told, 2)
+    checkers.stores.on_synced(STORES[0], 1)
+    assert checkers.stores.strangers(list(STORES[:2]))
+    checkers.stores.on_start(STORES[0], [])
+    checkers.stores.on_synced(STORES[0], 2)
+    assert checkers.stores.strangers(list(STORES[:2]))
+    checkers.stores.on_read(STORES[0], told, 1)
+    checkers.stores.on_synced(STORES[0], 1)
     assert not checkers.stores.strangers(list(STORES[:2]))
+
+
+@pytest.mark.no_cover
+def test_a_store_that_does_not_write_whom_an_announcement_names_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the time to sync that before it crashes, so its proxy could meet the others."""
+    found = FOUND["proxies_behind_a_full_disk"]
+    crash = Fault(3520, Act.CRASH, "store0", "", 48, True)
+    later = attrs.evolve(found, faults=(*found.faults[:-1], crash))
+    assert run(later).violations == ()
+    learn = Registry._learn_stores
+
+    def learn_only(registry: Registry, *what: Any) -> bool:
+        learn(registry, *what)
+        return False
+
+    monkeypatch.setattr(Registry, "_learn_stores", learn_only)
+    assert {violation.rule for violation in run(later).violations} == {"E8"}
 
 
 @pytest.mark.no_cover

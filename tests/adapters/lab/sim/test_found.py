@@ -584,6 +584,26 @@ FOUND = {
     "life_that_returns_unheard_of": attrs.evolve(
         THWARTED, faults=(*THWARTED.faults, Fault(2160, Act.PART, "receiver0", "", 840, False))
     ),
+    # A store read the only announcement that named another one, and its full disk did not keep it. Their proxies could
+    # not meet. A checker took them for acquainted (E8).
+    "proxies_behind_a_full_disk": Schedule(
+        478097,
+        ((2408, 1), (3216, 1), (3335, 1), (3394, 2), (3443, 1)),
+        (
+            Fault(1, Act.PART, "source", "store1", 566, False),
+            Fault(162, Act.FULL, "store2", "source", 1925, False),
+            Fault(389, Act.FULL, "store1", "source", 998, True),
+            Fault(561, Act.PART, "source", "store0", 2820, True),
+            Fault(562, Act.RIVAL, "source", "", 392, True),
+            Fault(563, Act.PART, "source", "store2", 1570, False),
+            Fault(828, Act.CRASH, "source", "", 3172, True),
+            Fault(1880, Act.SLOW, "store1", "", 600, False),
+            Fault(3444, Act.CRASH, "store1", "", 556, False),
+            Fault(3444, Act.CRASH, "store2", "", 556, False),
+            Fault(3458, Act.FULL, "store0", "store1", 48, True),
+        ),
+        WorldSetup(proxies=True, orphaned=True, late_ms=3999, leaving=Leaving.HASTY_SOURCE, resolution=1),
+    ),
 }
 
 

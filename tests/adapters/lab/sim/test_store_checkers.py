@@ -32,9 +32,11 @@ def test_a_proxy_is_no_life_of_its_own() -> None:
     checkers.on_proxy(NEXT)
     assert checkers.facts.order == {LIFE: 0, NEXT: 0}
     told = SourceInfo(NEXT, "sim", 1, 0, 0, "", (3,), False, (StoreEntry(1, 0, "", 1, 1),))
-    checkers.stores.on_info(STORES[0], told)
-    checkers.stores.on_info(STORES[1], attrs.evolve(told, incarnation=LIFE))
-    assert checkers.stores.heard_of == {STORES[1]: [1]}
+    for name, info in ((STORES[0], told), (STORES[1], attrs.evolve(told, incarnation=LIFE))):
+        checkers.stores.on_info(name, info)
+        checkers.stores.on_read(name, info, 0)
+        checkers.stores.on_synced(name, 0)
+    assert checkers.stores.heard_of == {STORES[0]: [], STORES[1]: [1]}
     assert checkers.stores.strangers([STORES[0], STORES[1]])
     assert not checkers.stores.strangers([STORES[1]])
 
