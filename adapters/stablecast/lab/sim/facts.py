@@ -49,6 +49,8 @@ class Facts:
         forked: Lives that do not follow each other for that reason.
         copied: Stores that got an older copy of their disk, `undeclared` those of them to which nobody declared it.
         deprived: By store, what its disks lost; it may have no vote about these messages.
+        forgotten: By store, what it lost without noticing, with a memory or to an undeclared copy: it has a vote.
+        acknowledged: By store, what it acknowledged, whether or not that arrived.
     """
 
     now: Callable[[], int]
@@ -81,6 +83,8 @@ class Facts:
     copied: set[str] = attrs.field(factory=set)
     undeclared: set[str] = attrs.field(factory=set)
     deprived: dict[str, Lives] = attrs.field(factory=dict)
+    forgotten: dict[str, Lives] = attrs.field(factory=dict)
+    acknowledged: dict[str, Lives] = attrs.field(factory=dict)
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
@@ -106,9 +110,16 @@ class Facts:
         return any(number in self.wiped[sender] for sender in (life, NOBODY) if sender in self.wiped)
 
     def lost(self, life: int, number: int) -> bool:
-        """Return whether so many disks or memories lost a message that the others do not suffice."""
-        lost = [store for store, lives in self.deprived.items() if life in lives and number in lives[life]]
-        return not self.judge.recoverable(store for store in self.disks if store not in lost)
+        """Return whether so many disks or memories lost a message that the others do not suffice.
+
+        Of stores that forgot it and have a vote, only others that acknowledged it make up for the loss.
+        """
+        lost, forgotten, known = (
+            {store for store, lives in by_store.items() if life in lives and number in lives[life]}
+            for by_store in (self.deprived, self.forgotten, self.acknowledged)
+        )
+        left = known - forgotten if forgotten else set(self.disks)
+        return not (self.judge.recoverable(left) and self.judge.recoverable(set(self.disks) - lost))
 
     def whole(self, life: int, number: int) -> bool:
         """Return whether all of the message with this number is stable.
@@ -150,6 +161,8 @@ class Facts:
         for numbers in contents.values():
             for number, record in numbers.items():
                 self._on_deprived(store, record.tag, number)
+                if not silent:
+                    self.forgotten.setdefault(store, {}).setdefault(record.tag, RangeSet()).add(number, number + 1)
         for life, gone in self.gone.pop(store, {}).items() if disk else ():
             self.wiped.setdefault(life, RangeSet()).update(gone)
         if copy is not None:

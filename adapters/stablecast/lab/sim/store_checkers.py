@@ -116,6 +116,7 @@ class StoreCheckers:
 
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
         """Check that acknowledged messages are synced."""
+        self.facts.acknowledged.setdefault(store, {}).setdefault(life, RangeSet()).add(first, stop)
         for number in range(first, stop):
             if not self.facts.holds(store, life, number) and (store, life, number) not in self.facts.spoilt:
                 self.facts.report("P1", f"{store} acknowledges number {number} of life {life:#x}, which is not synced")

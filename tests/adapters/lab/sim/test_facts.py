@@ -102,16 +102,28 @@ def test_a_life_that_comes_back_through_an_undeclared_copy_excuses_itself_and_th
     assert broken(checkers) == found
 
 
-@pytest.mark.parametrize(("losing", "found"), [(STORES, []), (STORES[:2], []), (STORES[:1], ["S2"])])
+@pytest.mark.parametrize(
+    ("told", "losing", "disk", "found"),
+    [
+        (STORES, STORES, False, []),
+        (STORES, STORES[:2], False, []),
+        (STORES, STORES[:1], False, ["S2"]),
+        (STORES[:2], STORES[:1], False, []),
+        (STORES[:2], STORES[2:], False, ["S2"]),
+        (STORES[:2], STORES[:1], True, ["S2"]),
+    ],
+    ids=["all", "a quorum", "one of three", "one of a quorum", "one that had none", "a disk: the store has no vote"],
+)
 def test_a_late_acknowledgement_of_what_memories_lost_claims_no_number_again(
-    losing: tuple[str, ...], found: list[str]
+    told: tuple[str, ...], losing: tuple[str, ...], disk: bool, found: list[str]
 ) -> None:
     """The next life used the number, and all receivers consumed it; so the stores have neither message any more."""
     checkers = world(memory=True, paced=True)
-    for name in STORES:
+    for name in told:
         checkers.facts.disks[name].keep(STREAM, 0, 1, LIFE)
+        checkers.stores.on_acknowledged(name, LIFE, 0, 1)
     for name in losing:
-        checkers.facts.on_lost(name, disk=False)
+        checkers.facts.on_lost(name, disk=disk, silent=disk)
         checkers.facts.disks[name].memory.clear()
     checkers.on_life(NEXT, 0)
     checkers.facts.stable[0] = NEXT

@@ -604,6 +604,21 @@ FOUND = {
         ),
         WorldSetup(proxies=True, orphaned=True, late_ms=3999, leaving=Leaving.HASTY_SOURCE, resolution=1),
     ),
+    # Of two stores that acknowledged a message, one memory forgot it, and the third store never had it. A rival began
+    # through these two before the acknowledgements came (S2).
+    "acknowledgement_of_one_lost_memory": Schedule(
+        484325,
+        ((483, 25), (515, 22), (1905, 1)),
+        (
+            Fault(1, Act.PART, "source", "store2", 573, False),
+            Fault(568, Act.PART, "source", "", 1874, False),
+            Fault(569, Act.RIVAL, "source", "", 1699, True),
+            Fault(570, Act.PART, "source", "store1", 1699, False),
+            Fault(1591, Act.PART, "receiver0", "", 138, True),
+            Fault(1694, Act.CRASH, "store0", "", 1, False),
+        ),
+        WorldSetup(memory=True, named=True, size_limit=720, paced=True, brief=True, habit=Habit.FICKLE),
+    ),
 }
 
 
