@@ -29,7 +29,7 @@ def lacking(cluster: Cluster) -> Trouble | None:
     """Return which store does not hold a stable message long after the last fault; None: all stores are healed.
 
     Every store with which the source is registered holds every stable message, unless it released the message by a
-    rule, or no other store has it any more. Stores of an earlier release do not refill.
+    rule, its memory is full, or no other store has it any more. Stores of an earlier release do not refill.
     """
     facts, source, setup = cluster.checkers.facts, cluster.source, cluster.setup
     if facts.farewell or source is None or setup.turns or not setup.refill or not setup.rules.sizes:
@@ -37,10 +37,10 @@ def lacking(cluster: Cluster) -> Trouble | None:
     if not source.machine.can_send:  # A lease that ends just now takes all stores away for a moment.
         return "L1", f"{source.name} is registered with too few stores long after the last fault"
     there = [STORES[index] for index, one in source.machine.status.registrations.items() if one.counts]
-    released = cluster.checkers.stores.released_at
+    released, full = cluster.checkers.stores.released_at, cluster.checkers.stores.full
     for number, life in facts.stable.items():
         missing = [store for store in there if setup.refills(store) and not facts.holds(store, life, number)]
-        missing = [store for store in missing if not released(store, number)]
+        missing = [store for store in missing if not (released(store, number) or full(store))]
         if missing and any(facts.has(store, life, number) and not released(store, number) for store in STORES):
             return "S3", f"{missing[0]} never got number {number} of life {life:#x} back, which is stable"
     return _asking_in_vain(cluster)

@@ -90,8 +90,14 @@ class ReceiverCheckers:
         run.term = max(run.term, term)
 
     def on_begin(self, receiver: str, process: str, life: int, number: int) -> None:
-        """Check that a session which begins at `number` skips no stable message."""
+        """Check that a session which begins at `number` skips no stable message.
+
+        A store that grants late may take a session back that has delivered nothing. If it sets the pace, it has
+        acknowledged what lay below its start, and counts from the new one.
+        """
         session, ledger = self.sessions[process, life], self.ledgers[receiver]
+        if not session.delivered:
+            session.acknowledged = min(session.acknowledged, number - 1)
         session.begin = session.next = number
         ledger.began = max(ledger.began or 0, number)
         for low, high, sender in self.missed(receiver, number, self.runs[process].delivered):

@@ -48,8 +48,11 @@ HABIT_SHARE: Final = 0.4
 BRIEF_SHARE: Final = 0.3
 """Share of worlds with brief leases and two live processes that claim one client."""
 
+PAYLOAD_BYTES: Final = 12
+"""Bytes of each message."""
+
 MESSAGE_BYTES: Final = 24
-"""Bytes that a message counts against a limit: 12 of payload and 12 of its header; the payload alone under RPP."""
+"""Bytes that a message counts against a limit: its payload and 12 of its header; the payload alone under RPP."""
 
 
 class ScheduleError(StablecastError):

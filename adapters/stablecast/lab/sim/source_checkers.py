@@ -10,11 +10,8 @@ from stablecast.core.protocol.events import Event, Oddity
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.lab.sim.facts import Facts, Lives, without
 from stablecast.lab.sim.receiver_checkers import ReceiverCheckers
-from stablecast.lab.sim.setup import STORES
+from stablecast.lab.sim.setup import PAYLOAD_BYTES, STORES
 from stablecast.lab.sim.store_checkers import StoreCheckers
-
-PAYLOAD_BYTES = 12
-"""Bytes of each message."""
 
 
 class RegisteringProcess(Protocol):

@@ -19,7 +19,8 @@ from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
 from stablecast.lab.sim.proxy import Advertise, Proxy
-from stablecast.lab.sim.source_checkers import PAYLOAD_BYTES, Checkers
+from stablecast.lab.sim.setup import PAYLOAD_BYTES
+from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driver import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens

@@ -10,7 +10,7 @@ from stablecast.core.protocol.messages import Pace, Role, SourceInfo
 from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.facts import NOBODY, Facts, Lives, without
 from stablecast.lab.sim.receiver_checkers import ReceiverLedger
-from stablecast.lab.sim.setup import RECEIVERS, STORES
+from stablecast.lab.sim.setup import MESSAGE_BYTES, PAYLOAD_BYTES, RECEIVERS, STORES
 
 
 @attrs.frozen
@@ -152,6 +152,16 @@ class StoreCheckers:
         """Return whether a store let this number go by a rule, or had no room for it."""
         gone = self.facts.gone.get(store, {}).values()
         return store in self.passed(number) or any(number in numbers for numbers in gone)
+
+    def full(self, store: str) -> bool:
+        """Return whether the limit of a store without a disk leaves no room for one more message.
+
+        Nothing leaves such a memory but by a rule. README makes no promise where a limit lets a message go.
+        """
+        setup = self.facts.setup
+        kept = sum(len(numbers) for numbers in self.facts.disks[store].memory.values())
+        size = PAYLOAD_BYTES if setup.paced else MESSAGE_BYTES
+        return setup.memory and 0 < setup.size_limit < (kept + 1) * size
 
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
         """Check and record that a store deletes a stream's messages below `stop`."""

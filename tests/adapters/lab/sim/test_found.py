@@ -604,6 +604,35 @@ FOUND = {
         ),
         WorldSetup(proxies=True, orphaned=True, late_ms=3999, leaving=Leaving.HASTY_SOURCE, resolution=1),
     ),
+    # The live messages took the room of a store without a disk before its refill was done. A checker asked for what was
+    # left, as if the store could let the others go (S3).
+    "refill_into_a_full_memory": Schedule(
+        484864,
+        ((849, 18), (2754, 36), (2865, 8)),
+        (
+            Fault(2749, Act.STALL, "source", "store1", 60, False),
+            Fault(2809, Act.CRASH, "source", "", 1, True),
+        ),
+        WorldSetup(memory=True, size_limit=1440),
+    ),
+    # A new receiver acknowledged what one of its stores had below its start. Then a store that had met it before took
+    # the start back. A checker compared the acknowledgements of both starts (A1).
+    "acknowledgement_before_a_late_grant": Schedule(
+        486789,
+        ((934, 1),),
+        (
+            Fault(478, Act.PART, "receiver0", "store1", 1830, True),
+            Fault(480, Act.RIVAL, "receiver0", "", 0, False),
+            Fault(869, Act.STALL, "source", "store0", 120, False),
+            Fault(939, Act.CRASH, "source", "", 90, True),
+            Fault(950, Act.FREEZE, "store2", "", 1421, True),
+            Fault(1658, Act.PART, "source", "store2", 2077, True),
+            Fault(1664, Act.RIVAL, "source", "", 621, True),
+            Fault(2109, Act.CRASH, "source", "receiver0", 137, False),
+            Fault(3016, Act.RIVAL, "receiver0", "", 930, False),
+        ),
+        WorldSetup(paced=True, resolution=10, brief=True, habit=Habit.THREADED),
+    ),
     # Of two stores that acknowledged a message, one memory forgot it, and the third store never had it. A rival began
     # through these two before the acknowledgements came (S2).
     "acknowledgement_of_one_lost_memory": Schedule(
@@ -698,6 +727,7 @@ def test_what_was_mended_is_found_without_it(
     [
         ("announced_behind_the_source", "core.store.source_history.SourceHistory.is_behind", "S3"),
         ("announced_behind_the_source", "core.source.SourceEndpoint._is_behind", "L1"),
+        ("refill_into_a_full_memory", "core.store.repository.Repository.lack", "S3"),
         ("life_before_a_copy", "lab.sim.facts.Facts.on_claimed", "S3"),
     ],
 )

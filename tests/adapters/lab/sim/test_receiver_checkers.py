@@ -182,6 +182,28 @@ def test_acknowledgements_do_not_fall_unless_the_application_says_so() -> None:
         assert broken(checkers) == rules
 
 
+@pytest.mark.parametrize(
+    ("late", "consumed", "found"),
+    [(False, 3, []), (False, 2, ["A1"]), (True, 3, ["A1"])],
+    ids=["taken back", "above what is consumed", "it had delivered"],
+)
+def test_acknowledgements_begin_again_with_a_session_that_is_taken_back(
+    late: bool, consumed: int, found: list[str]
+) -> None:
+    """Before, a receiver that sets the pace acknowledged what lies below its start."""
+    checkers = world(paced=True, arrival=True)
+    begin(checkers, 5)
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 4)
+    if late:
+        deliver(checkers, 5, 6)
+    checkers.receivers.on_begin(READER, PROCESS, LIFE, 0)
+    deliver(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, consumed)
+    assert broken(checkers) == []
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
+    assert broken(checkers) == found
+
+
 @pytest.mark.rows("P-349")
 def test_confirmed_is_what_was_consumed_and_not_lost() -> None:
     """Ranges around a loss follow an acknowledgement to a store that covers the loss."""

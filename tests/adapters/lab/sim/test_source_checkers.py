@@ -11,8 +11,7 @@ from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import RegistrationTimes
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import Registration, RegistrationState
-from stablecast.lab.sim.setup import STORES
-from stablecast.lab.sim.source_checkers import PAYLOAD_BYTES
+from stablecast.lab.sim.setup import PAYLOAD_BYTES, STORES
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
