@@ -406,8 +406,8 @@ class Receiver(IteratedReceiver):
                 session.close()
                 if not self._of(session.incarnation):
                     self._forget_life(session.incarnation)
-                if self._hot is not None:
-                    self._hot.leave(session.incarnation)
+                    if self._hot is not None:
+                        self._hot.leave(session.incarnation)
         if not self._finished and not self._closed:
             for transport in list(self._plans):
                 if transport in self._plans:  # A session that begins settles, too.

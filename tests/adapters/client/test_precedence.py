@@ -60,10 +60,10 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stablecast.client.receiver.DRAIN_SECONDS", 600.0)
 
 
-async def second_life(net: Network) -> tuple[Context, Source, Receiver]:
+async def second_life(net: Network, *, hot_failover: bool = False) -> tuple[Context, Source, Receiver]:
     """Start a source for the second time, with a receiver that has consumed a message of each life."""
     context, source = await source_of(net, "a")
-    receiver = (await net.context(session_id=1)).receiver("orders")
+    receiver = (await net.context(session_id=1)).receiver("orders", hot_failover=hot_failover)
     await send(source, 1)
     assert await take(receiver, 1) == [0]
     await context.close()
@@ -138,7 +138,7 @@ async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Netw
 
 async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
     """It was replaced while its stream stayed joined, and announces itself with a higher term than its successor."""
-    _, source, receiver = await second_life(net)
+    _, source, receiver = await second_life(net, hot_failover=True)
     life = source.config.incarnation
     (session,) = receiver._sessions.values()
     assert session.info is not None
@@ -156,6 +156,9 @@ async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
         rival.connections[0].transport.write(codec.encode(attrs.evolve(later, version=later.version + 1)))
         await send(source, 2)
         assert await take(receiver, 2) == [3, 4]
+        assert session not in receiver._finished
+        assert receiver._hot is not None
+        assert life in receiver._hot.numbers.passed
 
 
 async def test_a_later_life_is_followed_again_after_an_earlier_one_without_a_common_past(net: Network) -> None:
