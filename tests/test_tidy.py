@@ -1,5 +1,6 @@
 """The house rules that a machine can read: whole packages, no stray names, links that lead somewhere."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -26,6 +27,9 @@ MAY_NAME_VENDORS = (
     "tests/adapters/cli/test_check.py",
 )
 """The files that name what is implemented, and this list itself."""
+
+LIMITS = {"asyncio.timeout": 0, "mark.timeout": 0, "settimeout": 0, "asyncio.wait_for": 1, "communicate": 1}
+"""Calls that give up after a time, and the place of that time among their arguments."""
 
 
 def _read(path: Path) -> str:
@@ -92,3 +96,25 @@ def test_every_chapter_is_in_the_contents() -> None:
     contents = set(LINK.findall(_read(ROOT / "spec" / "README.md")))
     chapters = {p.relative_to(ROOT / "spec").as_posix() for p in (ROOT / "spec").rglob("*.md")} - {"README.md"}
     assert not chapters - contents, "\n".join(sorted(chapters - contents))
+
+
+def limits_in_seconds(source: str) -> list[int]:
+    """Return the lines of a test on which it gives up waiting after a number of seconds of its own."""
+    found = []
+    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+        called = ast.unparse(call.func)
+        places = [place for name, place in LIMITS.items() if called.endswith(name)]
+        within = [one for place in places for one in call.args[place : place + 1]]
+        if places or called == "subprocess.run":
+            within += [one.value for one in call.keywords if one.arg == "timeout"]
+        found += [one.lineno for one in within if isinstance(one, ast.Constant) and (one.value or 0) >= 1]
+    return found
+
+
+def test_a_hang_is_one_number() -> None:
+    """The limit of pytest ends a test that hangs; a shorter one fails on slow machines. Worlds have their own clock."""
+    tests = [path for path in python_files("tests") if "/world/" not in name(path)]
+    found = [f"{name(path)}:{line}" for path in tests for line in limits_in_seconds(_read(path))]
+    assert not found, "\n".join(found)
+    sample = "asyncio.timeout(5)\nasyncio.wait_for(x, 0.01)\nasyncio.wait_for(x, 30)\nsubprocess.run(c, timeout=60)"
+    assert limits_in_seconds(sample) == [1, 3, 4]

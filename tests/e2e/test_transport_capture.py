@@ -74,7 +74,7 @@ def test_public_dissectors_accept_all_frames_and_link_topics_to_sessions(tmp_pat
     """No frame is malformed, fragments are reassembled, and our own decoder encodes every byte again."""
     everything = tmp_path / "all.pcapng"
     with captured(everything):
-        used = asyncio.run(asyncio.wait_for(traffic(tmp_path, kind), 60))
+        used = asyncio.run(traffic(tmp_path, kind))
     protocols = {"lbmr": "udp", "lbttcp": "tcp", "lbtrm": "udp", "lbtru": "udp"}
     ports = {f"{protocols[name]}.port=={port}": name for name, those in used.items() for port in those}
     path = tshark.cut(everything, " or ".join(port.replace("==", " == ") for port in ports))

@@ -18,6 +18,7 @@ import attrs
 import pytest
 
 from tests.support.defaults import RELAY, STORE, default_cluster
+from tests.support.processes import HANG_S
 from tests.support.program import Program, outcome, running
 from tests.support.tree import ROOT, name
 
@@ -25,7 +26,6 @@ DOCUMENTS = tuple(ROOT / name for name in ("README.md", "spec/client.md", "spec/
 """Documents with programs that a reader copies."""
 FRAGMENT = "<!-- fragment -->"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECONDS = 30
 """Time limit of a program that ends by itself."""
 INTERRUPTED = (0, 1, 130, -signal.SIGINT)
 """Exit statuses of a program that Ctrl-C may end with."""
@@ -77,12 +77,12 @@ def run(programs: list[Block], directory: Path) -> None:
         endless = [(block, stack.enter_context(start(block, directory))) for block in programs if block.endless]
         for block in [block for block in programs if not block.endless]:
             with start(block, directory) as program:
-                _, error = program.process.communicate(timeout=SECONDS)
+                _, error = program.process.communicate(timeout=HANG_S)
                 assert program.process.returncode == 0, f"{block.place}: {error}"
         for block, program in endless:
             assert program.line(), f"{block.place}: printed nothing"
             program.interrupt()
-            _, error = program.process.communicate(timeout=SECONDS)
+            _, error = program.process.communicate(timeout=HANG_S)
             assert program.process.returncode in INTERRUPTED, f"{block.place}: {error}"
 
 

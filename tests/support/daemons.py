@@ -13,7 +13,6 @@ import attrs
 from tests.support import processes
 from tests.support.program import Program, running
 
-PATIENCE_SECONDS = 30
 CONFIG = """
 [daemon]
 log = "{directory}/log"
@@ -83,5 +82,5 @@ def daemon(directory: Path, more: str = "") -> Iterator[Daemon]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition that other processes bring about. Raises AssertionError after `PATIENCE_SECONDS`."""
-    assert processes.until(condition, PATIENCE_SECONDS, pause=0.05)
+    """Wait for a condition that other processes bring about."""
+    processes.until(condition)

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.processes import HANG_S
 from tests.support.tree import PYTHON_PATH
 
-STOP_SECONDS = 20
-"""A program that runs longer than this after SIGINT hangs, and is killed."""
 PROGRAM = (sys.executable, "-m", "stablecast.cli.main")
 
 
@@ -81,7 +80,7 @@ def running(
         finally:
             process.send_signal(signal.SIGINT)  # not SIGKILL at once, because it may have children to end
             try:
-                process.wait(STOP_SECONDS)
+                process.wait(HANG_S)
             finally:
                 process.kill()
 

@@ -13,7 +13,6 @@ from tests.support.left_out import missing
 
 WARNING = 0x00600000
 """Lowest severity in tshark's expert information that is a problem."""
-SECONDS = 60
 
 
 @attrs.frozen
@@ -70,7 +69,7 @@ def _run(path: Path, ports: Mapping[str, str], options: tuple[str, ...], *output
         command += ["-d", f"{port},{dissector}"]
     for option in options:
         command += ["-o", option]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

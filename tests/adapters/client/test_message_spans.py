@@ -240,7 +240,7 @@ async def test_blocking_calls_have_the_spans_of_their_thread(net: Network, recor
             source = context.source("orders", stores=[store], session_id=7)
             with recorded.tracer.start_as_current_span("job"):
                 source.send(b"one").stable()
-            with receiver.next(timeout=60), recorded.tracer.start_as_current_span("book"):
+            with receiver.next(), recorded.tracer.start_as_current_span("book"):
                 pass
             assert not trace.get_current_span().get_span_context().is_valid
 
@@ -269,4 +269,4 @@ assert not [name for name in sys.modules if name.startswith("opentelemetry.")]
 
 
 def test_a_program_needs_no_package_of_opentelemetry() -> None:
-    subprocess.run([sys.executable, "-c", PLAIN_PROGRAM], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", PLAIN_PROGRAM], check=True)

@@ -1,7 +1,5 @@
 """The repository that a source asks for, through the client and a running store, at either pace."""
 
-import asyncio
-
 import pytest
 
 from stablecast.client import RegistrationFailed
@@ -33,12 +31,11 @@ async def test_a_size_threshold_of_the_source_is_in_effect(net: Network) -> None
 
 @pytest.mark.rows("P-592")
 async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
-    """Without it the message would be stable after a minute."""
+    """Without it the message would be stable after an hour."""
     context = await net.context()
-    store = await net.store(write_delay_ns=60 * SECOND)
+    store = await net.store(write_delay_ns=3600 * SECOND)
     source = await context.source("orders", stores=[store], options={"ume_write_delay": 0})
-    async with asyncio.timeout(30):
-        await (await source.send(b"soon")).stable()
+    await (await source.send(b"soon")).stable()
 
 
 @pytest.mark.rows("P-112", "P-562", "P-592", "P-593")
@@ -58,9 +55,8 @@ async def test_more_than_a_store_permits_is_refused_only_where_receivers_set_the
     events = Events()
     context = await net.context()
     store = await net.store(write_delay_ns=SECOND, allow_rpp=True)
-    async with asyncio.timeout(30):
-        plain = await context.source("plain", stores=[store], options=wish)
-        await (await plain.send(b"served")).stable()
+    plain = await context.source("plain", stores=[store], options=wish)
+    await (await plain.send(b"served")).stable()
     paced = {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1000, **wish}
     source = await context.source("orders", stores=[store], options=paced, wait=False, on_event=events)
     refusal = await events.first(RegistrationError)

@@ -50,7 +50,7 @@ async def test_one_limit_covers_the_stores_the_room_and_the_stability(net: Netwo
     store = await net.store()
     options = {"ume_flight_size": 2}
     sender = await (await net.context()).source("orders", stores=[store], on_event=events, options=options)
-    assert (await sender.publish(b"one", {"k": 1}, timeout=60, id="one")).number == 0
+    assert (await sender.publish(b"one", {"k": 1}, id="one")).number == 0
     await sender.wait_stable_through(0, timeout=0)
     frozen = net.stores["store"].statistics()
     assert frozen["clients"] == 1
@@ -68,7 +68,7 @@ async def test_one_limit_covers_the_stores_the_room_and_the_stability(net: Netwo
     with pytest.raises(NotRegistered, match="start the stores"):
         await sender.publish(b"four", timeout=0.01, id="four")  # Another call sends it, and waits as long as it likes.
     await net.store(listen=store)
-    assert (await first).number == (await sender.publish(b"four", timeout=60, id="four")).number == 2
+    assert (await first).number == (await sender.publish(b"four", id="four")).number == 2
 
 
 async def test_a_full_flight_is_named_when_the_time_is_over(net: Network) -> None:
@@ -82,7 +82,7 @@ async def test_a_full_flight_is_named_when_the_time_is_over(net: Network) -> Non
     sender.hold(True)
     with pytest.raises(TimeoutError, match="because the transport accepts no more messages now"):
         await sender.send(b"two", timeout=0.01)
-    waits = asyncio.create_task(sender.send(b"two", timeout=60))
+    waits = asyncio.create_task(sender.send(b"two"))
     await asyncio.sleep(0)
     await sender.close()
     with pytest.raises(Closed):

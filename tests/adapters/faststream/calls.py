@@ -1,10 +1,7 @@
 """A list of the values that handlers noted, and a way to wait for them."""
 
 import asyncio
-from typing import Any, Final
-
-LIMIT_S: Final = 60
-"""Seconds after which a test gives up."""
+from typing import Any
 
 
 class Calls(list[Any]):
@@ -22,6 +19,6 @@ class Calls(list[Any]):
 
     async def reach(self, count: int = 1) -> list[Any]:
         """Wait for this many values, and return all."""
-        async with asyncio.timeout(LIMIT_S), self._changed:
+        async with self._changed:
             await self._changed.wait_for(lambda: len(self) >= count)
         return list(self)

@@ -1,6 +1,5 @@
 """UDP sockets that read many datagrams at a time."""
 
-import asyncio
 import errno
 import socket
 
@@ -77,7 +76,8 @@ async def test_a_paused_socket_leaves_datagrams_to_the_kernel() -> None:
     one.socket.pause()
     one.socket.pause()
     other.socket.send(one.address, [b"x"])
-    await asyncio.sleep(0.02)
+    other.socket.send(other.address, [b"later"])
+    await other.until(1)
     assert one.reads == []
     one.socket.resume()
     one.socket.resume()
@@ -92,8 +92,9 @@ async def test_a_closed_socket_does_nothing() -> None:
     other.socket.close()
     other.socket.resume()
     other.socket.send(one.address, [b"x"])
-    await asyncio.sleep(0.01)
-    assert one.reads == []
+    one.socket.send(one.address, [b"later"])
+    await one.until(1)
+    assert one.reads == [[(b"later", one.address)]]
     one.socket.close()
 
 

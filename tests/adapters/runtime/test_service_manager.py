@@ -12,8 +12,6 @@ import pytest
 from stablecast.runtime.service_manager import STATUS_LENGTH, ServiceManager
 from tests.support.program import running
 
-PATIENCE_SECONDS = 60
-
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
@@ -28,7 +26,6 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
     """The socket of a service manager."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
         receiving.bind(str(tmp_path / "notify"))
-        receiving.settimeout(PATIENCE_SECONDS)
         yield receiving
 
 
@@ -62,7 +59,6 @@ async def test_a_place_without_a_file(tmp_path: Path) -> None:
     place = f"@{tmp_path}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
         receiving.bind("\0" + place[1:])
-        receiving.settimeout(PATIENCE_SECONDS)
         async with ServiceManager(place, 0).serving("serves"):
             await asyncio.sleep(0)
         assert told(receiving) == ["READY=1", "STATUS=serves"]

@@ -1,8 +1,5 @@
 """The loop that drives a machine without a trace."""
 
-import asyncio
-import time
-
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND
@@ -48,10 +45,8 @@ async def test_a_timeout_runs_when_it_is_due_and_inputs_run_in_order() -> None:
     driver = UntracedDriver(clock, done.append, unexpected)
     driver.feed("in 60000")
     driver.feed("same")
-    started = time.monotonic()
     driver.feed("in 2")
     await until(lambda: "woken" in done)
-    assert time.monotonic() - started < 30
     assert done == ["in 60000", "same", "in 2", "woken"]
     driver.close()
 
@@ -90,8 +85,12 @@ async def test_nothing_happens_once_closed() -> None:
     driver.close()
     driver.feed("late")
     driver.wake()
-    await asyncio.sleep(0.01)
+    later: list[str] = []
+    other = UntracedDriver(Clock(), later.append, unexpected)
+    other.feed("in 2")
+    await until(lambda: "woken" in later)
     assert (done, clock.woken) == (["in 1"], 0)
+    other.close()
 
 
 async def test_an_effect_that_fails_costs_no_other_effect() -> None:

@@ -100,7 +100,7 @@ async def test_nothing_that_was_reported_is_lost(
     async with child(directory, kind, step, 1 if step.startswith("restart") else NTH.get(step, 3)) as store:
         if store.address:
             await live(store, seen, 40, kind)
-        await asyncio.wait_for(store.died, 30)
+        await store.died
     after = left(directory)
     assert after.reg_ids.items() >= before.reg_ids.items()
     assert after.acknowledged >= before.acknowledged
@@ -119,7 +119,7 @@ async def test_registrations_outlive_messages_in_memory_only(kind: str, step: st
     async with child(tmp_path, kind, step, 1) as store:
         if store.address:
             await live(store, Seen(), 40, kind)
-        await asyncio.wait_for(store.died, 30)
+        await store.died
     after = left(tmp_path)
     assert after.reg_ids.items() >= before.reg_ids.items()
     assert after.acknowledged >= before.acknowledged
@@ -145,7 +145,7 @@ async def test_a_restart_goes_on_where_the_crash_was(kind: str, templates: dict[
     seen = Seen()
     async with child(directory, kind, "synced", 4) as store:
         await live(store, seen, 40, kind)
-        await asyncio.wait_for(store.died, 30)
+        await store.died
     held = left(directory)
     async with child(directory, kind, "never", NEVER) as store, Context(session_id=SENDER) as context:
         source = await context.source(TOPIC, stores=[store.address])

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from stablecast.store.observatory import WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
 from tests.support.machine import replace
-from tests.support.network import KEPT, LOCAL
+from tests.support.network import KEPT, LOCAL, until
 
 TOPIC = "orders"
 RULE = TopicPattern("^orders", attrs.evolve(KEPT, size_limit=1_000_000), PatternType.PCRE)
@@ -127,13 +127,6 @@ async def stable(hosts: Hosts, index: int, session_id: int) -> int:
         sent = await source.send(b"x")
         await sent.stable()
         return sent.number
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what another thread does."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def break_down(hosts: Hosts, disk: Breaking, number: int) -> None:
@@ -274,7 +267,6 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
             (await anext(receiver)).consumed()
         view = await hosts.watched[0].view()
         while view.receivers == 0:
-            await asyncio.sleep(0.05)
             view = await hosts.watched[0].view()
         ((topic, reg_id, session_id),) = view.topics
         seen = await hosts.watched[0].source(reg_id)

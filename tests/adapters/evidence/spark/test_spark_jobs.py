@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from stablecast.evidence.spark import SparkError, verification_job
 from stablecast.evidence.spark.spark_jobs import job, reason
 from stablecast.evidence.verification.traces import UNREADABLE, VerificationRequest, run_verify
+from tests.support.processes import HANG_S
 
 
 def lose_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -83,7 +84,7 @@ def test_a_job_has_a_name_and_progress() -> None:
 
     with job(session, "verify 2 traces", show):
         assert session.sparkContext.description == "verify 2 traces"
-        assert shown.wait(60)
+        assert shown.wait(HANG_S)
     assert lines[0] == "verify 2 traces, 3 of 4 tasks"
     assert session.sparkContext.description == "mine"
     with pytest.raises(SparkError, match="verify 2 traces did not end: no room"), job(session, "verify 2 traces"):

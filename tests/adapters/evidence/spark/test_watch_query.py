@@ -17,9 +17,6 @@ from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.evidence.watch.watch_query import SparkWatch
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
 
-LIMIT_S = 600
-"""Time for Spark to judge a few batches on a busy machine, in seconds."""
-
 
 def growing(world: Path, hosts: Path, share: float) -> None:
     """Copy the first part of each trace to the directory of its host: stores to one, clients to the other."""
@@ -36,11 +33,9 @@ def watched(
     """Run a watch until it has judged all, and return its sentences."""
     found = list[WatchAlarm]()
     watch = SparkWatch.begin(spark, [hosts], checkpoint, whole=True)
-    due = time.monotonic() + LIMIT_S
     try:
         while not (watch.read and ended(watch)):
             found += watch.poll(0)
-            assert time.monotonic() < due
             time.sleep(0.02)
         found += watch.poll(0)
     finally:

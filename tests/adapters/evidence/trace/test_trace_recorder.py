@@ -33,6 +33,7 @@ from stablecast.evidence.trace.writer import MAX_PENDING
 from stablecast.runtime.driver import Driven
 from tests.adapters.evidence.trace.traced import drain, read_frames
 from tests.support.machine import replace
+from tests.support.processes import HANG_S
 
 
 class Gate:
@@ -46,7 +47,7 @@ class Gate:
 
     def __call__(self, descriptor: int, data: bytes, offset: int) -> int:
         self.reached.set()
-        assert self.opened.wait(timeout=30)
+        assert self.opened.wait(HANG_S)
         return self.write(descriptor, data, offset)
 
 
@@ -194,7 +195,7 @@ def test_a_slow_disk_makes_pieces_grow_and_then_drops_them(
     gate = Gate(monkeypatch)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
-    assert gate.reached.wait(timeout=30)
+    assert gate.reached.wait(HANG_S)
     steps = range(1, MAX_PENDING + 10)
     for step in steps:
         driven.timeout(step * FLUSH_NS)
@@ -215,7 +216,7 @@ def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, mon
     gate = Gate(monkeypatch)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
-    assert gate.reached.wait(timeout=30)
+    assert gate.reached.wait(HANG_S)
     for moment in range(MAX_PENDING + 5):
         driven.timeout(moment)
     gate.opened.set()
@@ -239,7 +240,7 @@ def test_a_frame_that_was_to_begin_in_a_gap_is_none(
     driven = Driven(store, trace)
     for moment in range(3 * MAX_PENDING):
         driven.timeout(moment)
-        assert gate.reached.wait(timeout=30)
+        assert gate.reached.wait(HANG_S)
         if moment == MAX_PENDING - 1:
             trace.flush()  # The last that finds room: the next piece was to begin a frame.
     gate.opened.set()

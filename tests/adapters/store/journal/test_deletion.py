@@ -12,6 +12,7 @@ from stablecast.store.journal.fetcher import Fetcher
 from stablecast.store.journal.segments import JournalSegment
 from tests.adapters.store.journal.support import numbers, segments, start
 from tests.support.machine import replace
+from tests.support.processes import HANG_S
 
 
 async def test_rolling_deletes_dead_segments_and_keeps_states(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ async def test_nothing_is_deleted_before_what_killed_it_is_synced(tmp_path: Path
     passes.set()
 
     def sync(fd: int) -> None:
-        assert passes.wait(30)
+        assert passes.wait(HANG_S)
         os.fdatasync(fd)
 
     owner = start(tmp_path, segment_bytes=100, sync=sync)
@@ -89,7 +90,7 @@ async def test_a_segment_stays_until_the_very_record_that_killed_it_is_synced(
     passes.set()
 
     def sync(fd: int) -> None:
-        assert passes.wait(30)
+        assert passes.wait(HANG_S)
         os.fdatasync(fd)
 
     owner = start(tmp_path, segment_bytes=300, sync=sync)

@@ -21,6 +21,7 @@ from stablecast.store.journal.record_format import FILE_HEADER_BYTES, Block
 from stablecast.store.journal.segments import segment_path
 from tests.adapters.store.journal.support import Owner, no_states, numbers, read, segments
 from tests.support.machine import replace
+from tests.support.processes import HANG_S
 
 
 def opened(directory: Path, disk: Disk) -> Owner:
@@ -46,7 +47,7 @@ async def test_no_write_is_larger_than_the_buffer_but_for_a_single_large_message
         return os.pwritev(fd, buffers, offset)
 
     def sync(fd: int) -> None:
-        held.wait(30)
+        held.wait(HANG_S)
         os.fdatasync(fd)
 
     owner = opened(tmp_path, Disk(write, sync, buffer_bytes=300))

@@ -14,6 +14,7 @@ from stablecast.store.journal.record_format import RECORD_HEADER_BYTES, Entry, R
 from stablecast.store.journal.segments import JournalRecord, JournalSegment
 from stablecast.store.journal.writer import SMALL_BYTES, STEADY, JournalWriter
 from tests.support.machine import replace
+from tests.support.processes import HANG_S
 
 LOOP, THREAD = "loop", "thread"
 
@@ -62,7 +63,7 @@ class Turns:
 
     def hear(self) -> None:
         """One thing that the thread tells."""
-        callback, arguments = self._told.get(timeout=30)
+        callback, arguments = self._told.get()
         callback(*arguments)
 
     def flush(self) -> str:
@@ -95,7 +96,7 @@ class Turns:
     def _sync(self, fd: int) -> None:
         self.flushed.append(LOOP if threading.current_thread() is threading.main_thread() else THREAD)
         if self.flushed[-1] == THREAD:
-            self.gate.wait(30)
+            self.gate.wait(HANG_S)
         if self.fails:
             raise OSError(5, "Input/output error")
         os.fdatasync(fd)

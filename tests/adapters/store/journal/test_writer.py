@@ -21,6 +21,7 @@ from stablecast.store.journal.record_format import (
 )
 from stablecast.store.journal.segments import JournalRecord, JournalSegment
 from stablecast.store.journal.writer import IOV_MAX, JournalWriter, _unwritten
+from tests.support.processes import HANG_S
 
 
 def call(callback: Callable[..., None], *args: object) -> None:
@@ -63,7 +64,7 @@ class Bench:
 
     def finish(self) -> None:
         self.writer.close()
-        assert self.ended.wait(30)
+        assert self.ended.wait(HANG_S)
 
     def _write(self, fd: int, buffers: Sequence[Block], offset: int) -> int:
         self.writes += 1
@@ -122,7 +123,7 @@ def test_a_segment_is_opened_while_the_one_before_it_is_flushed_and_gets_nothing
         path = Path(f"/proc/self/fd/{fd}").readlink()
         flushes.append(path)
         if path == old.path and flushes.count(path) == 3:  # its header, {0}, and this is {1}
-            assert flushed.wait(30)
+            assert flushed.wait(HANG_S)
         os.fdatasync(fd)
         if path == new.path:
             opened.set()
@@ -130,7 +131,7 @@ def test_a_segment_is_opened_while_the_one_before_it_is_flushed_and_gets_nothing
     bench = Bench(tmp_path, sync=sync)
     old, new = bench.roll()
     open_gate(bench)
-    assert opened.wait(30)
+    assert opened.wait(HANG_S)
     assert new.path.stat().st_size == FILE_HEADER_BYTES
     assert bench.reports == [1]
     flushed.set()
@@ -203,7 +204,7 @@ def test_write_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
     bench = Bench(tmp_path, write=lambda *_: 0)
     open_gate(bench)
     bench.put(bench.segment(1), b"{}")
-    assert bench.ended.wait(30)
+    assert bench.ended.wait(HANG_S)
     assert [str(error) for error in bench.errors] == ["[Errno 5] nothing was written"]
     assert bench.reports == []
 
@@ -216,7 +217,7 @@ def test_after_a_failed_sync_nothing_is_tried(tmp_path: Path) -> None:
     open_gate(bench)
     segment = bench.segment(1)
     bench.put(segment, b"{}")
-    assert bench.ended.wait(30)
+    assert bench.ended.wait(HANG_S)
     bench.put(segment, b"{}")
     bench.finish()
     assert bench.syncs == len(bench.errors) == 1
