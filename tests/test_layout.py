@@ -9,7 +9,8 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -88,20 +89,25 @@ def _allowed(module: str, layer: str, packages: dict[str, str]) -> bool:
     return layer not in PURE or top in PURE_STDLIB or top in PURE_THIRD_PARTY
 
 
-def wrong_imports(source: str, layer: str, packages: dict[str, str]) -> list[str]:
+def wrong_imports(imported: Iterable[str], layer: str, packages: dict[str, str]) -> list[str]:
     """The imports of a module in `layer` that its layer does not permit."""
-    return [module for module in imports(ast.parse(source)) if not _allowed(module, layer, packages)]
+    return [module for module in imported if not _allowed(module, layer, packages)]
 
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    return tuple(imports(ast.parse(_read(path))))
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_imports_point_inwards(layer: str) -> None:
     packages = layer_packages()
     files = python_files(layer)
-    wrong = [f"{name(path)}: {module}" for path in files for module in wrong_imports(_read(path), layer, packages)]
+    wrong = [f"{name(path)}: {module}" for path in files for module in wrong_imports(_imports(path), layer, packages)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -130,7 +136,7 @@ def test_pure_code_is_pure(layer: str) -> None:
 )
 def test_a_wrong_import_is_found(layer: str, line: str) -> None:
     packages = {"core": "core", "wire": "transports", "journal": "adapters"}
-    assert len(wrong_imports(line, layer, packages)) == 1
+    assert len(wrong_imports(imports(ast.parse(line)), layer, packages)) == 1
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_a_wrong_import_is_found(layer: str, line: str) -> None:
 )
 def test_a_right_import_is_let_through(layer: str, line: str) -> None:
     packages = {"core": "core", "wire": "transports", "journal": "adapters"}
-    assert wrong_imports(line, layer, packages) == []
+    assert wrong_imports(imports(ast.parse(line)), layer, packages) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,7 @@ def test_third_party_imports_are_declared() -> None:
     missing = {
         f"{name(path)}: {module}"
         for path in python_files(*LAYERS, "tests", "tools", "examples")
-        for module in (full.partition(".")[0] for full in imports(ast.parse(_read(path))))
+        for module in (full.partition(".")[0] for full in _imports(path))
         if module not in sys.stdlib_module_names and module not in {"stablecast", "tests", "tools"}
         if not path.with_name(f"{module}.py").exists()  # An example imports the file beside it.
         if not declared & {_normal(distribution) for distribution in distributions.get(module, [module])}
@@ -283,6 +289,7 @@ def _modules() -> dict[str, Path]:
     return found
 
 
+@cache
 def _graph() -> dict[str, set[str]]:
     """Imports among our own modules, at any depth of their code."""
     modules = _modules()

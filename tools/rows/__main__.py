@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 
 from tools.rows.chapter import NOT_HERE, committed, explained, groups
 from tools.rows.evidence import Evidence, committed_evidence, mutants_of_groups
-from tools.rows.marks import test_files, tests_by_row
+from tools.rows.marks import tests_by_row
 
 
 def gaps(evidence: Sequence[Evidence]) -> Iterator[str]:
     """Yield rows that nothing shows, marks of unknown rows, absences without reason, and groups without a fault."""
     known = {one.row.row_id: one.row for one in evidence}
     yield from (f"{one.row.row_id}  no test shows it: {one.row.text}" for one in evidence if one.needs_test)
-    for row_id, tests in sorted(tests_by_row(test_files()).items()):
+    for row_id, tests in sorted(tests_by_row().items()):
         if row_id not in known:
             yield f"{row_id}  is marked and not in the table: {' '.join(tests)}"
         elif known[row_id].status == "not-here":

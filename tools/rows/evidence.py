@@ -1,13 +1,14 @@
 """Join rows, tests and planted faults: which tests show a row, and which faults make one of them fail."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import attrs
 
 from tools.mutants.mutant import Mutant, Test
 from tools.mutants.table import MUTANTS
 from tools.rows.chapter import ABSENT, Row, committed, stated
-from tools.rows.marks import test_files, tests_by_row
+from tools.rows.marks import tests_by_row
 
 
 @attrs.frozen
@@ -57,9 +58,10 @@ def join(table: Iterable[Row], tests: Mapping[str, Sequence[str]], mutants: Sequ
     ]
 
 
+@cache
 def committed_evidence() -> list[Evidence]:
     """Return the evidence of the project's own rows."""
-    return join(committed().values(), tests_by_row(test_files()), MUTANTS)
+    return join(committed().values(), tests_by_row(), MUTANTS)
 
 
 def mutants_of_groups(evidence: Iterable[Evidence]) -> dict[str, list[str]]:

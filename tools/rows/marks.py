@@ -8,7 +8,8 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.support.tree import name, python_files
@@ -59,7 +60,10 @@ def _tests(module: ast.Module) -> Iterator[tuple[str, _Function]]:
 
 def marks(source: str) -> dict[str, list[str]]:
     """Return the rows of each test of a module that a plain run collects, by the test's node id below its file."""
-    module = ast.parse(source)
+    return _marks(ast.parse(source))
+
+
+def _marks(module: ast.Module) -> dict[str, list[str]]:
     tables = _tables(module)
     found: dict[str, list[str]] = {}
     for node_id, function in _tests(module):
@@ -76,8 +80,10 @@ def marks(source: str) -> dict[str, list[str]]:
 
 def strays(source: str) -> list[str]:
     """Return the rows of a module's marks that are bound to no test: on a helper, or on a table that no test uses."""
-    bound = {row for found in marks(source).values() for row in found}
-    return sorted(set(_bound(ast.parse(source))) - bound)
+    if "mark.rows" not in source:
+        return []
+    module = ast.parse(source)
+    return sorted(set(_bound(module)) - {row for found in _marks(module).values() for row in found})
 
 
 def test_files() -> list[Path]:
@@ -85,10 +91,11 @@ def test_files() -> list[Path]:
     return [path for path in python_files("tests") if path.name.startswith("test_")]
 
 
-def tests_by_row(files: Iterable[Path]) -> dict[str, list[str]]:
+@cache
+def tests_by_row() -> dict[str, list[str]]:
     """Return the node ids of the tests of each row, below the project."""
     found: dict[str, list[str]] = {}
-    for path in files:
+    for path in test_files():
         text = path.read_text(encoding="utf-8")
         if "mark.rows(" not in text:
             continue

@@ -16,13 +16,11 @@ from stablecast.evidence.incident.captured import CapturedActs
 from stablecast.evidence.incident.report import Incident, examine
 from stablecast.evidence.incident.tcp_lives import ACK, REFUSED, RST
 from stablecast.evidence.incident.witness import CaptureWitness
-from stablecast.lab.whole.runner import run
-from stablecast.lab.whole.schedule import WorldSchedule
 from stablecast.lab.world.clock import EPOCH_NS
 from tests.adapters.evidence.capture.doctor import played_session as session
-from tests.adapters.evidence.incident.test_staged import QUIET, READER, SOURCE, STAGED, STORES, TIMES
+from tests.adapters.evidence.incident.test_staged import READER, SOURCE, STORES, TIMES, Worlds
 from tests.support import captures
-from tests.support.world_capture import WorldCapture, captured, octets
+from tests.support.world_capture import WorldCapture, octets
 
 SOURCE_HOST: Final = "10.0.0.1"
 READER_HOST: Final = "10.0.0.2"
@@ -46,17 +44,9 @@ EXPECTED: Final = {
 """The sentence by captures alone. They do not show that an option demands all stores."""
 
 
-def world(name: str) -> WorldCapture:
-    """Run a staged world without traces and capture at each host."""
-    setup, struck = STAGED[name][:2] if name in STAGED else QUIET[name]
-    with captured() as capture:
-        run(WorldSchedule(1, setup, struck, horizon_ms=4_000))
-    return capture
-
-
-@pytest.fixture(scope="module")
-def killed() -> WorldCapture:
-    return world(KILLED)
+@pytest.fixture
+def killed(worlds: Worlds) -> WorldCapture:
+    return worlds(KILLED)[1]
 
 
 def first_three(report: Incident) -> str:
@@ -64,8 +54,8 @@ def first_three(report: Incident) -> str:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_captures_of_all_hosts_name_the_cause(name: str, tmp_path: Path) -> None:
-    report = examine((), captures=world(name).write(tmp_path))
+def test_captures_of_all_hosts_name_the_cause(name: str, worlds: Worlds, tmp_path: Path) -> None:
+    report = examine((), captures=worlds(name)[1].write(tmp_path))
     assert re.search(EXPECTED[name], first_three(report)), first_three(report)
     assert not report.unread
 
@@ -73,8 +63,8 @@ def test_captures_of_all_hosts_name_the_cause(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "name", ["nothing", "nothing over multicast", "one disk of three is slow", "connections break"]
 )
-def test_captures_of_worlds_without_a_gap_have_no_finding(name: str, tmp_path: Path) -> None:
-    report = examine((), captures=world(name).write(tmp_path))
+def test_captures_of_worlds_without_a_gap_have_no_finding(name: str, worlds: Worlds, tmp_path: Path) -> None:
+    report = examine((), captures=worlds(name)[1].write(tmp_path))
     assert [one.text for one in report.happenings] == []
     assert re.match(r"nothing happened: [\d,]+ packets of \d endpoints", next(report.lines()))
 
@@ -124,11 +114,9 @@ def test_clocks_of_captures_are_aligned_by_what_both_have(killed: WorldCapture, 
     assert abs(apart[SOURCE_HOST] - apart[READER_HOST] - 5 * SECOND) < 1_000_000
 
 
-def test_a_capture_stands_in_for_a_trace_that_is_lost(tmp_path: Path) -> None:
-    setup, struck, _ = STAGED[KILLED]
-    with captured() as capture:
-        run(WorldSchedule(1, setup, struck, horizon_ms=4_000), tmp_path / "night")
-    traces = [one for one in (tmp_path / "night").rglob("*.sct") if one.parent.name not in ("store0", "store1")]
+def test_a_capture_stands_in_for_a_trace_that_is_lost(worlds: Worlds, tmp_path: Path) -> None:
+    night, capture = worlds(KILLED)
+    traces = [one for one in night.rglob("*.sct") if one.parent.name not in ("store0", "store1")]
     assert "there is no trace" in first_three(examine(traces))
     files = [one for one in capture.write(tmp_path / "pcap") if one.stem in ("10.0.0.4", "10.0.0.5")]
     report = examine(traces, captures=files)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +15,9 @@ from stablecast.evidence.incident import command
 from stablecast.evidence.incident.page import render
 from stablecast.evidence.incident.report import Incident, examine
 from stablecast.evidence.verification.traces import run_verify
-from stablecast.lab.whole.runner import run
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.whole.schedule import Do, HostFault, Setup
 from stablecast.lab.world.clock import EPOCH_NS
+from tests.support.world_capture import WorldCapture
 
 STORES: Final = r"stores 10\.0\.0\.4:14567 and 10\.0\.0\.5:14567"
 SOURCE: Final = r"[Ss]ource orders at 10\.0\.0\.1"
@@ -112,22 +114,23 @@ QUIET: Final = {
 """Worlds without a gap."""
 
 
-def staged(setup: Setup, struck: tuple[HostFault, ...], folder: Path) -> Incident:
-    """Run a world and examine its traces."""
-    run(WorldSchedule(1, setup, struck, horizon_ms=4_000), folder)
+Worlds = Callable[[str], tuple[Path, WorldCapture]]
+
+
+def staged(folder: Path) -> Incident:
+    """Examine the traces of a world."""
     return examine(sorted(folder.rglob("*.sct")))
 
 
 @pytest.mark.parametrize("name", STAGED)
-def test_the_cause_is_in_the_first_three_lines(name: str, tmp_path: Path) -> None:
-    setup, struck, sentence = STAGED[name]
-    first = [*staged(setup, struck, tmp_path).lines()][:3]
-    assert any(re.search(sentence, line) for line in first), "\n".join(first)
+def test_the_cause_is_in_the_first_three_lines(name: str, worlds: Worlds) -> None:
+    first = [*staged(worlds(name)[0]).lines()][:3]
+    assert any(re.search(STAGED[name][2], line) for line in first), "\n".join(first)
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_worlds_without_a_gap_have_no_finding(name: str, tmp_path: Path) -> None:
-    report = staged(*QUIET[name], tmp_path)
+def test_worlds_without_a_gap_have_no_finding(name: str, worlds: Worlds) -> None:
+    report = staged(worlds(name)[0])
     assert [one.text for one in report.happenings] == []
     assert next(report.lines()).startswith("nothing happened: ")
 
@@ -138,10 +141,10 @@ def asked(capsys: pytest.CaptureFixture[str], folder: Path, **more: Any) -> tupl
     return status, capsys.readouterr().out
 
 
-def test_the_command_and_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_and_its_page(worlds: Worlds, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Traces lie in one directory for each host. Each sentence has its records, and the log lines of that time."""
     folder, page = tmp_path / "night", tmp_path / "page.html"
-    run(WorldSchedule(1, Setup(), faults(Do.KILL, "store0", "store1"), horizon_ms=4_000), folder)
+    shutil.copytree(worlds("two stores are killed")[0], folder)
     near, far = (datetime.fromtimestamp(EPOCH_NS // SECOND + at, UTC).astimezone() for at in (3, 30))
     lines = [
         f"{at:%Y-%m-%d %H:%M:%S}.000 [{text}" for at, text in ((near, "WARNING] a line"), (far, "ERROR] too late"))
@@ -164,16 +167,16 @@ def test_the_command_and_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "No quorum" not in out
 
 
-def test_a_page_without_findings(tmp_path: Path) -> None:
-    assert "<h1>Nothing happened</h1>" in render(staged(*QUIET["nothing"], tmp_path))
+def test_a_page_without_findings(worlds: Worlds) -> None:
+    assert "<h1>Nothing happened</h1>" in render(staged(worlds("nothing")[0]))
 
 
-def test_verify_mentions_that_nothing_was_stable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(WorldSchedule(1, Setup(), faults(Do.KILL, "store0", "store1"), horizon_ms=4_000), tmp_path)
-    assert run_verify([tmp_path / "source"]) == 0
+def test_verify_mentions_that_nothing_was_stable(worlds: Worlds, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, _ = worlds("two stores are killed")
+    assert run_verify([folder / "source"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"nothing became stable for \d\.\d s until record \d+: `stablecast incident` names the cause", out)
-    run_verify([tmp_path / "store2"])
+    run_verify([folder / "store2"])
     assert "became stable" not in capsys.readouterr().out
 
 
