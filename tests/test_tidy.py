@@ -28,8 +28,8 @@ MAY_NAME_VENDORS = (
 )
 """The files that name what is implemented, and this list itself."""
 
-SUSPECT = re.compile(r"timeout\((?!\))|timeout=\d|wait_for\(|communicate\(\d")
-LIMITS = {"asyncio.timeout": 0, "mark.timeout": 0, "settimeout": 0, "asyncio.wait_for": 1, "communicate": 1}
+SUSPECT = re.compile(r"timeout\((?!\))|timeout=\d|wait_for\(|communicate\(\d|until\(")
+LIMITS = {"asyncio.timeout": 0, "mark.timeout": 0, "settimeout": 0, "asyncio.wait_for": 1, "communicate": 1, "until": 1}
 """Calls that give up after a time, and the place of that time among their arguments."""
 
 
@@ -107,8 +107,9 @@ def limits_in_seconds(source: str) -> list[int]:
         places = [place for name, place in LIMITS.items() if called.endswith(name)]
         within = [one for place in places for one in call.args[place : place + 1]]
         if places or called == "subprocess.run":
-            within += [one.value for one in call.keywords if one.arg == "timeout"]
-        found += [one.lineno for one in within if isinstance(one, ast.Constant) and (one.value or 0) >= 1]
+            within += [one.value for one in call.keywords if one.arg in ("timeout", "seconds")]
+        numbers = [one for one in within if isinstance(one, ast.Constant) and isinstance(one.value, int | float)]
+        found += [one.lineno for one in numbers if one.value >= 1]
     return found
 
 
@@ -121,4 +122,4 @@ def test_a_hang_is_one_number() -> None:
     ]
     assert not found, "\n".join(found)
     sample = "asyncio.timeout(5)\nasyncio.wait_for(x, 0.01)\nasyncio.wait_for(x, 30)\nsubprocess.run(c, timeout=60)"
-    assert limits_in_seconds(sample) == [1, 3, 4]
+    assert limits_in_seconds(f"{sample}\nuntil(f, 20)\nuntil(f)") == [1, 3, 4, 5]

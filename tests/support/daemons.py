@@ -83,4 +83,4 @@ def daemon(directory: Path, more: str = "") -> Iterator[Daemon]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that other processes bring about."""
-    processes.until(condition)
+    assert processes.until(condition)

@@ -8,8 +8,6 @@ from typing import Final
 
 HANG_S: Final = 600
 """Seconds after which a thread that waits for a test gives up: the limit of pytest, which ends the test itself."""
-PAUSE_S: Final = 0.02
-"""Seconds between two looks at what another process brings about."""
 
 
 def children(parent: int | None = None) -> list[int]:
@@ -33,7 +31,11 @@ def alive(process: int) -> bool:
     return True
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Poll a condition until it holds. The limit of pytest ends a test for which it never does."""
+def until(condition: Callable[[], bool], seconds: float = HANG_S, pause: float = 0.02) -> bool:
+    """Poll a condition every `pause` seconds; return whether it held within `seconds`."""
+    ends = time.monotonic() + seconds
     while not condition():
-        time.sleep(PAUSE_S)
+        if time.monotonic() > ends:
+            return False
+        time.sleep(pause)
+    return True

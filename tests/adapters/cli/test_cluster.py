@@ -119,7 +119,7 @@ def test_a_killed_store_starts_again_at_its_address_as_one_that_lost_its_files(t
         os.kill(store, signal.SIGKILL)
         assert cluster.json_line() == {"restarted": "store 0", "signal": "SIGKILL"}
         shutil.rmtree(tmp_path / "store-0")
-        assert until(lambda: listens(address), seconds=30)
+        assert until(lambda: listens(address))
         assert (tmp_path / "store-0" / "lock").exists()
         assert [child for child in children(cluster.process.pid) if child != relay] != [store]
         cluster.interrupt(signal.SIGINT)

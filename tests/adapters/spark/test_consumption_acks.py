@@ -36,7 +36,7 @@ def test_a_paced_store_keeps_what_the_query_has_not_processed(tmp_path: Path) ->
             assert held_orders(address) == [(0, 100)]
             middle = {name: dict.fromkeys(lives, 40) for name, lives in end.items()}
             reader.commit(middle)
-            assert until(lambda: held_orders(address) == [(40, 100)], 20)
+            assert until(lambda: held_orders(address) == [(40, 100)])
         # The stores remember the session: another query without a checkpoint goes on there.
         with query(address, start="0") as reader:
             assert [number for lives in reader.initialOffset().values() for number in lives.values()] == [40]
@@ -45,7 +45,7 @@ def test_a_paced_store_keeps_what_the_query_has_not_processed(tmp_path: Path) ->
             end = reader.latestOffset(middle, ReadAllAvailable())
             assert held_orders(address) == [(40, 150)]
             reader.commit(end)
-            assert until(lambda: held_orders(address) == [], 20)
+            assert until(lambda: held_orders(address) == [])
 
 
 def test_another_pace_is_one_sentence(tmp_path: Path) -> None:

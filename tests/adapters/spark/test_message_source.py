@@ -65,7 +65,7 @@ def stream(messages: SparkSession, stores: dict[str, Program], target: str, wher
         .start()
     )
     if lose:
-        assert until(lambda: kill(workers(os.getpid()), Random(1)) is not None, 60)
+        assert until(lambda: kill(workers(os.getpid()), Random(1)) is not None)
     query.awaitTermination()
     assert query.exception() is None
 

@@ -92,9 +92,9 @@ def test_a_frozen_program_does_not_run() -> None:
     )
     try:
         busy.send_signal(signal.SIGSTOP)
-        until(lambda: motionless(busy.pid))
+        assert until(lambda: motionless(busy.pid))
         busy.send_signal(signal.SIGCONT)
-        until(lambda: not motionless(busy.pid))
+        assert until(lambda: not motionless(busy.pid))
     finally:
         busy.kill()
         busy.wait()
