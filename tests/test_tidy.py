@@ -108,8 +108,8 @@ def limits_in_seconds(source: str) -> list[int]:
         within = [one for place in places for one in call.args[place : place + 1]]
         if places or called == "subprocess.run":
             within += [one.value for one in call.keywords if one.arg in ("timeout", "seconds")]
-        numbers = [one for one in within if isinstance(one, ast.Constant) and isinstance(one.value, int | float)]
-        found += [one.lineno for one in numbers if one.value >= 1]
+        numbers = [one for one in within if isinstance(one, ast.Constant)]
+        found += [one.lineno for one in numbers if isinstance(one.value, int | float) and one.value >= 1]
     return found
 
 

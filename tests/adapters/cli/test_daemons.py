@@ -145,24 +145,6 @@ def test_a_port_in_use(command: str, tmp_path: Path) -> None:
     assert f"port {port} on 127.0.0.1 is in use: stop " in err
 
 
-@pytest.mark.parametrize(
-    ("listen", "told"),
-    [
-        ("127.0.0.1", "'127.0.0.1' is not an address: write ip:port, for example 127.0.0.1:14567"),
-        ("300.0.0.1:80", "'300.0.0.1' is not an IPv4 address; host names are not resolved here"),
-        ("192.0.2.1:0", "192.0.2.1 is not an address of this machine: choose another --listen"),
-    ],
-)
-def test_a_wrong_address(listen: str, told: str, tmp_path: Path) -> None:
-    assert outcome("store", tmp_path, "--listen", listen) == (1, "", f"stablecast: {told}\n")
-
-
-def test_a_directory_that_is_missing(tmp_path: Path) -> None:
-    status, out, err = outcome("store", tmp_path / "gone")
-    assert (status, out) == (1, "")
-    assert err == (f"stablecast: there is no journal directory {tmp_path}/gone; create it or correct the path\n")
-
-
 @pytest.mark.parametrize("where", ["the command line", "the configuration"])
 def test_certificates_that_are_missing(where: str, tmp_path: Path) -> None:
     """TLS is one setting, and a process that cannot have it does not go on without it."""
@@ -176,44 +158,12 @@ def test_certificates_that_are_missing(where: str, tmp_path: Path) -> None:
         assert outcome("--tls", tmp_path, "store", tmp_path) == (1, "", f"stablecast: {told}\n")
 
 
-def test_a_directory_in_use(tmp_path: Path) -> None:
-    with store(tmp_path) as (first, _):
-        status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0")
-        assert (status, out) == (1, "")
-        assert err == (
-            f"stablecast: the journal in {tmp_path} is in use by process {first.process.pid}; "
-            "stop that process or use another directory\n"
-        )
-
-
-@pytest.mark.parametrize(
-    ("option", "told"),
-    [
-        ("source-check-intervall=5", "did you mean 'source-check-interval'?"),
-        ("source-check-interval=soon", "option source-check-interval wants a whole number, not 'soon'"),
-        ("source-check-interval", "'source-check-interval' is not an option: write name=value"),
-    ],
-)
-def test_a_wrong_option(option: str, told: str, tmp_path: Path) -> None:
-    status, out, err = outcome("store", tmp_path, "--option", option)
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert told in err
-
-
 def test_a_trace_that_cannot_be_written_frees_port_and_directory(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
     status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0", "--trace", blocked)
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert str(blocked) in err
-
-
-def test_a_directory_that_cannot_be_written() -> None:
-    """Not even root creates files in /proc."""
-    status, out, err = outcome("store", "/proc")
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("stablecast: cannot write to the journal directory /proc: ")
-    assert err.endswith("; give this user access to it\n")
 
 
 def test_a_disk_that_takes_no_more_ends_the_store(tmp_path: Path) -> None:

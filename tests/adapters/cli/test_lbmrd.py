@@ -128,24 +128,6 @@ def test_the_dtd_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {"valid": True}
 
 
-def test_an_activity_above_ttl_is_reported() -> None:
-    with lbmrd("-a", "5000", "-t", "2") as process:
-        line(process)
-        process.terminate()
-        _, err = process.communicate()
-    assert "the relay looks for silent clients only every 5000 ms" in err
-
-
-def test_a_port_in_use_is_one_sentence_and_status_1() -> None:
-    with bind("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        with lbmrd(port=port) as process:
-            out, err = process.communicate()
-            assert (process.returncode, out) == (1, "")
-    remedy = "stop the program that holds it or choose another port or interface"
-    assert err == f"stablecast: port {port} on 127.0.0.1 is in use: {remedy}\n"
-
-
 def test_a_hang_up_reopens_the_log(tmp_path: Path) -> None:
     """Its log begins with the release and the build, and is written anew where it was moved away."""
     log, moved = tmp_path / "lbmrd.log", tmp_path / "moved.log"

@@ -31,24 +31,6 @@ def test_the_traces_of_a_directory(traces: Path) -> None:
         assert said["records"] > 0
 
 
-def test_a_truncated_trace(traces: Path) -> None:
-    (file,) = traces.glob("*.sct")
-    file.write_bytes(file.read_bytes()[:-5])
-    status, out, err = outcome("verify", traces, "--json")
-    assert status == 2
-    assert json.loads(out)["truncated"] == [str(file)]
-    assert str(file) in err
-    assert err.count("\n") == 1
-
-
-def test_a_directory_without_traces(tmp_path: Path) -> None:
-    assert outcome("verify", tmp_path) == (
-        2,
-        "",
-        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}: name the one recorded to\n",
-    )
-
-
 def test_captures_of_a_directory_and_of_a_pattern(traces: Path, tmp_path: Path) -> None:
     """Beside traces, too; a pipe is a sentence, and not waited for."""
     place = tmp_path / "captures"
@@ -71,10 +53,3 @@ def test_captures_of_a_directory_and_of_a_pattern(traces: Path, tmp_path: Path) 
     status, out, err = outcome("verify", tmp_path / "pipe")
     assert (status, out) == (2, "")
     assert err.endswith("pipe is a pipe, and captures are read twice; write what comes to a file first\n")
-
-
-def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    status, _, err = outcome("verify", tmp_path / "gone.sct")
-    assert status == 2
-    assert "gone.sct" in err
-    assert "Traceback" not in err
