@@ -26,7 +26,6 @@ DOCUMENTS = tuple(ROOT / name for name in ("README.md", "spec/client.md", "spec/
 """Documents with programs that a reader copies."""
 FRAGMENT = "<!-- fragment -->"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-"""Time limit of a program that ends by itself."""
 INTERRUPTED = (0, 1, 130, -signal.SIGINT)
 """Exit statuses of a program that Ctrl-C may end with."""
 

@@ -115,12 +115,12 @@ async def test_a_message_is_confirmed_once_by_the_share_that_processed_it(net: N
         on_event=events,
         options={"ume_confirmed_delivery_notification": 1, "ume_retention_unique_confirmations": 1},
     )
-    first = await member(await net.context())
+    first = await member(await net.context(), options=QUICK)
     await divided(first)
     await send(source, 0, COUNT)
     await until(lambda: source.stable_through == COUNT - 1 and len(first.done) == COUNT)
     await first.leave()
-    second = await member(await net.context())
+    second = await member(await net.context(), options=QUICK)
     await divided(second)
     await send(source, COUNT, 2 * COUNT)
     stop = 2 * COUNT
