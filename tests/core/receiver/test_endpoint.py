@@ -411,6 +411,12 @@ def test_a_receiver_begins_behind_what_it_acknowledged_though_the_announcement_i
         driver.feed(LowChosen(101))
         driver.data(99, 3)
         assert driver.delivered == [101]
+    driver = ReceiverDriver()
+    driver.inform(1, 1)
+    driver.grant(0, low=101, high=100, known=100, old=True)
+    told = driver.grant(1, low=201, high=200, old=True)
+    assert told[-1] == SteppedBack(0, 200)
+    assert fx.AskLow(100, 101, 101) in driver.effects
 
 
 def test_an_answer_before_the_sri_is_of_no_use() -> None:

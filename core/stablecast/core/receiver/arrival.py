@@ -144,6 +144,16 @@ class Arrivals:
         """Report that numbers up to `known`, received from an earlier life, will be used again."""
         out.append(Notify(SteppedBack(self.resume_point, known)))
 
+    def on_unannounced(self, known: int, used: int, out: list[Effect]) -> None:
+        """Process an acknowledgement up to `known`, which this session's stream has not shown.
+
+        Another holder of the RegID may have been faster: a store vouches that the source `used` a number. Numbers above
+        may be those of a dead tail.
+        """
+        self.window.learn(min(used, known))
+        if used < known:
+            self.step_back(known, out)
+
     def begin(self, start: int, otr: bool, out: list[Effect]) -> None:
         """Deliver from `start` on; with `otr` recover what the stream leaves out from now on."""
         self.window.begin(start, out)

@@ -292,10 +292,9 @@ class ReceiverSession:
         registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
-        # A store may know newer numbers than the stream has shown yet: it holds them, or another holder of this RegID
-        # acknowledged them. Without its word the latter may be those of a dead tail (T20).
+        # A store may know newer numbers than the stream has shown yet.
         low, high = offer(answer, self.arrivals.high)
-        if (answer.old and answer.known is not None) or (high >= low and not answer.no_cache):
+        if high >= low and not answer.no_cache:
             self.window.learn(high)
         self._review(now)
         if self.window.next is not None:
@@ -448,11 +447,11 @@ class ReceiverSession:
         high = self.arrivals.high
         low, lacking = self.enlistment.low(high), self.enlistment.lacking(high)
         if low > high + 1:
-            self.arrivals.step_back(low - 1, self.outbox)
+            self.arrivals.on_unannounced(low - 1, self.enlistment.used(high), self.outbox)
         self.starting.certain = self.enlistment.known or Repair.VOTE not in self.config.repairs
         if lacking is not None:
             self.starting.first_held, low = low, min(low, lacking)
-        self.starting.ask(low, high, self.contact.recovers, self.outbox)
+        self.starting.ask(low, self.arrivals.high, self.contact.recovers, self.outbox)
 
     def begin(self, now: int, wish: int) -> None:
         """Start to deliver, where the application wishes."""

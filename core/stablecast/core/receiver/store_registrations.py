@@ -224,6 +224,11 @@ class StoreRegistrations:
             parts = [[answer for answer in known if self.groups[answer.store_index] == group] for group in groups]
         return max(receiver_low(part, self.config.consensus, high) for part in parts)
 
+    def used(self, high: int) -> int:
+        """Return the highest acknowledged number that a store says the source used; `high` without one."""
+        known = [answer.known for answer in self._offers() if answer.old and answer.known is not None]
+        return max([serial.extend(one, high) for one in known], default=high)
+
     def _offers(self) -> list[Registered]:
         """Return the answers that decide: of stores that know the receiver, else of those that have a vote."""
         voters = self.enrollment.voters
