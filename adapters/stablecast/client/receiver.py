@@ -477,15 +477,12 @@ class Receiver(IteratedReceiver):
             session.receive(lost)
 
     def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:
-        session = self._sessions.get(info.incarnation)
-        if session is not None and session.comes_back(info):  # It delivers no more: a new session goes on.
-            self._finished.append(self._sessions.pop(info.incarnation))
-            session = None
-        if session is not None:
-            if not any(place.startswith(STORED) for place in (session.transport, plan.transport)):
-                self._follow(session, plan.transport)
-            return session
-        known = any(session.transport == plan.transport for session in self._sessions.values())
+        before = self._sessions.get(info.incarnation)
+        if before is not None and not before.comes_back(info):
+            if not any(place.startswith(STORED) for place in (before.transport, plan.transport)):
+                self._follow(before, plan.transport)
+            return before
+        known = any(other.transport == plan.transport for other in self._sessions.values() if other is not before)
         if (known and not is_source_string(plan.transport)) or codec.split(info.incarnation)[0] != session_id:
             self._context.oddities["foreign-source-on-stream"] += 1
             return None
@@ -517,6 +514,8 @@ class Receiver(IteratedReceiver):
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
             self._remember(other)
+        if before is not None:  # It delivers no more: the new session goes on.
+            before.close()
         related = self._identity.begin(info, self._sessions)
         self._sessions[info.incarnation] = session
         self._context.lives[info.incarnation] = self

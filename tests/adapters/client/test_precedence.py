@@ -138,7 +138,7 @@ async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Netw
 
 async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
     """It was replaced while its stream stayed joined, and announces itself with a higher term than its successor."""
-    _, source, receiver = await second_life(net, hot_failover=True)
+    _, source, receiver = await second_life(net)
     life = source.config.incarnation
     (session,) = receiver._sessions.values()
     assert session.info is not None
@@ -156,9 +156,22 @@ async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
         rival.connections[0].transport.write(codec.encode(attrs.evolve(later, version=later.version + 1)))
         await send(source, 2)
         assert await take(receiver, 2) == [3, 4]
-        assert session not in receiver._finished
-        assert receiver._hot is not None
-        assert life in receiver._hot.numbers.passed
+
+
+async def test_a_hot_source_counts_while_its_life_has_a_session(net: Network) -> None:
+    """Its stream broke, and the session that ends then has a successor of the same life."""
+    _, source, receiver = await second_life(net, hot_failover=True)
+    (session,) = receiver._sessions.values()
+    await send(source, 1)
+    await until(lambda: len(receiver.inbox) > 0)
+    receiver._joiners[session.transport].abandon()
+    receiver._gone(session.transport)
+    await until(lambda: session.transport in receiver._plans)
+    receiver._join(session.transport)
+    await until(lambda: receiver._sessions != {} and session not in receiver._finished)
+    assert receiver._hot is not None
+    assert source.config.incarnation in receiver._hot.numbers.passed
+    assert await take(receiver, 1) == [2]
 
 
 async def test_a_later_life_is_followed_again_after_an_earlier_one_without_a_common_past(net: Network) -> None:

@@ -406,9 +406,8 @@ class ReceiverProcess(VirtualProcess):
             session.on_message(info)
 
     def _session_for(self, info: msg.SourceInfo, where: FoundSource) -> "SimulatedSession | None":
-        session = self.sessions.get(info.incarnation)
-        if session is not None and session.comes_back(info):
-            self._finished.append(self.sessions.pop(info.incarnation))
+        before = session = self.sessions.get(info.incarnation)
+        if before is not None and before.comes_back(info):
             session = None
         if session is None:
             waits = info.incarnation in self._passed_over and where.transport in self._plans
@@ -425,6 +424,8 @@ class ReceiverProcess(VirtualProcess):
             others = list(dict.fromkeys((*owners, *self._finished, *self.sessions.values())))
             for other in others:
                 self._remember(other)
+            if before is not None:
+                before.close()
             self._identity.begin(info, self.sessions)
             self.sessions[info.incarnation] = session
             if self.resolving is not None:

@@ -584,6 +584,20 @@ FOUND = {
     "life_that_returns_unheard_of": attrs.evolve(
         THWARTED, faults=(*THWARTED.faults, Fault(2160, Act.PART, "receiver0", "", 840, False))
     ),
+    # The session that the returned life had before acknowledged after the new one had begun to ask for its start (A1).
+    "replaced_session_acknowledges_first": Schedule(
+        481875,
+        ((455, 40),),
+        (
+            Fault(1, Act.PART, "source", "store2", 600, False),
+            Fault(487, Act.FREEZE, "receiver0", "", 547, False),
+            Fault(595, Act.PART, "source", "store0", 2869, True),
+            Fault(596, Act.RIVAL, "source", "", 1672, True),
+            Fault(597, Act.PART, "source", "store0", 1395, False),
+            Fault(2041, Act.STALL, "source", "store2", 375, False),
+        ),
+        WorldSetup(brief=True, habit=Habit.BLOCKING),
+    ),
     # A store read the only announcement that named another one, and its full disk did not keep it. Their proxies could
     # not meet. A checker took them for acquainted (E8).
     "proxies_behind_a_full_disk": Schedule(
