@@ -7,6 +7,7 @@ import pytest
 
 from stablecast.client import RegistrationFailed
 from stablecast.client.named_stores import StoreHosts
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.events import StoreMoved
 from stablecast.runtime import address
 from tests.support.machine import replace
@@ -14,7 +15,10 @@ from tests.support.network import LOCAL, Events, Network
 
 
 async def test_a_source_finds_a_store_by_its_host_and_follows_it(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host has another address after its store was lost, and the source registers there."""
+    """The host has another address after its store was lost, and the source registers there.
+
+    To the new store its journal is an older copy, so it grants nothing until every registration may have ended.
+    """
     first = await net.store("a")
     _, port = address.parse(first)
     places = {"here.example": LOCAL}
@@ -24,7 +28,7 @@ async def test_a_source_finds_a_store_by_its_host_and_follows_it(net: Network, m
     source = await context.source("orders", stores=[f"here.example:{port}"], on_event=events)
     await source.send(b"one")
     places["here.example"] = "127.0.0.2"
-    second = await net.store("b", listen=f"127.0.0.2:{port}")
+    second = await net.store("b", listen=f"127.0.0.2:{port}", source_activity_ns=SECOND, receiver_activity_ns=SECOND)
     await net.stop("a")
     assert await events.first(StoreMoved) == StoreMoved(f"here.example:{port}", first, second)
     await source.registered()
