@@ -4,7 +4,6 @@ The systems of a scenario take turns, so that a busy machine slows down all of t
 """
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +55,7 @@ def measure(scenario: Scenario, options: Options, progress: Callable[[str], None
         for name, system in scenario.systems.items():
             progress(f"{scenario.name}, round {number + 1} of {options.rounds}: {name}")
             place = Path(options.directory or tempfile.gettempdir())
-            with tempfile.TemporaryDirectory(dir=place) as folder, command_line.disk_space_errors(place):
+            with tempfile.TemporaryDirectory(dir=place) as folder:
                 rounds[name].append(system(options, Path(folder)))
     return Outcome(scenario, rounds)
 
@@ -67,21 +66,6 @@ def costs(options: Options) -> dict[str, Spread]:
     return {name: Spread.of([cost(runs) for _ in range(COST_REPEATS)]) for name, cost in core_costs.COSTS.items()}
 
 
-def save(path: Path, text: str) -> None:
-    """Write a file completely or not at all, so that a stopped run leaves the former results."""
-    path = path.resolve()
-    with command_line.disk_space_errors(path.parent):
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # a device or a pipe must not be replaced by a file
-            return
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
-
-
 def perform(asked: command_line.Request) -> None:
     """Measure each scenario, then the core and the peers; print and save the results after each."""
     options, outcomes, document = asked.options, list[Outcome](), dict[str, object]()
@@ -89,7 +73,7 @@ def perform(asked: command_line.Request) -> None:
     def keep(core: Mapping[str, Spread], **others: object) -> None:
         nonlocal document
         document = {"asked": asked.as_json(), **report.as_json(options, outcomes, core), **others}
-        save(asked.output, json.dumps(document, indent=2) + "\n")
+        asked.output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
     console, tables = Console(stderr=True), None if asked.to_machine else printer()
     if tables is not None:
