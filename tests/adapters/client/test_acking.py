@@ -1,20 +1,11 @@
 """Receivers whose application acknowledges itself, and receivers in arrival order."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.runtime.stream import StreamServer
-from tests.support.network import Network, network
+from tests.support.network import Network
 from tests.support.traffic import send, source_of, take
-
-
-@pytest.fixture
-async def net(tmp_path: Path) -> AsyncIterator[Network]:
-    async with network(tmp_path) as started:
-        yield started
 
 
 @pytest.mark.rows("P-346", "P-347", "P-348")

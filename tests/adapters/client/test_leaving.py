@@ -1,8 +1,6 @@
 """Clients that leave for good, and sources that learn that a receiver is gone."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -20,14 +18,8 @@ from stablecast.core.protocol.events import (
 from stablecast.core.protocol.inputs import Arrived
 from stablecast.core.protocol.messages import ReceiverAlive
 from stablecast.runtime.request_port import Peer
-from tests.support.network import Events, Network, network, until
+from tests.support.network import Events, Network, until
 from tests.support.traffic import send, source_of, take
-
-
-@pytest.fixture
-async def net(tmp_path: Path) -> AsyncIterator[Network]:
-    async with network(tmp_path) as started:
-        yield started
 
 
 @pytest.mark.rows("P-584", "P-664", "P-665")
