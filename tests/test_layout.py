@@ -209,6 +209,7 @@ ROOMS: Mapping[str, str] = {
     "core.protocol": "core.errors core.machine",
     "core.registration": "core.errors core.machine core.protocol",
     "core.sharing": "core.machine",
+    "core.subscription": "core.errors core.machine core.protocol core.receiver",
     "core.source": "core.errors core.machine core.protocol core.registration",
     "core.receiver": "core.errors core.machine core.protocol core.registration",
     "core.store": "core.errors core.machine core.protocol",

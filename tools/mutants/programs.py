@@ -117,13 +117,6 @@ PROGRAMS: Final = (
         WholeWorlds("changed", first=0, count=15),
     ),
     Mutant(
-        "messages-of-two-lives-get-no-new-place",
-        "adapters/client/succession",
-        "place.heir, place.shift = self, serial.extend(serial.wire(known), self.machine.newest_number) - known",
-        "place.heir, place.shift = None, 0",
-        Test("adapters/client/test_succession.py::test_each_message_once_and_in_order_over_three_lives[each]"),
-    ),
-    Mutant(
         "recovered-messages-are-dropped",
         "adapters/client/session",
         "        self._driver.feed_all(self._tokens.keep_recovered(messages))\n",

@@ -19,6 +19,7 @@ from tools.mutants.shared import SHARED
 from tools.mutants.sharing import SHARING
 from tools.mutants.sources import SOURCES
 from tools.mutants.stores import STORES
+from tools.mutants.subscription import SUBSCRIPTION
 from tools.mutants.terms import TERMS
 from tools.mutants.votes import VOTES
 
@@ -35,6 +36,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *REFILLS,
     *RESOLUTION,
     *SHARING,
+    *SUBSCRIPTION,
     *JOURNAL,
     *BOUNDARIES,
     *KNOWN_STORES,

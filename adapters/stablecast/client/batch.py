@@ -7,9 +7,9 @@ from typing import Protocol, Self
 
 import attrs
 
-from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Deliver
+from stablecast.core.subscription.succession import Succession
 from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run, payloads
 from stablecast.transports.wire import properties

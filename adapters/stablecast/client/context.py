@@ -30,7 +30,6 @@ from stablecast.client.argument_checks import (
     checked_start,
 )
 from stablecast.client.callbacks import RegIdRequest
-from stablecast.client.consumption import Memories
 from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
 from stablecast.client.loop_ownership import OPEN, check_loop, uninterrupted, watch_forks
@@ -78,6 +77,7 @@ from stablecast.core.protocol.inputs import Gone, Located, Reset
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreSpec
 from stablecast.core.sharing.division import DEFAULT_SHARES
+from stablecast.core.subscription.consumption import Memories
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, machine, ports

@@ -20,10 +20,6 @@ BATCH_BYTES = 512
 TURN_MESSAGES = 64
 """Messages of one topic that a pattern's application gets before those of other topics that wait."""
 
-FOREVER = 1 << 63
-"""A number above every extended sequence number."""
-
-
 class QueuedBatch(Protocol):
     """A batch as the inbox needs it; `count` is its number of messages, `incarnation` the life that sent them."""
 

@@ -10,8 +10,8 @@ from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer
-from stablecast.client.succession import Succession
 from stablecast.core.protocol.effects import Deliver
+from stablecast.core.subscription.succession import Succession
 from stablecast.runtime import machine
 from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run

@@ -21,14 +21,12 @@ import attrs
 
 from stablecast.client.batch import ArrivalTime
 from stablecast.client.callbacks import RegIdRequest, notify
-from stablecast.client.consumption import Memories, ReceiverMemory, returns, who
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message import Message
-from stablecast.client.precedence import PassedOver
 from stablecast.client.range_bounds import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.session import ClientSession
@@ -43,6 +41,8 @@ from stablecast.core.protocol.inputs import Gone, Lost, Moved, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.subscription.consumption import Memories, ReceiverMemory, returns, who
+from stablecast.core.subscription.precedence import PassedOver
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import report

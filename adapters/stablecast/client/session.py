@@ -10,8 +10,6 @@ import attrs
 
 from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.inbox import Inbox
-from stablecast.client.precedence import outranks
-from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
@@ -19,6 +17,8 @@ from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import Ordering, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
+from stablecast.core.subscription.precedence import outranks
+from stablecast.core.subscription.succession import Succession
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool

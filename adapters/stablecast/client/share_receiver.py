@@ -11,13 +11,13 @@ from typing import Protocol
 
 from stablecast.client.batch import Batch
 from stablecast.client.delivery import Delivery
-from stablecast.client.inbox import FOREVER
 from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.receiver import JoinPlan, Receiver, ReceiverContext
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.session import ClientSession
 from stablecast.client.shared_streams import SharedStreams
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.serial import FOREVER
 from stablecast.core.protocol.events import Event, RegistrationError
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig

@@ -19,7 +19,6 @@ import attrs
 from stablecast.client.advice import advised, log
 from stablecast.client.argument_checks import checked_start
 from stablecast.client.callbacks import RegIdRequest
-from stablecast.client.consumption import Memories, returns
 from stablecast.client.delivery import Delivery, IteratedReceiver
 from stablecast.client.message import Message
 from stablecast.client.range_bounds import ReadBounds, ReceiverStart
@@ -37,6 +36,7 @@ from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.subscription.consumption import Memories, returns
 from stablecast.runtime.driver import report
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import SourceRecord

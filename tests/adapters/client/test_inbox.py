@@ -8,8 +8,8 @@ from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.inbox import BATCH_BYTES, TURN_MESSAGES, FairInbox, Inbox
 from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer
-from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
+from stablecast.core.subscription.succession import Succession
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.runtime.peers import data
 

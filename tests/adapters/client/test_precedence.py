@@ -7,10 +7,8 @@ import attrs
 import pytest
 
 from stablecast.client import Context, Receiver, Source
-from stablecast.client import precedence as module
-from stablecast.client.precedence import PassedOver, outranks
 from stablecast.client.receiver import JoinPlan
-from stablecast.core.protocol.messages import Life, SourceInfo
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.transports import codec
 from tests.adapters.runtime.peers import Listener, data, hello, listener
 from tests.support.network import Network, until
@@ -18,40 +16,6 @@ from tests.support.traffic import send, source_of, take
 
 STALE_SESSION = 5
 STALE = codec.join(STALE_SESSION, 7)
-
-
-def told(term: int, *lives: Life) -> SourceInfo:
-    """Return the announcement of the last of these lives."""
-    return SourceInfo(lives[-1][0], "orders", 1, 0, 0xFFFF_FFFF, "", (1,), False, (), term, lives)
-
-
-def test_the_higher_term_is_later_among_lives_with_a_common_past() -> None:
-    """Terms of lives that have nothing in common are of stores that forgot."""
-    proxy, life = told(4, (1, 0), (8, 74)), told(5, (1, 0), (2, 74))
-    assert outranks(life, proxy)
-    assert not outranks(proxy, life)
-    assert not outranks(life, attrs.evolve(proxy, term=5))
-    assert outranks(told(2, (1, 0), (2, 74)), told(1, (1, 0)))
-    assert not outranks(life, told(1, (9, 0)))
-    assert not outranks(told(5, (0, 0), (2, 74)), told(4, (0, 0), (8, 74)))
-
-
-def test_few_lives_are_kept() -> None:
-    """The oldest goes; the newest announcement of a life counts, and all of a stream are taken together."""
-    passed: PassedOver[SimpleNamespace] = PassedOver()
-    one, two = SimpleNamespace(transport="one"), SimpleNamespace(transport="two")
-    for life in range(module.MAX_PASSED_OVER + 1):
-        passed.add(told(1, (life, 0)), one)
-    assert 0 not in passed
-    passed.add(told(2, (16, 0)), one)
-    passed.add(told(2, (99, 0)), two)
-    passed.drop(3)
-    passed.drop(3)
-    assert passed.places() == {"one": one, "two": two}
-    taken = passed.remove("one")
-    assert [info.incarnation for info, _ in taken] == [2, *range(4, 17)]
-    assert taken[-1][0].term == 2
-    assert list(passed.announcements) == [99]
 
 
 @pytest.fixture(autouse=True)

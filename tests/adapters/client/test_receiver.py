@@ -260,7 +260,7 @@ async def test_a_trace_that_cannot_be_written_later_ends_no_receiver(
 
 
 async def test_the_memory_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stablecast.client.consumption.MAX_LIVES", 2)
+    monkeypatch.setattr("stablecast.core.subscription.consumption.MAX_LIVES", 2)
     receiver = (await net.context(session_id=1)).receiver("orders")
     for life in range(4):
         context, source = await source_of(net, "a")

@@ -8,10 +8,7 @@ import attrs
 
 from stablecast.client import session as client
 from stablecast.client.batch import ArrivalTime, Batch
-from stablecast.client.consumption import Consumption
-from stablecast.client.precedence import PassedOver
 from stablecast.client.redelivery import Redeliverer
-from stablecast.client.source_identity import SourceIdentity
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
@@ -21,6 +18,9 @@ from stablecast.core.protocol.inputs import Gone, Lost, LowChosen, ReceiverInput
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration.status import RegistrationStatus
+from stablecast.core.subscription.consumption import Consumption
+from stablecast.core.subscription.precedence import PassedOver
+from stablecast.core.subscription.source_identity import SourceIdentity
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import SimulatedApplication, payloads_of
 from stablecast.lab.sim.lossy_transport import Lossy

@@ -11,6 +11,9 @@ MODULUS = 1 << 32
 HALF = 1 << 31
 """Distance in numbers at which "earlier" and "later" are undefined."""
 
+FOREVER = 1 << 63
+"""A number above every extended number."""
+
 
 def wire(number: int) -> int:
     """Return the 32-bit wire form of an extended number.

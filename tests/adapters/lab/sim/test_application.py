@@ -2,13 +2,13 @@
 
 import pytest
 
-from stablecast.client.consumption import Consumption
-from stablecast.client.inbox import FOREVER
-from stablecast.client.succession import Ranges, Succession
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.serial import FOREVER
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.settings import AckMode
 from stablecast.core.registration.store_registration import Registration
+from stablecast.core.subscription.consumption import Consumption
+from stablecast.core.subscription.succession import Ranges, Succession
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.runner import Report, run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule

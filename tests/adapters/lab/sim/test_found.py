@@ -713,7 +713,7 @@ EARLY_REPORTS: dict[str, Any] = {
             | EARLY_REPORTS,
             "L1",
         ),
-        ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
+        ("turn_behind_a_return", {"core.subscription.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
         ("late_life_without_a_past", NEVER_AGAIN, "L1"),
         ("replaced_life_is_followed_again", STAYS_REPLACED, "D1"),
         ("replaced_life_is_followed_again", STAYS_REPLACED | NO_JUDGE_OF_LIVES, "L1"),

@@ -12,19 +12,19 @@ drops them.
 Stores that do not know the receiver offer all messages that they have. In order, messages below the first one that the
 application got in this run would come too late. So the new session begins no lower, unless the application wishes it.
 
-Pure, for the client and for simulators. Numbers are extended; lives are incarnations.
+Numbers are extended; lives are incarnations.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
 import attrs
 
-from stablecast.client.inbox import FOREVER, Inbox, QueuedBatch
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.serial import FOREVER
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.history import owner, unfold
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
@@ -149,10 +149,21 @@ class Heritable(Protocol):
         """Note that `count` delivered numbers will not be consumed."""
 
 
-class OwnedBatch(QueuedBatch, Protocol):
-    """A batch that knows its session."""
+class OwnedBatch(Protocol):
+    """A batch that knows its session, and the life that sent its messages."""
 
+    incarnation: int
     owner: Heritable
+
+
+class Waiting(Protocol):
+    """The queue of delivered batches; numbers are [first, stop)."""
+
+    def unconsumed(self) -> Iterable[tuple[Any, int, int]]:
+        """Yield the messages that are not consumed: each batch with its numbers."""
+
+    def drop(self, bounds: Callable[[Any], tuple[int, int] | None]) -> list[tuple[Any, int, int]]:
+        """Drop the messages in `bounds` that were not handed over yet; return them as `unconsumed` does."""
 
 
 @attrs.define(eq=False)
@@ -171,7 +182,7 @@ class Succession:
 
     machine: ReceiverSession
     feed: Callable[[ReceiverInput], None]
-    inbox: Inbox[Any]
+    inbox: Waiting
     heir: "Succession | None" = None
     shift: int = 0
     earlier: list["Succession"] = attrs.field(factory=list)

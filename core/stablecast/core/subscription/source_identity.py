@@ -6,8 +6,6 @@ to one source if they share a place, or if the announcement of one names the oth
 
 A life that shares nothing is another source, or one whose stores were emptied. If exactly one source is gone, the
 receiver assumes the latter for the history of consumption. The application then learns that its source stepped back.
-
-Pure, for the client and for simulators.
 """
 
 from collections.abc import Iterable

@@ -2,9 +2,9 @@
 
 import pytest
 
-from stablecast.client import consumption as module
-from stablecast.client.consumption import Consumption
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.subscription import consumption as module
+from stablecast.core.subscription.consumption import Consumption
 
 
 def test_a_session_that_knows_less_takes_nothing_away() -> None:

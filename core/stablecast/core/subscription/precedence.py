@@ -7,8 +7,6 @@ session ends, the receiver looks at its announcement again.
 
 The histories of two lives may name no life in common. Then the receiver follows the life that it met last. If the
 stores refuse that life's receivers, and its stream ends, the receiver follows the life before again.
-
-Pure, for the client and for simulators.
 """
 
 from typing import Generic, Protocol, TypeVar

@@ -9,20 +9,18 @@ The messages that the application of a receiver consumed are kept by the life of
 Each new session starts with them, so that the application gets each message once. Several sessions report on the same
 life, and each knows a part only. A session with another source or other stores does not learn what the application
 consumes of earlier lives after it began. Therefore the reports are united: a later report removes nothing.
-
-Pure, for the client and for simulators.
 """
 
 from collections.abc import Container, Mapping
 
 import attrs
 
-from stablecast.client.source_identity import SourceIdentity
-from stablecast.client.succession import Ranges
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver.hot_failover import HotFailover
 from stablecast.core.receiver.lives import MAX_LIVES
+from stablecast.core.subscription.source_identity import SourceIdentity
+from stablecast.core.subscription.succession import Ranges
 
 MAX_MEMORIES = 65_536
 """Receivers whose messages of this run are remembered. Beyond that, the one that was made or closed longest ago is
