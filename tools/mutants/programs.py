@@ -33,9 +33,9 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "a-receiver-forgets-what-waits-when-a-life-returns",
-        "adapters/client/receiver",
-        "        earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]\n",
-        "        earlier: list[ClientSession] = []\n",
+        "subscription/subscription",
+        "report.session for report in heirless if identity.same(report.life, event.life)",
+        "()",
         Test("adapters/client/test_return.py::test_a_slow_application_does_not_keep_a_new_life_out"),
     ),
     Mutant(
@@ -55,14 +55,14 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "a-new-session-learns-no-history",
-        "adapters/client/receiver",
-        "session.start(self._consumption.history(related), earlier)",
-        "session.start({}, earlier)",
+        "subscription/subscription",
+        "history = self.memory.consumption.history(related)",
+        "history = self.memory.consumption.history(())",
         WholeWorlds("twice", first=7, count=15),
     ),
     Mutant(
         "early-messages-are-dropped",
-        "adapters/client/receiver",
+        "adapters/client/subscriber",
         "                    self._early.keep(session_id, item)\n",
         "                    pass\n",
         Test("adapters/client/test_early_runs.py::test_a_receiver_delivers_what_overtook_the_announcement"),
@@ -70,15 +70,15 @@ PROGRAMS: Final = (
     Mutant(
         "a-lost-source-is-not-looked-for",
         "adapters/client/receiver",
-        "            self._context.lost_source(self.topic, transport, others=bool(self._sessions))\n",
-        "            pass\n",
+        "                self._context.lost_source(self.topic, effect.transport, others=effect.others)\n",
+        "                pass\n",
         WholeWorlds("hang", first=4, count=15),
     ),
     Mutant(
         "sessions-learn-of-no-broken-connection",
-        "adapters/client/receiver",
-        "            session.receive(event)\n\n    def _of",
-        "            pass\n\n    def _of",
+        "adapters/client/subscriber",
+        "        for session in self.every_session:\n            session.receive(event)\n",
+        "        pass\n",
         Test("adapters/client/test_receiver.py::test_each_session_learns_of_a_broken_connection"),
     ),
     Mutant(
@@ -104,9 +104,9 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "a-finished-session-forgets-what-was-consumed",
-        "adapters/client/receiver",
-        "                self._finished.remove(session)\n                self._remember(session)\n",
-        "                self._finished.remove(session)\n",
+        "adapters/client/subscriber",
+        "                self._feed_machine(ev.Remember(_report(session)))\n                session.close()\n",
+        "                session.close()\n",
         WholeWorlds("twice", first=7, count=15),
     ),
     Mutant(

@@ -57,8 +57,8 @@ SHARING: Final = (
     Mutant(
         "a-share-takes-the-other-shares-for-its-past",
         "adapters/client/receiver",
-        "owners = filter(self.owns, self._delivery.owners())",
-        "owners = list(self._delivery.owners())",
+        "filter(self.owns, self._delivery.owners())",
+        "list(self._delivery.owners())",
         Test("adapters/client/test_group_worlds.py::test_a_member_with_a_message_in_hand_gets_a_share"),
     ),
     Mutant(

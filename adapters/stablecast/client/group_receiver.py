@@ -88,16 +88,6 @@ class GroupSettings:
 
 
 @attrs.frozen
-class SourcePlace:
-    """A source that was found, and how its stream is joined."""
-
-    transport: str
-    session_id: int | None
-    request: str
-    index: int | None
-
-
-@attrs.frozen
 class Sources:
     """The way in which a member finds the sources of the topic.
 
@@ -166,7 +156,7 @@ class GroupReceiver(IteratedReceiver):
         )
         self._delivery.reader.on_turn = self._check_leases
         self._looked_at = self._loop.time()
-        self._places: dict[str, SourcePlace] = {}
+        self._places: dict[str, tuple[str, int | None, str, int | None]] = {}
         self._open: dict[int, ShareReceiver] = {}
         self._record_by: dict[int, float] = {}
         self._jobs: set[asyncio.Task[None]] = set()
@@ -243,9 +233,9 @@ class GroupReceiver(IteratedReceiver):
 
     def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
         """Join a source with all open shares, and with those that open later."""
-        self._places[transport] = place = SourcePlace(transport, session_id, request, index)
+        self._places[transport] = place = (transport, session_id, request, index)
         for receiver in self._open.values():
-            self._join(receiver, place)
+            receiver.found(*place)
 
     def withdrawn(self, transport: str, session_id: int, index: int) -> None:
         """Leave a source whose end was announced."""
@@ -261,10 +251,6 @@ class GroupReceiver(IteratedReceiver):
     def on_notify(self, event: Event, source: str = "") -> None:
         """Report an event to the application."""
         notify(self._on_event, event, self._whose)
-
-    @staticmethod
-    def _join(receiver: ShareReceiver, place: SourcePlace) -> None:
-        receiver.found(place.transport, place.session_id, place.request, place.index)
 
     # --------------------------------------------------------------------------------------------------------- members
 
@@ -335,7 +321,7 @@ class GroupReceiver(IteratedReceiver):
         if sources.place is not None:
             receiver.join(sources.place)
         for place in self._places.values():
-            self._join(receiver, place)
+            receiver.found(*place)
         if sources.stores:
             receiver.stored = StoredSources(self._context.reads, self.topic, sources.stores, receiver.on_stored)
 

@@ -20,6 +20,7 @@ BATCH_BYTES = 512
 TURN_MESSAGES = 64
 """Messages of one topic that a pattern's application gets before those of other topics that wait."""
 
+
 class QueuedBatch(Protocol):
     """A batch as the inbox needs it; `count` is its number of messages, `incarnation` the life that sent them."""
 

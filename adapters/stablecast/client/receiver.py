@@ -1,28 +1,20 @@
-"""A receiver: finds the sources of a topic, keeps a session with each, and hands messages to the application in order.
+"""A receiver of a topic: it joins streams, keeps sessions, and hands messages to the application in order.
 
-When a life of a source is over, its session recovers missing messages from the stores, and the application may still
-consume the delivered ones. The receiver joins the next life once that is done, or after `DRAIN_SECONDS`. The session
-with the next life inherits the messages that wait or are in hand (`succession`), so that the application gets each
-message once.
-
-A life that is earlier than one whose session goes on is passed over (`precedence`). When a session ends, the receiver
-looks at it again, no sooner than it would join a new life.
+Which lives of its sources it follows, and what each session inherits, decides `stablecast.core.subscription`.
 """
 
 import asyncio
 import operator
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 import attrs
 
 from stablecast.client.batch import ArrivalTime
 from stablecast.client.callbacks import RegIdRequest, notify
 from stablecast.client.delivery import Delivery, IteratedReceiver
-from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.loop_ownership import check_loop, uninterrupted
@@ -30,46 +22,35 @@ from stablecast.client.message import Message
 from stablecast.client.range_bounds import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.session import ClientSession
-from stablecast.client.stored_sources import STORED, StoredSources
+from stablecast.client.stored_sources import StoredSources
+from stablecast.client.subscriber import Subscriber
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import EndOfSource, Event, RegistrationError
-from stablecast.core.protocol.inputs import Gone, Lost, Moved, Reset
-from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.core.protocol.effects import AskLow, AskRegId
+from stablecast.core.protocol.events import Event, RegistrationError
+from stablecast.core.protocol.inputs import Moved
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.subscription import effects as fx
+from stablecast.core.subscription import inputs as ev
 from stablecast.core.subscription.consumption import Memories, ReceiverMemory, returns, who
-from stablecast.core.subscription.precedence import PassedOver
+from stablecast.core.subscription.inputs import Place
+from stablecast.core.subscription.subscription import MAX_FINISHED, Subscription
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.driver import report
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.source_strings import is_source_string, source_string
-from stablecast.runtime.stream import Item, StreamJoiner
+from stablecast.runtime.stream import Item
 from stablecast.transports import codec
-from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
-from stablecast.transports.wire.errors import WireError
 
 if TYPE_CHECKING:
     from stablecast.client.measured_times import ContextTimes
     from stablecast.client.message_spans import MessageSpans
     from stablecast.runtime.reliable_stream import ReliableJoiner
-
-DRAIN_SECONDS = 1.0
-"""Seconds that a new life of a source waits until an earlier life is recovered and consumed."""
-
-REJOIN_SECONDS = 0.2
-"""Seconds before the receiver joins the given address of a source again."""
-
-FAREWELL_SECONDS = 1.5
-"""Seconds without an announcement after which a life is over whose end the resolver reported. Its last messages may
-have been lost and be on their way again; and a source that lives announces itself every half second."""
-
-MAX_FINISHED = 16
-"""Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
+    from stablecast.runtime.stream import StreamJoiner
 
 MAX_REG_ID = 0xFFFF_FFFF
 
@@ -114,17 +95,10 @@ class ReceiverContext(Protocol):
         """Stop looking for a source of the topic, because one announced itself."""
 
 
-@attrs.frozen
-class JoinPlan:
-    """A stream to join, at the latest when `timer` fires."""
-
-    transport: str
-    session_id: int | None
-    request: str
-    timer: asyncio.TimerHandle
+Joiner = Union["StreamJoiner", "ReliableJoiner"]
 
 
-class Receiver(IteratedReceiver):
+class Receiver(IteratedReceiver, Subscriber[ClientSession]):
     """A receiver of one topic, made by `Context.receiver`; an asynchronous iterator of messages, for one task.
 
     async for message in context.receiver("orders", session_id=7):
@@ -142,7 +116,7 @@ class Receiver(IteratedReceiver):
         config: ReceiverConfig,
         on_event: Callable[[Event], None] | None,
         reg_id: Callable[[RegIdRequest], int] | None,
-        start_at: Callable[[fx.AskLow], int] | None,
+        start_at: Callable[[AskLow], int] | None,
         on_message: Callable[[Message], object] | None = None,
         delivery: Delivery | None = None,
         hot_failover: bool = False,
@@ -163,19 +137,9 @@ class Receiver(IteratedReceiver):
         self.transport = TransportConfig()
         self.start: ReceiverStart | None = None
         self.stored: StoredSources | None = None
-        self._static: str | None = None
-        self._rejoin: asyncio.TimerHandle | None = None
-        self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
-        self._indexes: dict[str, set[int]] = {}
-        self._early = EarlyRuns()
-        self._sessions: dict[int, ClientSession] = {}
-        self._finished: list[ClientSession] = []
         if memory is None:
             memory = context.memories.of(config) if returns(config) and start_at is None else ReceiverMemory()
-        self._memory, self._consumption, self._identity = memory, memory.consumption, memory.identity
-        self._plans: dict[str, JoinPlan] = {}
-        self._farewells: dict[int, asyncio.TimerHandle] = {}
-        self._passed_over: PassedOver[JoinPlan] = PassedOver()
+        self._memory = memory
         if hot_failover and config.ack_mode is AckMode.EXPLICIT:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
         if delivery is None:
@@ -199,8 +163,9 @@ class Receiver(IteratedReceiver):
         self.arrival, self._reporting = ArrivalTime(), ""
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
-        self._emptied: Callable[[], None] | None = None
-        self._paused = self._closed = self._met = False
+        self._emptied: Callable[[], None] = lambda: None
+        self._met = False
+        self._follow(memory, machine.clock.wall_ns)
 
     def __repr__(self) -> str:
         """Return the topic, the sources and the state, for debugging."""
@@ -211,7 +176,7 @@ class Receiver(IteratedReceiver):
     @property
     def unconsumed(self) -> int:
         """Return the number of messages that were delivered and that the application has not consumed."""
-        return sum(session.waiting for session in (*self._sessions.values(), *self._finished))
+        return sum(session.waiting for session in self.every_session)
 
     async def close(self) -> None:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
@@ -220,26 +185,18 @@ class Receiver(IteratedReceiver):
         check_loop(self._loop, f"receiver '{self.topic}'")
         self._closed = True
         self._delivery.remove(self)
-        if self._rejoin is not None:
-            self._rejoin.cancel()
-        for timer in (*(plan.timer for plan in self._plans.values()), *self._farewells.values()):
-            timer.cancel()
-        for joiner in self._joiners.values():
-            joiner.abandon()
+        joiners = tuple(self._joiners.values())
         if self.start is not None:
             self.start.close()
-        for session in (*self._sessions.values(), *self._finished):
-            session.close()
-            self._remember(session)
-            self._forget_life(session.incarnation)
+        self._feed(ev.Leave())
         self._context.memories.keep(self.config, self._memory)
         self._context.forget_receiver(self)
-        await uninterrupted(self._leave_streams())
+        await uninterrupted(self._leave_streams(joiners))
 
-    async def _leave_streams(self) -> None:
+    async def _leave_streams(self, joiners: Sequence[Joiner]) -> None:
         if self.stored is not None:
             await self.stored.close()
-        for joiner in tuple(self._joiners.values()):
+        for joiner in joiners:
             await joiner.close()
 
     async def deregister(self) -> None:
@@ -254,7 +211,7 @@ class Receiver(IteratedReceiver):
 
     def disown(self) -> None:
         """Refuse every later call, because this is a forked process."""
-        for session in (*self._sessions.values(), *self._finished):
+        for session in self.every_session:
             session.disown()
 
     def resume(self) -> None:
@@ -267,290 +224,104 @@ class Receiver(IteratedReceiver):
 
     def join(self, transport: str) -> None:
         """Join the source whose place is given, and join there again whenever its life ends."""
-        self._static = transport
-        self.found(transport, None, "")
+        self._feed(ev.Found(Place(transport, shared=is_source_string(transport), static=True)))
 
     def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
-        """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`.
+        """Join a source once the messages of ended lives are consumed, or after a while.
 
         With its topic index, the items of other topics of its session are not looked at.
         """
-        self._emptied = None
-        if index is not None:
-            self._indexes.setdefault(transport, set()).add(index)
-            if transport in self._joiners:
-                self._joiners[transport].claim(index)
-        if self._closed or transport in self._joiners or transport in self._plans:
-            return
-        self._plan(transport, session_id, request)
-        self._settle()
+        life = None if index is None or session_id is None else codec.join(session_id, index)
+        self._feed(ev.Found(Place(transport, session_id, request, is_source_string(transport)), life))
 
     def withdrawn(self, transport: str, session_id: int, index: int) -> None:
-        """Leave a source whose end was announced, once it has been silent for `FAREWELL_SECONDS`.
+        """Leave a source whose end was announced, once it has been silent for a while.
 
         A session that sources share goes on after one of them ended. Over TCP the connection reports the end, after the
         last message.
         """
-        if not is_source_string(transport):
-            return
-        if transport in self._joiners:
-            self._farewell(codec.join(session_id, index), transport)
-        elif transport in self._plans:
-            indexes = self._indexes.get(transport, set())
-            indexes.discard(index)
-            if not indexes:
-                self._plans.pop(transport).timer.cancel()
-
-    def _farewell(self, incarnation: int, transport: str) -> None:
-        if (earlier := self._farewells.pop(incarnation, None)) is not None:
-            earlier.cancel()
-        later = asyncio.get_running_loop().call_later
-        self._farewells[incarnation] = later(FAREWELL_SECONDS, self._leave, incarnation, transport)
-
-    def _leave(self, incarnation: int, transport: str) -> None:
-        """End the session of a life, and leave its stream unless another source of this topic sends on it."""
-        self._farewells.pop(incarnation, None)
-        if transport not in self._joiners:
-            return
-        session = self._sessions.get(incarnation)
-        indexes = self._indexes.get(transport, set())
-        indexes.discard(codec.split(incarnation)[1])
-        others = any(one.transport == transport for one in self._sessions.values() if one is not session)
-        if not (indexes or others):
-            self._joiners[transport].abandon()
-            self._gone(transport)
-        elif session is not None:
-            self._end(session)
-            self._settle()
+        if is_source_string(transport):
+            self._feed(ev.Withdrawn(transport, codec.join(session_id, index)))
 
     def retire(self, emptied: Callable[[], None]) -> None:
         """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
         self._emptied = emptied
-        self._settle()
-
-    def _plan(self, transport: str, session_id: int | None, request: str) -> None:
-        timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._join, transport)
-        self._plans[transport] = JoinPlan(transport, session_id, request, timer)
-
-    def _join(self, transport: str) -> None:
-        plan = self._plans.pop(transport)
-        plan.timer.cancel()
-        if transport in self._joiners:
-            for info, met in self._passed_over.remove(transport):
-                self._on_info(info, codec.split(info.incarnation)[0], met)
-            return
-        items = partial(self._on_stream, plan)
-
-        def ended(gone: bool) -> None:
-            if gone:
-                self._gone(transport)
-
-        place = (transport, plan.session_id, self.transport)
-        try:
-            joiner = self._context.transports.joiner(*place, items, self._on_lost, ended)
-        except StablecastError as error:
-            if self._static is None:
-                self._context.transports.pass_over(transport, error)
-            else:
-                self._delivery.reader.fail(error, error)
-            return
-        self._joiners[transport] = joiner
-        for index in self._indexes.get(transport, ()):
-            joiner.claim(index)
-        if self._paused:
-            joiner.pause()
-
-    def _gone(self, transport: str) -> None:
-        """End the sessions of the life at `transport`. They may still recover, and their messages may be consumed."""
-        self._joiners.pop(transport, None)
-        self._indexes.pop(transport, None)
-        if self._passed_over.remove(transport) and transport in self._plans:
-            self._plans.pop(transport).timer.cancel()
-        for session in [session for session in self._sessions.values() if session.transport == transport]:
-            self._end(session)
-        for met in self._passed_over.places().values():
-            if met.transport not in self._plans:
-                self._plan(met.transport, met.session_id, met.request)
-        self._settle()
-        if self._static is None:
-            self._context.lost_source(self.topic, transport, others=bool(self._sessions))
-        else:
-            loop = asyncio.get_running_loop()
-            self._rejoin = loop.call_later(REJOIN_SECONDS, self.found, transport, None, "")
-
-    def _end(self, session: ClientSession) -> None:
-        del self._sessions[session.incarnation]
-        self._finished.append(session)
-        self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
-        for other in session.end():
-            if self._sessions.get(other.incarnation) is other and other.info is not None:  # Its stream is still joined.
-                self._end(other)
-                if other.transport not in self._plans:
-                    self._plan(other.transport, codec.split(other.incarnation)[0], other.config.source_request)
-                self._passed_over.add(other.info, self._plans[other.transport])
-
-    def on_consumed(self, session: ClientSession) -> None:
-        """Join waiting lives if the application has consumed all messages of the last ended session."""
-        if session in self._finished:
-            self._settle()
-        else:  # It was given up while its messages waited: no other call remembers what was consumed since.
-            self._remember(session)
-
-    def _settle(self) -> None:
-        """Close ended sessions that are recovered and consumed. When none is left, join the lives that wait."""
-        too_many = len(self._finished) - MAX_FINISHED
-        for place, session in enumerate(tuple(self._finished)):
-            if session.settled or place < too_many:
-                self._finished.remove(session)
-                self._remember(session)
-                session.close()
-                if not self._of(session.incarnation):
-                    self._forget_life(session.incarnation)
-                    if self._hot is not None:
-                        self._hot.leave(session.incarnation)
-        if not self._finished and not self._closed:
-            for transport in list(self._plans):
-                if transport in self._plans:  # A session that begins settles, too.
-                    self._join(transport)
-            if self._emptied is not None and not (self._joiners or self._sessions):
-                emptied, self._emptied = self._emptied, None
-                emptied()
-
-    def _forget_life(self, incarnation: int) -> None:
-        if self._context.lives.get(incarnation) is self:  # Else another receiver of this topic has it by now.
-            del self._context.lives[incarnation]
+        self._feed(ev.Retire())
 
     def owns(self, session: object) -> bool:
         """Return whether messages of a session are for this receiver: others may deliver to the same inbox."""
         return isinstance(session, ClientSession) and who(session.config) == who(self.config)
 
-    def _remember(self, session: ClientSession) -> None:
-        """Note the consumed messages, so that no later session delivers them again."""
-        history = session.history()
-        self._identity.learn(session.info, history)
-        self._consumption.add(history)
+    async def move(self) -> None:
+        """Go on at the context's new address, which stores and sources learn."""
+        for session in self.every_session:
+            session.receive(Moved(self._context.request_address))
 
-    def _on_stream(self, plan: JoinPlan, session_id: int, items: list[Item]) -> None:
-        self.arrival.ns = machine.clock.wall_ns()
-        for item in items:
-            if isinstance(item, Run):
-                session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
-                if session is None:
-                    self._early.keep(session_id, item)
-                else:
-                    session.on_run(item)
-                continue
-            try:
-                message = codec.decode(item)
-            except WireError:
-                self._context.oddities["malformed-on-stream"] += 1
-                continue
-            if isinstance(message, SourceInfo) and message.topic == self.topic:
-                self._on_info(message, session_id, plan)
-        if self.inbox.full and not self._paused:
-            self._paused = True
-            for joiner in self._joiners.values():
-                joiner.pause()
+    def _drive(self, machine: Subscription) -> Callable[[ev.SubscriptionInput], None]:
+        return UntracedDriver(machine, self._perform, lambda effect, error: self.fail(describe(effect), error)).feed
 
-    def _on_info(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> None:
-        """Process the announcement of a life."""
-        if info.incarnation in self._farewells:
-            self._farewell(info.incarnation, plan.transport)
-        session = self._session_for(info, session_id, plan)
-        if session is not None:
-            session.on_message(info)
-            for run in self._early.remove(session.incarnation):
-                session.on_run(run)
+    def _perform(self, effect: fx.SubscriptionEffect) -> None:
+        super()._perform(effect)
+        match effect:
+            case fx.StartSession(session=session):
+                self._context.lives[session.incarnation] = self
+                self._context.met_source(self.topic)
+                if self._hot is not None:
+                    self._hot.numbers.join(session.incarnation)
+            case fx.CloseSession(session=session):
+                known = self._context.lives.get(session.incarnation)
+                over = self._closed or not self._of(session.incarnation)  # Else another session has this life.
+                if known is self and over:
+                    del self._context.lives[session.incarnation]
+                if self._hot is not None and over and not self._closed:
+                    self._hot.leave(session.incarnation)
+            case fx.Look():
+                self._context.lost_source(self.topic, effect.transport, others=effect.others)
+            case fx.Retired():
+                self._emptied()
 
-    def on_stored(self, info: SourceInfo) -> None:
-        """Begin a session with a source that only stores know, unless a source has announced itself."""
-        if self._closed or not all(session.transport.startswith(STORED) for session in self._sessions.values()):
-            return
-        timer = asyncio.get_running_loop().call_later(0, lambda: None)
-        place = f"{STORED}{info.incarnation:016x}"
-        self._on_info(info, codec.split(info.incarnation)[0], JoinPlan(place, None, info.request, timer))
-        self._context.lost_source(self.topic, place, others=False)
-
-    def _on_lost(self, lost: Lost) -> None:
-        session = self._sessions.get(lost.session)
-        if session is not None:
-            session.receive(lost)
-
-    def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:
-        before = self._sessions.get(info.incarnation)
-        if before is not None and not before.comes_back(info):
-            if not any(place.startswith(STORED) for place in (before.transport, plan.transport)):
-                self._follow(before, plan.transport)
-            return before
-        known = any(other.transport == plan.transport for other in self._sessions.values() if other is not before)
-        if (known and not is_source_string(plan.transport)) or codec.split(info.incarnation)[0] != session_id:
-            self._context.oddities["foreign-source-on-stream"] += 1
-            return None
-        waits = info.incarnation in self._passed_over and plan.transport in self._plans
-        if waits or any(other.outranks(info) for other in self._sessions.values()):
-            self._passed_over.add(info, plan)
-            return None
+    def _make(self, info: SourceInfo, place: Place) -> ClientSession:
+        context = self._context
         config = attrs.evolve(
             self.config,
             incarnation=info.incarnation,
-            reply_to=self._context.request_address,
-            source_request=plan.request or info.request,
+            reply_to=context.request_address,
+            source_request=place.request or info.request,
         )
-        try:
-            # Descriptors or room on the disk may be scarce just now. That must not end a receiver that works.
-            session = ClientSession(
-                self, config, self._context.pool, self._context.trace, plan.transport, later=self._met
-            )
-        except StablecastError as error:
-            self._delivery.reader.fail(error, error)
-            return None
+        session = ClientSession(self, config, context.pool, context.trace, place.transport, later=self._met)
         self._met = True
-        if self._context.times is not None:
-            self._context.times.measure_session(session)
-        if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
-            for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
-                self._end(other)
-        owners = filter(self.owns, self._delivery.owners())
-        others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
-        for other in others:
-            self._remember(other)
-        if before is not None:  # It delivers no more: the new session goes on.
-            before.close()
-        related = self._identity.begin(info, self._sessions)
-        self._sessions[info.incarnation] = session
-        self._context.lives[info.incarnation] = self
-        if self._hot is not None:
-            self._hot.numbers.join(info.incarnation)
-        self._passed_over.drop(info.incarnation)
-        self._context.met_source(self.topic)
-        heirless = [other for other in others if other.succession.heir is None]
-        earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]
-        session.start(self._consumption.history(related), earlier)
+        if context.times is not None:
+            context.times.measure_session(session)
         return session
 
-    def _follow(self, session: ClientSession, transport: str) -> None:
-        """Note the place of a life, which moves with its host, and leave the stream at its last one."""
-        left, session.transport = session.transport, transport
-        if left == transport:
-            return
-        if (farewell := self._farewells.pop(session.incarnation, None)) is not None:
-            farewell.cancel()
-        if left in self._joiners and all(one.transport != left for one in self._sessions.values()):
-            self._joiners.pop(left).abandon()
-            self._indexes.pop(left, None)
+    def _open(self, place: Place, items: Callable[[int, Any], None], ended: Callable[[bool], None]) -> Joiner:
+        where = (place.transport, place.session_id, self.transport)
+        return self._context.transports.joiner(*where, items, self._on_lost, ended)
 
-    async def move(self) -> None:
-        """Go on at the context's new address, which stores and sources learn."""
-        for session in (*self._sessions.values(), *self._finished):
-            session.receive(Moved(self._context.request_address))
+    def _refused(self, place: Place | None, error: StablecastError) -> None:
+        if place is None or place.static:
+            self._delivery.reader.fail(error, error)
+        else:
+            self._context.transports.pass_over(place.transport, error)
 
-    def on_inherited(self) -> None:
-        """Close ended sessions whose messages another session now answers for."""
-        self._settle()
+    def _owners(self) -> Iterable[ClientSession]:
+        return filter(self.owns, self._delivery.owners())
+
+    def _decode(self, item: Item) -> object:
+        assert not isinstance(item, Run)
+        return codec.decode(item)
+
+    def _count(self, oddity: str) -> None:
+        self._context.oddities[oddity] += 1
+
+    def _pause(self) -> None:
+        self._paused = True
+        for joiner in self._joiners.values():
+            joiner.pause()
 
     # ------------------------------------------------------------------------------------- questions to the application
 
-    def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
+    def choose_reg_id(self, question: AskRegId, transport: str) -> int | None:
         """Return the RegID to ask a store for; None if the callback failed, so that the store is not asked."""
         asked = self._reg_id
         if asked is None:
@@ -565,11 +336,11 @@ class Receiver(IteratedReceiver):
             return None
         return chosen
 
-    def choose_low(self, question: fx.AskLow, session: ClientSession) -> int | None:
+    def choose_low(self, question: AskLow, session: ClientSession) -> int | None:
         """Return the first number to deliver; None if the callback failed, or if the stores are asked first."""
         if self.start is not None:
             memory = self._memory
-            goes_on = any(self._identity.same(session.incarnation, life) for life in memory.begun)
+            goes_on = any(memory.identity.same(session.incarnation, life) for life in memory.begun)
             memory.begun = (*memory.begun[-MAX_FINISHED:], session.incarnation)
             return question.low if goes_on else self.start.number(question, session)
         if self._start_at is None:
@@ -608,27 +379,6 @@ class Receiver(IteratedReceiver):
         notify(self._on_event, event, f"receiver '{self.topic}'")
         self._reporting = ""
 
-    def on_control(self, message: ControlMessage) -> None:
-        """Pass a control message from the request port to its session."""
-        for session in self._of(message.incarnation):
-            session.on_message(message)
-
     def stores_of(self, incarnation: int, index: int | None = None) -> list[str]:
         """Return the addresses of the stores of a life of a source, or of the store with an index."""
         return [store for session in self._of(incarnation) for store in session.stores(index)]
-
-    def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
-        """Pass retransmissions from the request port to their session."""
-        self.arrival.ns = machine.clock.wall_ns()
-        for session in self._of(incarnation):
-            session.on_recovered(messages)
-
-    def on_broken(self, event: Reset | Gone) -> None:
-        """Notify all sessions that a store's connection broke."""
-        for session in (*self._sessions.values(), *self._finished):
-            session.receive(event)
-
-    def _of(self, incarnation: int) -> list[ClientSession]:
-        """Return the sessions with this life: usually one."""
-        live = self._sessions.get(incarnation)
-        return [session for session in self._finished if session.incarnation == incarnation] + ([live] if live else [])

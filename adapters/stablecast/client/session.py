@@ -17,7 +17,6 @@ from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import Ordering, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
-from stablecast.core.subscription.precedence import outranks
 from stablecast.core.subscription.succession import Succession
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
@@ -100,7 +99,6 @@ class ClientSession:
         self._plain = True
         self._later = later
         self._earlier: Sequence[ClientSession] = ()
-        self._replaced: Sequence[ClientSession] = ()
         self._ident, self._receiver = machine.threads.ident, receiver
         self._thread = self._ident()
         self._give: Callable[[Batch], None] = receiver.deliver
@@ -129,7 +127,7 @@ class ClientSession:
         The earlier sessions are those with the same source. The new session inherits their unconsumed messages once the
         source has announced its numbers.
         """
-        self._earlier = self._replaced = earlier
+        self._earlier = earlier
         self.succession.earlier = [session.succession for session in earlier]
         for session in earlier:
             session.stop()
@@ -176,30 +174,12 @@ class ClientSession:
         machine = self._machine
         return not self._stopped and machine.state is ReceiverState.ACTIVE and machine.recovering
 
-    def outranks(self, info: SourceInfo) -> bool:
-        """Return True if this session is with a later life of the source that announces itself."""
-        return self._machine.info is not None and outranks(self._machine.info, info)
-
-    def comes_back(self, info: SourceInfo) -> bool:
-        """Return True if another life replaced this one, and the announcement shows that this one is the later again.
-
-        A process that was cut off lives on, and the stores take it back when the process that replaced it is gone.
-        """
-        place = self.succession
-        latest = place.end.machine.info
-        return place.heir is not None and latest is not None and outranks(info, latest)
-
-    def end(self) -> "Sequence[ClientSession]":
-        """Note that the stream ended. Return the sessions that this one replaced in vain, because it never began.
-
-        Their lives may be the later ones: an earlier life may announce itself after a later one, and if the histories
-        name no life in common, nobody can know that (`precedence`). The stores then refuse its receivers.
-        """
+    def end(self) -> bool:
+        """Note that the stream ended. Return whether this session replaced others in vain, because it never began."""
         self.ended = True
         if self._machine.info is not None:  # Its requests to stores may have been in vain since its source ended.
             self._driver.feed(inputs.Gone(self._machine.info.request))
-        replaced, self._replaced = self._replaced, ()
-        return replaced if self._machine.state in BEFORE_DELIVERY else ()
+        return self._machine.state in BEFORE_DELIVERY
 
     def stop(self) -> None:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""

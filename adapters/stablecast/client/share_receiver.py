@@ -12,7 +12,7 @@ from typing import Protocol
 from stablecast.client.batch import Batch
 from stablecast.client.delivery import Delivery
 from stablecast.client.range_inquiry import RangeRoutes
-from stablecast.client.receiver import JoinPlan, Receiver, ReceiverContext
+from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.session import ClientSession
 from stablecast.client.shared_streams import SharedStreams
@@ -107,7 +107,7 @@ class ShareReceiver(Receiver):
     @property
     def sessions(self) -> list[ClientSession]:
         """Return the sessions with all lives of all sources."""
-        return [*self._finished, *self._sessions.values()]
+        return self.every_session
 
     @property
     def granted(self) -> bool:
@@ -164,12 +164,11 @@ class ShareReceiver(Receiver):
                     owner.pass_over(first, stop - 1)
             begin = end
 
-    def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:
-        if (why := unshareable(info)) and info.incarnation not in self._sessions:
+    def _accepts(self, info: SourceInfo) -> bool:
+        if why := unshareable(info):
             error = MisuseError(why)
             self._delivery.reader.fail(error, error)
-            return None
-        return super()._session_for(info, session_id, plan)
+        return not why
 
 
 def unshareable(info: SourceInfo) -> str:

@@ -26,9 +26,6 @@ ASK_SECONDS = 5.0
 MAX_AHEAD = 1 << 24
 """Numbers that the stores of the newest life may lack below it. Numbers further above what they hold are old ones."""
 
-STORED = "stored:"
-"""The begin of the place of a source that only stores know."""
-
 
 def announcement(source: SourceContents, stores: Sequence[str]) -> SourceInfo | None:
     """Return what a source would announce; None while too few of its stores know where its newest life resumes.

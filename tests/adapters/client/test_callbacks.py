@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from stablecast.client import Context, Message, RegIdRequest, RegistrationFailed
-from stablecast.client import receiver as module
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import (
     RegistrationError,
     RegistrationSuccess,
 )
+from stablecast.core.subscription import subscription
 from stablecast.transports import codec
 from tests.adapters.runtime.peers import hello, listener
 from tests.support.network import Events, Network, until
@@ -27,29 +27,20 @@ async def test_a_given_address_needs_no_resolver(net: Network) -> None:
         assert await take(receiver, 3) == [0, 1, 2]
         await context.close()
         await until(lambda: not receiver._joiners)
-        assert receiver._rejoin is not None
+        assert receiver.subscription.rejoins
 
 
 async def test_a_given_address_is_joined_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens: one attempt for each pause, until somebody does."""
-    waits: list[float] = []
-    loop = asyncio.get_running_loop()
-    call_later = loop.call_later
-
-    def counted(wait: float, callback: Any, *arguments: Any) -> asyncio.TimerHandle:
-        if getattr(callback, "__name__", "") == "found":
-            waits.append(wait)
-            wait = 0.0
-        return call_later(wait, callback, *arguments)
-
-    monkeypatch.setattr(loop, "call_later", counted)
+    monkeypatch.setattr(subscription, "REJOIN_NS", 0)
     async with listener(hello(5) + info(codec.join(5, 7))) as source, Context() as receiving:
         await source.close()
         receiver = receiving.receiver("orders", source=source.address)
-        await until(lambda: len(waits) >= 3)
+        for _ in range(3):
+            await until(lambda: receiver.subscription.rejoins)
+            await until(lambda: receiver.subscription.joined)
         await source.again()
         await until(lambda: receiver._sessions)
-        assert set(waits) == {module.REJOIN_SECONDS}
 
 
 # The application's callbacks.

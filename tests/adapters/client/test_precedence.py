@@ -1,14 +1,13 @@
 """A receiver that meets an earlier life of a source after a later one: the later one's messages go on."""
 
-import asyncio
-from types import SimpleNamespace
-
 import attrs
 import pytest
 
 from stablecast.client import Context, Receiver, Source
-from stablecast.client.receiver import JoinPlan
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.subscription import subscription
+from stablecast.core.subscription.inputs import Place, Settled
 from stablecast.transports import codec
 from tests.adapters.runtime.peers import Listener, data, hello, listener
 from tests.support.network import Network, until
@@ -21,7 +20,7 @@ STALE = codec.join(STALE_SESSION, 7)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A life waits until earlier messages are consumed, however slow this machine is."""
-    monkeypatch.setattr("stablecast.client.receiver.DRAIN_SECONDS", 600.0)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 600 * SECOND)
 
 
 async def second_life(net: Network, *, hot_failover: bool = False) -> tuple[Context, Source, Receiver]:
@@ -46,7 +45,7 @@ async def meet(receiver: Receiver, stale: Listener) -> SourceInfo:
     assert newest.term > 1
     early = attrs.evolve(newest, incarnation=STALE, term=1, lives=(newest.lives[0], (STALE, 1)), low=1, high=0)
     announce(receiver, stale, early)
-    await until(lambda: STALE in receiver._passed_over)
+    await until(lambda: STALE in receiver.subscription.passed_over)
     return early
 
 
@@ -63,7 +62,7 @@ async def test_an_earlier_life_does_not_end_the_deliveries_of_a_later_one(net: N
         await send(source, 3)
         assert await take(receiver, 3) == [2, 3, 4]
         assert list(receiver._sessions) == [source.config.incarnation]
-    await until(lambda: STALE not in receiver._passed_over)
+    await until(lambda: STALE not in receiver.subscription.passed_over)
     await send(source, 2)
     assert await take(receiver, 2) == [5, 6]
 
@@ -76,15 +75,15 @@ async def test_a_life_that_was_passed_over_is_followed_when_the_later_one_is_gon
         await send(source, 1)
         await until(lambda: len(receiver.inbox) > 0)
         await context.close()
-        await until(lambda: stale.address in receiver._plans)
+        await until(lambda: stale.address in receiver.subscription.plans)
         newer = attrs.evolve(early, version=early.version + 1)
         stale.connections[0].transport.write(codec.encode(newer))
-        await until(lambda: newer in [info for info, _ in receiver._passed_over.announcements.values()])
+        await until(lambda: newer in [info for info, _ in receiver.subscription.passed_over.announcements.values()])
         assert receiver._sessions == {}
         assert await take(receiver, 1) == [2]
         await until(lambda: set(receiver._sessions) == {STALE})
         assert len(stale.connections) == 1
-        assert STALE not in receiver._passed_over
+        assert STALE not in receiver.subscription.passed_over
 
 
 async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Network) -> None:
@@ -94,10 +93,10 @@ async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Netw
         await send(source, 1)
         await until(lambda: len(receiver.inbox) > 0)
         await context.close()
-        await until(lambda: stale.address in receiver._plans)
+        await until(lambda: stale.address in receiver.subscription.plans)
     await until(lambda: stale.address not in receiver._joiners)
-    assert stale.address not in receiver._plans
-    assert STALE not in receiver._passed_over
+    assert stale.address not in receiver.subscription.plans
+    assert STALE not in receiver.subscription.passed_over
 
 
 async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
@@ -111,10 +110,9 @@ async def test_a_life_that_comes_back_gets_a_new_session(net: Network) -> None:
         announce(receiver, rival, later)
         await until(lambda: STALE in receiver._sessions)
         await send(source, 1)
-        timer = asyncio.get_running_loop().call_later(0, lambda: None)
-        place = JoinPlan(session.transport, codec.split(life)[0], session.config.source_request, timer)
+        place = Place(session.transport, codec.split(life)[0], session.config.source_request)
         for term, renewed in ((7, False), (9, True)):
-            receiver._on_info(attrs.evolve(session.info, term=term), place.session_id or 0, place)
+            receiver._on_info(attrs.evolve(session.info, term=term), codec.split(life)[0], place)
             assert (receiver._sessions[life] is not session) is renewed
         assert await take(receiver, 1) == [2]
         rival.connections[0].transport.write(codec.encode(attrs.evolve(later, version=later.version + 1)))
@@ -130,8 +128,10 @@ async def test_a_hot_source_counts_while_its_life_has_a_session(net: Network) ->
     await until(lambda: len(receiver.inbox) > 0)
     receiver._joiners[session.transport].abandon()
     receiver._gone(session.transport)
-    await until(lambda: session.transport in receiver._plans)
-    receiver._join(session.transport)
+    await until(lambda: session.transport in receiver.subscription.plans)
+    place, _ = receiver.subscription.plans[session.transport]
+    receiver.subscription.plans[session.transport] = (place, 0)
+    receiver._feed(Settled(()))
     await until(lambda: receiver._sessions != {} and session not in receiver._finished)
     assert receiver._hot is not None
     assert source.config.incarnation in receiver._hot.numbers.passed
@@ -152,4 +152,4 @@ async def test_a_later_life_is_followed_again_after_an_earlier_one_without_a_com
     assert await take(receiver, 3) == [2, 3, 4]
     await send(source, 2)
     assert await take(receiver, 2) == [5, 6]
-    assert len(receiver._passed_over.announcements) == 0
+    assert len(receiver.subscription.passed_over.announcements) == 0

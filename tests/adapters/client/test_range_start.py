@@ -94,7 +94,7 @@ async def test_the_bound_counts_once_for_each_source(net: Network) -> None:
     found = []
     for life, place in (7, 70), (8, 70), (8, 70), (9, 90), (10, 90):
         info = SourceInfo(life, "orders", 1, 0, 20, "", (1,), False, (StoreEntry(0, 0, "a", place, 1),))
-        receiver._identity.begin(info, ())
+        receiver.subscription.memory.identity.begin(info, ())
         session: Any = Beginning(info)
         found.append(receiver.choose_low(AskLow(20, 0, 3), session))
     assert found == [21, 3, 3, 21, 3]

@@ -15,11 +15,14 @@ from stablecast.core.protocol.events import (
     RegistrationComplete,
 )
 from stablecast.core.protocol.inputs import Reset
+from stablecast.core.subscription.inputs import Place
+from stablecast.core.subscription.subscription import Followed
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime.stream import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
 from tests.adapters.runtime.peers import data, hello, listener
+from tests.core import samples
 from tests.support.network import Events, Network, until
 from tests.support.traffic import info, send, source_of, take
 
@@ -215,18 +218,13 @@ async def test_a_stream_that_is_found_while_the_inbox_is_full_waits(monkeypatch:
         await until(lambda: len(receiver._sessions) == 2)
 
 
-class _Unconsumed:
-    """A finished session."""
-
-    settled = False
-
-
 async def test_closing_twice_and_while_a_life_waits(net: Network) -> None:
     receiver = (await net.context()).receiver("orders")
-    receiver._finished.append(_Unconsumed())  # type: ignore[arg-type]
+    finished = receiver.subscription.finished
+    finished.append(Followed(samples.info(), Place("127.0.0.1:2")))
     receiver.found("127.0.0.1:1", 5, "")
-    assert receiver._plans
-    receiver._finished.clear()
+    assert receiver.subscription.plans
+    finished.clear()
     await receiver.close()
     await receiver.close()
     assert [batch async for batch in receiver.batches()] == []
@@ -268,8 +266,8 @@ async def test_the_memory_of_earlier_lives_is_bounded(net: Network, monkeypatch:
         assert await take(receiver, 1) == [life]
         await context.close()
         await until(lambda: not receiver._sessions)
-        assert len(receiver._consumption.lives) <= 2
-    assert len(receiver._consumption.lives) == 2
+        assert len(receiver.subscription.memory.consumption.lives) <= 2
+    assert len(receiver.subscription.memory.consumption.lives) == 2
 
 
 @pytest.mark.rows("P-410", "P-427")

@@ -6,14 +6,15 @@ import attrs
 import pytest
 
 from stablecast.client import Context, Receiver
-from stablecast.client import receiver as module
 from stablecast.config.option_kinds import Value
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.events import (
     RegistrationComplete,
     StoreUnresponsive,
 )
 from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.core.receiver import ReceiverState
+from stablecast.core.subscription import subscription
 from tests.support.network import Events, Network, drop, until
 from tests.support.traffic import send, source_of, take
 
@@ -152,7 +153,7 @@ async def test_a_new_life_waits_until_the_old_one_s_messages_are_consumed(
     net: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message in hand when the source restarts is delivered once."""
-    monkeypatch.setattr(module, "DRAIN_SECONDS", 3600.0)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 3600 * SECOND)
     context, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")
     await send(source, 5)
@@ -161,7 +162,7 @@ async def test_a_new_life_waits_until_the_old_one_s_messages_are_consumed(
     await until(lambda: receiver._finished)
     _, source = await source_of(net, "a")
     await send(source, 5)
-    await until(lambda: receiver._plans)
+    await until(lambda: receiver.subscription.plans)
     assert not receiver._joiners
     messages[-1].consumed()
     assert not receiver._finished
@@ -170,7 +171,7 @@ async def test_a_new_life_waits_until_the_old_one_s_messages_are_consumed(
 
 async def test_a_slow_application_does_not_keep_a_new_life_out(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the drain time the new session answers for what waits and what is in hand: each message comes once."""
-    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 0)
     context, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")
     await send(source, 3)
@@ -189,8 +190,8 @@ async def test_a_slow_application_does_not_keep_a_new_life_out(net: Network, mon
 
 
 async def test_sessions_that_are_never_consumed_are_given_up(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_FINISHED", 1)
-    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(subscription, "MAX_FINISHED", 1)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 0)
     receiver = (await net.context(session_id=1)).receiver("orders")
     lives: list[int] = []
     for _ in range(3):
@@ -205,7 +206,7 @@ async def test_sessions_that_are_never_consumed_are_given_up(net: Network, monke
 
 async def test_messages_of_a_session_that_was_given_up_come_once(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for the application while the session is closed, and are consumed before the next one begins."""
-    monkeypatch.setattr(module, "MAX_FINISHED", 0)
+    monkeypatch.setattr(subscription, "MAX_FINISHED", 0)
     context, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")
     await send(source, 10)
@@ -270,7 +271,7 @@ async def test_a_source_leaves_while_a_receiver_recovers(net: Network) -> None:
 @pytest.mark.no_cover
 async def test_a_new_life_ends_the_recovery_of_the_old_one(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new session delivers all that the old one still gets."""
-    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 0)
     context, source = await source_of(net, "a", options={"ume_flight_size": 10_000})
     await send(source, 3000)
     receiver = (await net.context(session_id=1)).receiver(

@@ -8,13 +8,13 @@ import attrs
 import pytest
 
 from stablecast.client import Context, Message, Receiver, Source
-from stablecast.client import receiver as module
 from stablecast.config.options import Value
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import StartProxy
 from stablecast.core.protocol.events import Oddity, RegistrationComplete, UnrecoverableLoss
 from stablecast.core.protocol.messages import ElectionToken, StoreEntry
+from stablecast.core.subscription import subscription
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run, build
 from tests.support.network import LOCAL, Events, Network, drop, until
@@ -29,7 +29,7 @@ LIFE = 30
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new life is joined at once: the backlog is never short enough to wait for."""
-    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 0)
 
 
 @attrs.define

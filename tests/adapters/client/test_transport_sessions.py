@@ -284,9 +284,9 @@ async def test_a_source_that_announces_itself_on_is_not_left(net: Network) -> No
     [session] = receiver._sessions.values()
     session_id, index = codec.split(session.incarnation)
     receiver.withdrawn(source.place, session_id, index)
-    [farewell] = receiver._farewells.values()
-    await until(lambda: receiver._farewells.get(session.incarnation) is not farewell)
-    assert farewell.cancelled()
+    [farewell] = receiver.subscription.farewells.values()
+    await until(lambda: receiver.subscription.farewells.get(session.incarnation) != farewell)
+    assert session.incarnation in receiver.subscription.farewells
     await source.send(b"1")
     assert await first(receiver, 1) == [b"1"]
     receiver.withdrawn(source.place, session_id, index)

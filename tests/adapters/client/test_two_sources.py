@@ -8,6 +8,7 @@ import pytest
 from stablecast.client import Context
 from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import SteppedBack
+from stablecast.core.subscription import subscription
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.transports.resolution.udp.phases import Phase
 from tests.support.network import LOCAL, Events, Network, drop, until
@@ -114,7 +115,7 @@ async def test_a_life_with_another_store_does_not_bring_messages_twice(
 
     The first store is away meanwhile: it does not hear what is acknowledged, and sends it again.
     """
-    monkeypatch.setattr("stablecast.client.receiver.DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(subscription, "DRAIN_NS", 0)
     receiver = (await net.context(session_id=9)).receiver("orders")
     context, source = await source_of(net, "a")
     await send(source, 10)

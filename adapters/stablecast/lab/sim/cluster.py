@@ -10,6 +10,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Role
 from stablecast.core.receiver import ReceiverSession
+from stablecast.core.subscription.inputs import Place
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim import endpoint_configs
@@ -19,7 +20,7 @@ from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.proxy import Proxy
 from stablecast.lab.sim.receiver import ReceiverProcess
-from stablecast.lab.sim.resolution import DatagramMedium, FoundSource, ProcessResolution
+from stablecast.lab.sim.resolution import DatagramMedium, ProcessResolution
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
@@ -252,7 +253,7 @@ class Cluster:
         if not (source.alive and owner.alive):
             return
         config = source.config
-        where = FoundSource(config.transport, codec.split(config.incarnation)[0], config.reply_to)
+        where = Place(config.transport, codec.split(config.incarnation)[0], config.reply_to)
         for process in () if owner.frozen else self._everybody:
             if isinstance(process, ReceiverProcess) and not self.network.blocked(owner.host, process.host):
                 found = partial(process.deliver, partial(process.found, where))

@@ -9,24 +9,27 @@ import attrs
 from stablecast.client import session as client
 from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.redelivery import Redeliverer
+from stablecast.client.subscriber import Subscriber
+from stablecast.core.errors import StablecastError
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.machine.units import MILLISECOND
-from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import messages as msg
+from stablecast.core.protocol.effects import AskLow, AskRegId, Deliver, ReceiverEffect, Send
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Gone, Lost, LowChosen, ReceiverInput, Reset
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration.status import RegistrationStatus
-from stablecast.core.subscription.consumption import Consumption
-from stablecast.core.subscription.precedence import PassedOver
-from stablecast.core.subscription.source_identity import SourceIdentity
+from stablecast.core.subscription import effects as fx
+from stablecast.core.subscription import inputs as ev
+from stablecast.core.subscription.consumption import ReceiverMemory
+from stablecast.core.subscription.inputs import Place
+from stablecast.core.subscription.subscription import Subscription
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import SimulatedApplication, payloads_of
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
-from stablecast.lab.sim.resolution import FoundSource, ProcessResolution
+from stablecast.lab.sim.resolution import ProcessResolution
 from stablecast.lab.sim.setup import Leaving, WorldSetup
 from stablecast.lab.sim.source import HESITATE_NS
 from stablecast.lab.sim.source_checkers import Checkers
@@ -39,12 +42,12 @@ from stablecast.transports.resolution.udp.inputs import Resolved, Unresolved
 
 T = TypeVar("T")
 
-DRAIN_NS = 300 * MILLISECOND
-"""Longest time in ns that a new life of a source waits until the application has consumed an earlier life's messages.
-"""
+
+GRANTS = (msg.Registered, msg.Refused, msg.Deregistered)
+"""Answers of stores to sources and receivers."""
 
 
-class ClientDriver(VirtualDriver[ReceiverInput, fx.ReceiverEffect]):
+class ClientDriver(VirtualDriver[ReceiverInput, ReceiverEffect]):
     """Offer what the client's session needs of its driver (`runtime.driver`).
 
     `before` runs at the end of each turn of the event loop that fed an input, and before a timer.
@@ -53,8 +56,8 @@ class ClientDriver(VirtualDriver[ReceiverInput, fx.ReceiverEffect]):
     def __init__(
         self,
         process: "ReceiverProcess",
-        driven: Driven[ReceiverInput, fx.ReceiverEffect],
-        perform: Callable[[fx.ReceiverEffect], None],
+        driven: Driven[ReceiverInput, ReceiverEffect],
+        perform: Callable[[ReceiverEffect], None],
         before: Callable[[], None],
     ) -> None:
         """Pass the machine's effects to `perform`."""
@@ -134,8 +137,12 @@ class SimulatedSession(client.ClientSession):
         if process.lossy:
             self._stream = None  # The lossy transport reports its losses itself.
 
+    def __repr__(self) -> str:
+        """Return the same text in each run, because transcripts name sessions."""
+        return f"<session with {self.incarnation}>"
+
     def _drive(self, machine: ReceiverSession, _: Path | None) -> Any:
-        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(machine, self._process.record(machine))
+        driven: Driven[ReceiverInput, ReceiverEffect] = Driven(machine, self._process.record(machine))
         return ClientDriver(self._process, driven, self._perform, self._before_timer)
 
     @property
@@ -153,13 +160,13 @@ class SimulatedSession(client.ClientSession):
         self._reading.on_session(self._process.receiver, self._process.name, self.incarnation, history)
         super().start(history, earlier)
 
-    def _perform(self, effect: fx.ReceiverEffect) -> None:
+    def _perform(self, effect: ReceiverEffect) -> None:
         match effect:
-            case fx.Send():
+            case Send():
                 if isinstance(effect.message, msg.ConsumptionAck):
                     self._judge(effect.message)
                 self._process.pool.send(effect.to, encode(effect.message))
-            case fx.AskLow() if self._process.hesitates:
+            case AskLow() if self._process.hesitates:
                 chosen = LowChosen(self.succession.low(effect, effect.low))
                 world, process = self._process.world, self._process
                 delay = int(world.rng.random() * HESITATE_NS)
@@ -188,7 +195,7 @@ class SimulatedSession(client.ClientSession):
                 process.checkers.on_oddity(event)
         super()._on_notify(event)
 
-    def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
+    def _assemble(self, run: Run, effect: Deliver, sender: int) -> None:
         self._senders |= dict.fromkeys(range(effect.first, effect.first + effect.count), sender)
         super()._assemble(run, effect, sender)
 
@@ -201,11 +208,12 @@ class SimulatedSession(client.ClientSession):
                 self._reading.on_given_up(*who, number, told=number in told)
 
 
-class Recipient:
-    """Offer what a session needs of the client's receiver."""
+class Recipient(Subscriber[SimulatedSession]):
+    """The receiver of a process, as the client drives it."""
 
     def __init__(self, process: "ReceiverProcess") -> None:
         """Belong to a process that has an inbox."""
+        self.topic = process.config.topic
         self.inbox = process.inbox
         self.arrival = ArrivalTime()
         refusal = "the simulated application consumes messages in order"
@@ -213,6 +221,7 @@ class Recipient:
         self.speaker: SimulatedSession | None = None
         self._process = process
         self._reading = process.checkers.receivers
+        self._follow(ReceiverMemory(), process.now)
 
     def deliver(self, batch: Batch) -> None:
         """Put a session's messages into the inbox."""
@@ -222,11 +231,11 @@ class Recipient:
             self._reading.on_delivered(*who, first, found)
         self.inbox.put(batch)
 
-    def choose_reg_id(self, _: fx.AskRegId, __: str) -> int:
+    def choose_reg_id(self, _: AskRegId, __: str) -> int:
         """Let the store choose the RegID."""
         return 0
 
-    def choose_low(self, question: fx.AskLow, _: object) -> int:
+    def choose_low(self, question: AskLow, _: object) -> int:
         """Begin at the number that the stores report."""
         return question.low
 
@@ -237,13 +246,55 @@ class Recipient:
             who = (self._process.receiver, self._process.name, self.speaker.incarnation)
             self._reading.on_loss(*who, event.first, event.last + 1)
 
-    def on_consumed(self, session: SimulatedSession) -> None:
-        """Handle that the application consumed all of an ended session."""
-        self._process.on_consumed(session)
+    @property
+    def live(self) -> dict[int, SimulatedSession]:
+        """The sessions with a live stream, by life."""
+        return self._sessions
 
-    def on_inherited(self) -> None:
-        """Handle that a session acknowledges for earlier ones."""
-        self._process.on_inherited()
+    def found(self, place: Place) -> None:
+        """Join a source once the application has consumed earlier lives' messages, or after a while."""
+        self._feed(ev.Found(place))
+
+    def _drive(self, machine: Subscription) -> Callable[[ev.SubscriptionInput], None]:
+        driver: VirtualDriver[Any, Any] = VirtualDriver(self._process, Driven[Any, Any](machine), self._perform)
+        return driver.feed
+
+    def _perform(self, effect: fx.SubscriptionEffect) -> None:
+        super()._perform(effect)
+        process = self._process
+        match effect:
+            case fx.StartSession():
+                if process.leaving:
+                    effect.session.withdraw()
+                if process.resolving is not None:
+                    process.resolving.feed(Resolved(self.topic))
+            case fx.Look() if process.resolving is not None:
+                process.resolving.feed(Unresolved(self.topic))
+
+    def _make(self, info: msg.SourceInfo, place: Place) -> SimulatedSession:
+        config = attrs.evolve(self._process.config, incarnation=info.incarnation, source_request=place.request)
+        return SimulatedSession(self._process, config, place.transport)
+
+    def _open(self, place: Place, items: Callable[[int, Any], None], ended: Callable[[bool], None]) -> VirtualJoiner:
+        process = self._process
+
+        def lost(session_id: int, run: Run) -> None:
+            self._on_lost(Lost(codec.join(session_id, run.topic_index), run.first, run.count))
+
+        stream = Lossy(process, process.lossy, items, lost).take if process.lossy else items
+        assert place.session_id is not None
+        return VirtualJoiner(process, place.transport, place.session_id, stream, ended)
+
+    def _refused(self, _: Place | None, error: StablecastError) -> None:
+        raise error
+
+    def _owners(self) -> Iterable[SimulatedSession]:
+        return (batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, SimulatedSession))
+
+    def _on_info(self, info: msg.SourceInfo, session_id: int, place: Place) -> None:
+        self._reading.on_told(self._process.name, info.term)
+        super()._on_info(info, session_id, place)
+        self._process.checkers.facts.counts["passed over"] += info.incarnation in self.subscription.passed_over
 
 
 class ReceiverProcess(VirtualProcess):
@@ -270,13 +321,6 @@ class ReceiverProcess(VirtualProcess):
         self.hesitates = setup.leaving is Leaving.RECEIVER
         self.leaving = False
         self.resolving: ProcessResolution | None = None
-        self.sessions: dict[int, SimulatedSession] = {}
-        self._joiners: dict[str, VirtualJoiner] = {}
-        self._plans: dict[str, FoundSource] = {}
-        self._passed_over: PassedOver[FoundSource] = PassedOver()
-        self._finished: list[SimulatedSession] = []
-        self._consumption = Consumption()
-        self._identity = SourceIdentity()
         explicit = config.ack_mode is AckMode.EXPLICIT
         self._application = SimulatedApplication(
             self, receiver, checkers, setup.habit, config.context, explicit=explicit
@@ -288,9 +332,14 @@ class ReceiverProcess(VirtualProcess):
         """Listen on the request port."""
         self.listen(self.config.reply_to, serve(self._on_items))
 
-    def every_session(self) -> list["SimulatedSession"]:
+    @property
+    def sessions(self) -> dict[int, SimulatedSession]:
+        """Return the sessions with a live stream, by life."""
+        return self.recipient.live
+
+    def every_session(self) -> list[SimulatedSession]:
         """Return the sessions with a live stream and those that wait for the application."""
-        return [*self.sessions.values(), *self._finished]
+        return self.recipient.every_session
 
     def registrations(self) -> Iterable[RegistrationStatus]:
         """Return the registrations of all sessions."""
@@ -310,132 +359,12 @@ class ReceiverProcess(VirtualProcess):
 
     def broken(self, event: Reset | Gone) -> None:
         """Pass the event to every session."""
-        for session in self.every_session():
-            session.receive(event)
+        self.recipient.on_broken(event)
 
-    # Sources come and go.
-
-    def found(self, where: FoundSource) -> None:
-        """Join a source once the application has consumed earlier lives' messages, or after `DRAIN_NS`."""
-        if self.leaving or where.transport in self._joiners or where.transport in self._plans:
-            return
-        self._plan(where)
-        self._settle()
-
-    def _plan(self, where: FoundSource) -> None:
-        self._plans[where.transport] = where
-        self.world.after(DRAIN_NS, lambda: self.deliver(lambda: self._late(where)))
-
-    def _late(self, where: FoundSource) -> None:
-        if self._plans.get(where.transport) is where:
-            self._join(where)
-
-    def _join(self, where: FoundSource) -> None:
-        del self._plans[where.transport]
-        if where.transport in self._joiners:
-            for info, place in self._passed_over.remove(where.transport):
-                self._on_info(info, place)
-            return
-
-        def items(session_id: int, arrived: Sequence[Item]) -> None:
-            self._on_stream(session_id, arrived, where)
-
-        stream = Lossy(self, self.lossy, items, self._on_lost).take if self.lossy else items
-
-        def ended(gone: bool) -> None:
-            if gone:
-                self._gone(where.transport)
-
-        self._joiners[where.transport] = VirtualJoiner(self, where.transport, where.session_id, stream, ended)
-
-    def _gone(self, transport: str) -> None:
-        """End the sessions of a life. Its delivered messages may still be consumed and acknowledged."""
-        self._joiners.pop(transport, None)
-        if self._passed_over.remove(transport):
-            self._plans.pop(transport, None)
-        for session in [session for session in self.sessions.values() if session.transport == transport]:
-            self._end(session)
-        for place in self._passed_over.places().values():
-            if place.transport not in self._plans:
-                self._plan(place)
-        self._settle()
-        if self.resolving is not None:
-            self.resolving.feed(Unresolved(self.config.topic))
-
-    def _end(self, session: client.ClientSession) -> None:
-        ended = self.sessions.pop(session.incarnation)
-        self._finished.append(ended)
-        for other in session.end():
-            if self.sessions.get(other.incarnation) is other and other.info is not None:
-                self._end(other)
-                life = other.config
-                where = FoundSource(other.transport, codec.split(life.incarnation)[0], life.source_request)
-                self._passed_over.add(other.info, where)
-
-    def _settle(self) -> None:
-        """Close finished sessions that are settled. When none is left, join the sources that wait."""
-        for session in [session for session in self._finished if session.settled]:
-            self._finished.remove(session)
-            self._remember(session)
-            session.close()
-        if not self._finished:
-            for where in list(self._plans.values()):
-                if self._plans.get(where.transport) is where:  # A session that begins settles others, too.
-                    self._join(where)
-
-    def _on_stream(self, session_id: int, items: Sequence[Item], where: FoundSource) -> None:
-        for item in items:
-            if isinstance(item, Run):
-                session = self.sessions.get(codec.join(session_id, item.topic_index))
-                if session is not None:
-                    session.on_run(item)
-            elif isinstance(item, msg.SourceInfo) and item.topic == self.config.topic:
-                self.checkers.receivers.on_told(self.name, item.term)
-                self._on_info(item, where)
-
-    def _on_lost(self, session_id: int, run: Run) -> None:
-        """Report a run that the transport gave up."""
-        incarnation = codec.join(session_id, run.topic_index)
-        session = self.sessions.get(incarnation)
-        if session is not None:
-            session.receive(Lost(incarnation, run.first, run.count))
-
-    def _on_info(self, info: msg.SourceInfo, where: FoundSource) -> None:
-        session = self._session_for(info, where)
-        if session is not None:
-            session.on_message(info)
-
-    def _session_for(self, info: msg.SourceInfo, where: FoundSource) -> "SimulatedSession | None":
-        before = session = self.sessions.get(info.incarnation)
-        if before is not None and before.comes_back(info):
-            session = None
-        if session is None:
-            waits = info.incarnation in self._passed_over and where.transport in self._plans
-            if waits or any(other.outranks(info) for other in self.sessions.values()):
-                self.checkers.facts.counts["passed over"] += 1
-                self._passed_over.add(info, where)
-                return None
-            self._passed_over.drop(info.incarnation)
-            config = attrs.evolve(self.config, incarnation=info.incarnation, source_request=where.request)
-            session = SimulatedSession(self, config, where.transport)
-            owners = [
-                batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, SimulatedSession)
-            ]
-            others = list(dict.fromkeys((*owners, *self._finished, *self.sessions.values())))
-            for other in others:
-                self._remember(other)
-            if before is not None:
-                before.close()
-            self._identity.begin(info, self.sessions)
-            self.sessions[info.incarnation] = session
-            if self.resolving is not None:
-                self.resolving.feed(Resolved(self.config.topic))
-            heirless = [other for other in others if other.succession.heir is None]
-            earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]
-            session.start(self._consumption.history(), earlier)
-            if self.leaving:
-                session.withdraw()
-        return session
+    def found(self, place: Place) -> None:
+        """Join a source, unless the receiver leaves."""
+        if not self.leaving:
+            self.recipient.found(place)
 
     def _on_items(self, items: Sequence[Item]) -> None:
         recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
@@ -446,30 +375,12 @@ class ReceiverProcess(VirtualProcess):
                 assert not isinstance(item, NO_MESSAGE)
                 self._on_control(item)
         for incarnation, messages in recovered.items():
-            session = self.sessions.get(incarnation)
-            if session is not None:
-                session.on_recovered(messages)
+            self.recipient.on_recovered(incarnation, messages)
 
     def _on_control(self, message: msg.Message) -> None:
-        session = self.sessions.get(message.incarnation)
-        mine = (
-            not isinstance(message, msg.Registered | msg.Refused | msg.Deregistered)
-            or message.role is msg.Role.RECEIVER
-        )
-        if session is not None and mine:
-            session.on_message(message)
-
-    def on_consumed(self, session: SimulatedSession) -> None:
-        """Close sessions whose messages are all consumed."""
-        if session in self._finished:
-            self._settle()
-
-    def on_inherited(self) -> None:
-        """Close ended sessions whose acknowledgements a successor has inherited."""
-        self._settle()
-
-    def _remember(self, session: SimulatedSession) -> None:
-        """Record what the application consumed, so that a later session does not deliver it again."""
-        history = session.history()
-        self._identity.learn(session.info, history)
-        self._consumption.add(history)
+        if (
+            isinstance(message, msg.Registered | msg.Refused | msg.Deregistered)
+            and message.role is not msg.Role.RECEIVER
+        ):
+            return
+        self.recipient.on_control(message)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import attrs
-
 from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.subscription.inputs import Place
 from stablecast.lab.sim.process import VirtualDriver, VirtualProcess
 from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
@@ -24,19 +23,10 @@ PORT = 12_965
 PERCENT = 100
 
 
-@attrs.frozen
-class FoundSource:
-    """Say where a life of the source listens."""
-
-    transport: str
-    session_id: int
-    request: str
+OnFound = Callable[[Place], None]
 
 
-OnFound = Callable[[FoundSource], None]
-
-
-def nobody_looks(_: FoundSource) -> None:
+def nobody_looks(_: Place) -> None:
     """Ignore a found source, in a process without receivers."""
 
 
@@ -97,5 +87,5 @@ class ProcessResolution:
             case SendDatagram(data=data):
                 self._air.carry(self.process, data)
             case Discovered(record=record):
-                self._on_found(FoundSource(record.address, record.session_id, record.request_address))
+                self._on_found(Place(record.address, record.session_id, record.request_address))
             # Reports, and requests for sockets, which every process has.

@@ -94,7 +94,7 @@ def test_what_a_life_that_the_receiver_never_heard_of_used_again_is_dropped(monk
         (3956, 6),
         (3977, 1),
     )
-    schedule = Schedule(9100207, sends, faults, WorldSetup(habit=Habit.BLOCKING, refill=False))
+    schedule = Schedule(9100209, sends, faults, WorldSetup(habit=Habit.BLOCKING, refill=False))
     assert run(schedule).violations == ()
 
     def planted(self: Succession, life: int) -> int:
@@ -113,7 +113,7 @@ def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypat
         Fault(2866, Act.CRASH, SOURCE, "", 1, True),
     )
     schedule = Schedule(
-        9004446, ((2013, 14),), faults, WorldSetup(turns=True, resolution=40, habit=Habit.BLOCKING, refill=False)
+        9004614, ((2013, 14),), faults, WorldSetup(turns=True, resolution=40, habit=Habit.BLOCKING, refill=False)
     )
     assert run(schedule).violations == ()
     # Clients of that time told of each late answer, which keeps an application that blocks from its messages.

@@ -695,7 +695,7 @@ EARLY_REPORTS: dict[str, Any] = {
             "proxy_that_is_late",
             # Empty disks are part of the run, and today they hold the lives up in which the fault showed.
             {
-                "client.session.outranks": lambda *_: False,
+                "core.subscription.subscription.outranks": lambda *_: False,
                 "core.store.registry.Registry.forget": lambda *_: None,
                 # The stores of that time counted no generations, and told nobody of an empty disk.
                 "lab.sim.store.StoreProcess._earlier": False,

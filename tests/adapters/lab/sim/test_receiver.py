@@ -5,11 +5,13 @@ import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.messages import Keepalive, Role, SourceInfo
+from stablecast.core.subscription.inputs import Place
+from stablecast.core.subscription.subscription import DRAIN_NS
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.receiver import DRAIN_NS, ReceiverProcess
-from stablecast.lab.sim.resolution import FoundSource
+from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.transports import codec
@@ -38,11 +40,11 @@ def test_what_nobody_here_listens_to_is_dropped() -> None:
     cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()
-    where = FoundSource("10.0.0.1:1", 9, "10.0.0.1:2")
+    where = Place("10.0.0.1:1", 9, "10.0.0.1:2")
     run = Run(1, 0, 1, 12, b"")
     foreign = SourceInfo(codec.join(9, 1), "other", 1, 0, 0, "", (3,), False, ())
-    receiver._on_stream(9, [run, foreign, Keepalive(Role.SOURCE, 7, 50, False, 0)], where)
-    receiver._on_lost(9, run)
+    receiver.recipient._on_stream(where, 9, [run, foreign, Keepalive(Role.SOURCE, 7, 50, False, 0)])
+    receiver.recipient._on_lost(Lost(codec.join(9, 1), run.first, run.count))
     receiver._on_items([codec.Recovered(codec.join(9, 1), 1, 3, b"")])
     assert list(receiver.sessions.values()) == [session]
     assert cluster.checkers.facts.violations == []
@@ -82,14 +84,14 @@ def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
     session.waiting += 1  # It does not come to an end with one of them.
     source = cluster.source
     assert source is not None
-    where = FoundSource("10.0.0.1:9999", 4711, source.config.reply_to)
-    receiver._gone(session.transport)
+    where = Place("10.0.0.1:9999", 4711, source.config.reply_to)
+    receiver.recipient._gone(session.transport)
     receiver.found(where)
     receiver.found(where)
     cluster.world.run(cluster.world.now + DRAIN_NS - MILLISECOND * 20)
-    assert "10.0.0.1:9999" in receiver._plans
+    assert "10.0.0.1:9999" in receiver.recipient.subscription.plans
     cluster.world.run(cluster.world.now + MILLISECOND * 40)
-    assert "10.0.0.1:9999" not in receiver._plans
+    assert "10.0.0.1:9999" not in receiver.recipient.subscription.plans
     assert session in receiver.every_session()
 
 
@@ -97,20 +99,17 @@ def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
 def test_who_leaves_leaves_new_lives_as_well() -> None:
     cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
-    (session,) = receiver.sessions.values()
     receiver.leaving = True
-    receiver.found(FoundSource("10.0.0.1:9999", 4711, ""))
-    assert receiver._plans == {}
+    receiver.found(Place("10.0.0.1:9999", 4711, ""))
+    assert receiver.recipient.subscription.plans == {}
     source = cluster.source
     assert source is not None
     info = attrs.evolve(source.machine.info(), incarnation=codec.join(4711, 1))
-    late = receiver._session_for(info, FoundSource(session.transport, 4711, source.config.reply_to))
-    assert late is not None
-    assert late.left
-    assert receiver._session_for(info, FoundSource("", 4711, "")) is late
+    receiver.recipient._on_stream(Place("", 4711, source.config.reply_to), 4711, [info])
+    assert receiver.sessions[info.incarnation].left
 
 
-def late_proxy(cluster: Cluster) -> FoundSource:
+def late_proxy(cluster: Cluster) -> Place:
     """Restart the source; when every process knows its new life, a receiver meets a proxy of the first one."""
     receiver = receiver_of(cluster)
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, True))
@@ -118,12 +117,12 @@ def late_proxy(cluster: Cluster) -> FoundSource:
     (session,) = receiver.sessions.values()
     newest = session.machine.info
     assert newest is not None
-    where = FoundSource("10.0.0.4:14411", 4711, "10.0.0.4:14412")
+    where = Place("10.0.0.4:14411", 4711, "10.0.0.4:14412")
     cluster.network.listeners[where.transport] = (cluster.processes["store0"], lambda _: None)
     receiver.found(where)
-    life = codec.join(where.session_id, 1)
+    life = codec.join(4711, 1)
     proxy = attrs.evolve(newest, incarnation=life, term=newest.term - 1, lives=(newest.lives[0], (life, newest.low)))
-    receiver._on_stream(where.session_id, [proxy], where)
+    receiver.recipient._on_stream(where, 4711, [proxy])
     return where
 
 
@@ -134,12 +133,12 @@ def test_a_proxy_that_is_met_late_does_not_end_deliveries() -> None:
     receiver = receiver_of(cluster)
     assert cluster.checkers.facts.counts["passed over"] == 1
     for there in (True, False):
-        assert (where.transport in receiver._joiners) is there
+        assert (where.transport in receiver.recipient._joiners) is there
         cluster.want(5)
         cluster.world.run(cluster.world.now + 2 * SECOND)
         assert trouble(cluster) is None
-        receiver._gone(where.transport)
-    assert receiver._passed_over.places() == {}
+        receiver.recipient._gone(where.transport)
+    assert receiver.recipient.subscription.passed_over.places() == {}
 
 
 def test_a_proxy_that_was_passed_over_is_followed_when_the_source_is_gone() -> None:
@@ -149,20 +148,20 @@ def test_a_proxy_that_was_passed_over_is_followed_when_the_source_is_gone() -> N
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()
     session.waiting += 1
-    info = receiver._passed_over.announcements[codec.join(where.session_id, 1)][0]
-    receiver._gone(session.transport)
-    receiver._on_stream(where.session_id, [info], where)
+    info = receiver.recipient.subscription.passed_over.announcements[codec.join(4711, 1)][0]
+    receiver.recipient._gone(session.transport)
+    receiver.recipient._on_stream(where, 4711, [info])
     assert receiver.sessions == {}
     cluster.world.run(cluster.world.now + DRAIN_NS - MILLISECOND * 20)
     assert receiver.sessions == {}
     cluster.world.run(cluster.world.now + MILLISECOND * 40)
     assert info.incarnation in receiver.sessions
-    assert receiver._passed_over.places() == {}
+    assert receiver.recipient.subscription.passed_over.places() == {}
 
 
 def test_a_proxy_that_is_met_late_and_ends_deliveries_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: whoever is met last is followed. The messages are stable, and nobody excuses that."""
-    monkeypatch.setattr("stablecast.client.session.outranks", lambda *_: False)
+    monkeypatch.setattr("stablecast.core.subscription.subscription.outranks", lambda *_: False)
     cluster = lively(WorldSetup())
     late_proxy(cluster)
     cluster.want(5)
@@ -176,12 +175,12 @@ def test_a_proxy_that_is_met_late_and_ends_deliveries_is_found(monkeypatch: pyte
 @pytest.mark.parametrize("muted", [False, True])
 def test_a_life_is_followed_again_after_one_that_was_met_later(monkeypatch: pytest.MonkeyPatch, muted: bool) -> None:
     """Two lives share no past, and the stores refuse the one that was met last. The planted fault mutes the other."""
-    monkeypatch.setattr("stablecast.client.session.outranks", lambda *_: False)
+    monkeypatch.setattr("stablecast.core.subscription.subscription.outranks", lambda *_: False)
     if muted:
         monkeypatch.setattr("stablecast.client.session.BEFORE_DELIVERY", ())
     cluster = lively(WorldSetup())
     where = late_proxy(cluster)
-    receiver_of(cluster)._gone(where.transport)
+    receiver_of(cluster).recipient._gone(where.transport)
     cluster.want(5)
     cluster.world.run(cluster.world.now + 15 * SECOND)
     assert (trouble(cluster) is None) is not muted

@@ -5,12 +5,13 @@ from random import Random
 import pytest
 
 from stablecast.core.machine.units import SECOND
+from stablecast.core.subscription.inputs import Place
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.endpoint_configs import TOPIC, source_config
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.resolution import DatagramMedium, FoundSource, ProcessResolution
+from stablecast.lab.sim.resolution import DatagramMedium, ProcessResolution
 from stablecast.lab.sim.setup import WorldSetup
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.transports import codec
@@ -18,14 +19,14 @@ from stablecast.transports.resolution.udp.inputs import AddReceiver, Unresolved
 from tests.adapters.lab.sim.setups import lively, world
 
 SOURCE = source_config(WorldSetup(), codec.join(7, 1), "10.0.0.1:14391", "10.0.0.1:14371", 9, 40)
-FOUND = FoundSource("10.0.0.1:14371", 7, "10.0.0.1:14391")
+FOUND = Place("10.0.0.1:14371", 7, "10.0.0.1:14391")
 
 
-def pair(lost: int) -> tuple[ProcessResolution, ProcessResolution, list[FoundSource]]:
+def pair(lost: int) -> tuple[ProcessResolution, ProcessResolution, list[Place]]:
     """A process that will have a source, one that has a receiver, and what that finds."""
     network = VirtualNetwork(VirtualWorld(Random(1)))
     left, right = (VirtualProcess(network, name, name, VirtualClock(0, 0)) for name in ("left", "right"))
-    air, found = DatagramMedium(lost), list[FoundSource]()
+    air, found = DatagramMedium(lost), list[Place]()
     receiver = ProcessResolution(right, air, found.append)
     receiver.feed(AddReceiver(TOPIC))
     return ProcessResolution(left, air), receiver, found

@@ -1,0 +1,322 @@
+"""Which lives a receiver follows, when one hands over to the next, and what a new session is told."""
+
+from typing import Any
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.messages import Life, SourceInfo
+from stablecast.core.subscription import effects as fx
+from stablecast.core.subscription import inputs as ev
+from stablecast.core.subscription.consumption import ReceiverMemory
+from stablecast.core.subscription.inputs import Place
+from stablecast.core.subscription.subscription import DRAIN_NS, FAREWELL_NS, MAX_FINISHED, REJOIN_NS, Subscription
+
+ONE, TWO, THREE = Place("one", 1), Place("two", 2), Place("three", 3)
+SHARED = Place("LBTRM:shared", 1, shared=True)
+
+
+def told(term: int, *lives: Life) -> SourceInfo:
+    """Return the announcement of the last of these lives."""
+    return SourceInfo(lives[-1][0], "orders", 1, 0, 0xFFFF_FFFF, "", (1,), False, (), term, lives)
+
+
+FIRST, SECOND_LIFE, THIRD = told(1, (1, 0)), told(2, (1, 0), (2, 5)), told(3, (1, 0), (2, 5), (3, 9))
+
+
+@attrs.define
+class Played:
+    """A subscription whose driver makes a session, named by its life, for each life that begins.
+
+    Attributes:
+        done: The effects since the last look, those aside that are answered.
+        consumed: What the application consumed of each life.
+        vain: The sessions that end before they deliver.
+    """
+
+    machine: Subscription = attrs.field(factory=lambda: Subscription(ReceiverMemory()))
+    now: int = 0
+    done: list[Any] = attrs.field(factory=list)
+    consumed: dict[int, list[tuple[int, int]]] = attrs.field(factory=dict)
+    vain: set[int] = attrs.field(factory=set)
+    known: list[SourceInfo] = attrs.field(factory=list)
+
+    def feed(self, *events: ev.SubscriptionInput) -> list[Any]:
+        """Feed inputs and answer effects; return the other effects."""
+        for event in events:
+            self.machine.receive(event, self.now)
+            self._perform()
+        return self.take()
+
+    def wait(self, span: int) -> list[Any]:
+        """Let time pass, and the timers fire."""
+        end = self.now + span
+        while (due := self.machine.next_timeout()) is not None and due <= end:
+            self.now = due
+            self.machine.handle_timeout(due)
+            self._perform()
+        self.now = end
+        self.machine.handle_timeout(end)
+        return self.take()
+
+    def take(self) -> list[Any]:
+        done, self.done = self.done, []
+        return done
+
+    def follow(self, place: Place, info: SourceInfo) -> list[Any]:
+        """A source is found and announces itself."""
+        return self.feed(ev.Found(place), ev.Announced(info, place))
+
+    def report(self, info: SourceInfo) -> ev.Report:
+        life = info.incarnation
+        return ev.Report(life, life, info, {life: self.consumed.get(life, [])})
+
+    def _perform(self) -> None:
+        while effects := self.machine.take_effects():
+            for effect in effects:
+                match effect:
+                    case fx.BeginSession():
+                        reports = tuple(map(self.report, self.known))
+                        self.known.append(effect.info)
+                        life = effect.info.incarnation
+                        self.machine.receive(ev.Begun(life, life, reports), self.now)
+                    case fx.EndSession():
+                        self.done.append(effect)
+                        self.machine.receive(ev.SessionEnded(effect.session, effect.session in self.vain), self.now)
+                    case fx.Inform():
+                        pass
+                    case _:
+                        self.done.append(effect)
+
+    @property
+    def lives(self) -> list[int]:
+        return list(self.machine.sessions)
+
+
+def test_a_life_that_is_found_is_joined_and_followed() -> None:
+    played = Played()
+    assert played.feed(ev.Found(ONE)) == [fx.JoinStream(ONE)]
+    assert played.feed(ev.Found(ONE)) == []
+    assert played.feed(ev.Announced(FIRST, ONE)) == [fx.StartSession(1, {})]
+    assert played.feed(ev.Announced(FIRST, ONE)) == []
+    assert played.lives == [1]
+    assert played.machine.next_timeout() is None
+
+
+def test_each_announcement_reaches_its_session() -> None:
+    machine = Subscription(ReceiverMemory())
+    machine.receive(ev.Announced(FIRST, ONE), 0)
+    machine.receive(ev.Announced(FIRST, ONE), 0)
+    assert machine.take_effects() == [fx.BeginSession(FIRST, ONE)]
+    machine.receive(ev.Begun(1, "session"), 0)
+    newer = attrs.evolve(FIRST, version=2)
+    machine.receive(ev.Announced(newer, ONE), 0)
+    machine.receive(ev.Announced(FIRST, ONE), 0)
+    informed = [effect for effect in machine.take_effects() if isinstance(effect, fx.Inform)]
+    assert [effect.info for effect in informed] == [FIRST, newer, FIRST]
+    assert machine.sessions[1].info == newer
+
+
+def test_a_new_life_waits_until_the_ended_one_is_settled_but_not_for_ever() -> None:
+    """T5."""
+    played = Played()
+    played.follow(ONE, FIRST)
+    assert played.feed(ev.StreamEnded("one")) == [fx.EndSession(1), fx.Look("one", others=False)]
+    assert played.feed(ev.Found(TWO)) == []
+    assert played.wait(DRAIN_NS - 1) == []
+    assert played.feed(ev.Settled((1,))) == [fx.CloseSession(1), fx.JoinStream(TWO)]
+    played.feed(ev.Announced(SECOND_LIFE, TWO), ev.StreamEnded("two"))
+    assert played.feed(ev.Found(THREE)) == []
+    assert played.wait(DRAIN_NS) == [fx.JoinStream(THREE)]
+
+
+def test_a_session_succeeds_those_of_its_source_only() -> None:
+    """The history is that of the source; the others go on."""
+    played = Played(consumed={1: [(0, 5)]})
+    played.follow(ONE, FIRST)
+    other = told(1, (9, 0))
+    assert fx.StartSession(9, {}) in played.follow(Place("nine", 9), other)
+    assert fx.StartSession(2, {1: [(0, 5)]}, (1,)) in played.follow(TWO, SECOND_LIFE)
+
+
+def test_what_a_session_consumed_after_it_was_closed_is_remembered() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.feed(ev.Leave(), ev.Remember(ev.Report(1, 1, FIRST, {1: [(0, 3)]})))
+    assert played.machine.memory.consumption.history() == {1: [(0, 3)]}
+
+
+def test_an_earlier_life_is_passed_over_until_the_later_one_ends() -> None:
+    played = Played()
+    played.follow(TWO, SECOND_LIFE)
+    assert played.follow(ONE, FIRST) == [fx.JoinStream(ONE)]
+    assert played.lives == [2]
+    played.feed(ev.StreamEnded("two"))
+    assert played.feed(ev.Announced(FIRST, ONE)) == []
+    assert played.lives == []
+    assert fx.StartSession(1, {2: []}, (2,)) in played.feed(ev.Settled((2,)))
+    assert 1 not in played.machine.passed_over
+
+
+def test_a_life_that_was_passed_over_and_is_gone_is_not_joined() -> None:
+    played = Played()
+    played.follow(TWO, SECOND_LIFE)
+    played.follow(ONE, FIRST)
+    played.feed(ev.StreamEnded("two"), ev.StreamEnded("one"))
+    assert (played.machine.plans, played.machine.passed_over.places()) == ({}, {})
+    assert played.feed(ev.Settled((2,))) == [fx.CloseSession(2)]
+
+
+def test_a_life_that_was_replaced_in_vain_is_followed_again() -> None:
+    """Nothing tells which of two lives without a common past is the later one; the stores refuse the wrong one."""
+    played = Played(vain={9})
+    played.follow(TWO, SECOND_LIFE)
+    played.machine.memory.identity.learn(SECOND_LIFE, [9])
+    stranger = Place("nine", 9)
+    assert fx.StartSession(9, {2: []}, (2,)) in played.follow(stranger, told(1, (9, 0)))
+    effects = played.feed(ev.StreamEnded("nine"))
+    assert effects == [fx.EndSession(9), fx.EndSession(2), fx.Look("nine", others=False)]
+    assert played.feed(ev.Settled((9, 2)))[:2] == [fx.CloseSession(9), fx.CloseSession(2)]
+    assert played.lives == [2]
+
+
+def test_a_life_that_comes_back_gets_a_new_session() -> None:
+    """A process that was cut off lives on. The session that it had delivers no more, and acknowledges first."""
+    machine = Subscription(ReceiverMemory())
+
+    def announced(info: SourceInfo, place: Place) -> list[Any]:
+        machine.receive(ev.Announced(info, place), 0)
+        return [effect for effect in machine.take_effects() if not isinstance(effect, fx.Inform)]
+
+    started: Any = None
+    for info, place in ((FIRST, ONE), (SECOND_LIFE, TWO)):
+        assert announced(info, place) == [fx.BeginSession(info, place)]
+        reports = (ev.Report("first", 1, FIRST, {1: [(0, 5)]}),) if place is TWO else ()
+        machine.receive(ev.Begun(info.incarnation, "second" if place is TWO else "first", reports), 0)
+        started = machine.take_effects()[0]
+    assert started == fx.StartSession("second", {1: [(0, 5)]}, ("first",))
+    assert announced(FIRST, ONE) == []
+    renewed = attrs.evolve(FIRST, term=3)
+    assert announced(renewed, ONE) == [fx.BeginSession(renewed, ONE)]
+    machine.receive(ev.Begun(1, None), 0)
+    assert machine.sessions[1].session == "first"
+    assert announced(renewed, ONE) == [fx.BeginSession(renewed, ONE)]
+    heirless = ev.Report("second", 2, SECOND_LIFE, {2: [(5, 7)]})
+    machine.receive(ev.Begun(1, "third", (ev.Report("first", 1, FIRST, {1: [(0, 6)]}, answers=False), heirless)), 0)
+    closed, again, _ = machine.take_effects()
+    assert closed == fx.CloseSession("first")
+    assert again == fx.StartSession("third", {1: [(0, 6)], 2: [(5, 7)]}, ("second",))
+    assert announced(SECOND_LIFE, TWO) == []
+
+
+def test_too_many_ended_sessions_are_given_up() -> None:
+    played, closed = Played(), list[Any]()
+    for life in range(MAX_FINISHED + 1):
+        place = Place(str(life), life)
+        played.feed(ev.Found(place))
+        played.wait(DRAIN_NS)
+        played.feed(ev.Announced(told(1, (life, 0)), place))
+        closed = played.feed(ev.StreamEnded(str(life)))
+    assert fx.CloseSession(0) in closed
+    assert len(played.machine.finished) == MAX_FINISHED
+
+
+def test_a_source_that_said_farewell_is_left_when_it_is_silent() -> None:
+    played = Played()
+    played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED), ev.Withdrawn(SHARED.transport, 1))
+    played.wait(FAREWELL_NS - 1)
+    played.feed(ev.Announced(FIRST, SHARED))
+    assert played.wait(FAREWELL_NS - 1) == []
+    left = [fx.LeaveStream(SHARED.transport), fx.EndSession(1), fx.Look(SHARED.transport, others=False)]
+    assert played.wait(1) == left
+
+
+def test_a_stream_with_another_source_stays_joined() -> None:
+    played = Played()
+    played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED))
+    assert played.feed(ev.Found(SHARED, 9)) == [fx.JoinStream(SHARED, (9,))]
+    played.feed(ev.Announced(told(1, (9, 0)), SHARED), ev.Withdrawn(SHARED.transport, 1))
+    assert played.wait(FAREWELL_NS) == [fx.EndSession(1)]
+    assert played.lives == [9]
+
+
+def test_a_plan_for_a_source_that_is_gone_is_dropped() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.feed(ev.StreamEnded("one"), ev.Found(SHARED, 7), ev.Withdrawn(SHARED.transport, 7))
+    assert played.machine.plans == {}
+    assert played.feed(ev.Withdrawn("unknown", 7)) == []
+
+
+def test_a_stream_of_one_source_has_no_second_one() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    assert played.feed(ev.Announced(told(1, (9, 0)), ONE)) == [fx.Foreign()]
+
+
+def test_a_life_that_moves_is_followed() -> None:
+    """Its farewell was to its last place."""
+    played = Played()
+    played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED), ev.Withdrawn(SHARED.transport, 1), ev.Found(ONE))
+    assert played.feed(ev.Announced(FIRST, ONE)) == [fx.LeaveStream(SHARED.transport)]
+    assert (played.machine.farewells, played.machine.sessions[1].place) == ({}, ONE)
+
+
+def test_a_place_that_was_given_by_hand_is_joined_again() -> None:
+    """Nobody looks for it elsewhere."""
+    static = Place("static", static=True)
+    played = Played()
+    assert played.feed(ev.Found(static)) == [fx.JoinStream(static)]
+    assert played.feed(ev.StreamEnded("static")) == []
+    assert played.wait(REJOIN_NS - 1) == []
+    assert played.wait(1) == [fx.JoinStream(static)]
+
+
+def test_what_only_stores_know_is_followed_until_a_source_announces_itself() -> None:
+    played = Played()
+    stored = Place("stored:1", stored=True)
+    assert played.feed(ev.Announced(FIRST, stored)) == [fx.Look("stored:1", others=False), fx.StartSession(1, {})]
+    assert played.lives == [1]
+    assert fx.EndSession(1) in played.follow(TWO, SECOND_LIFE)
+    assert played.lives == [2]
+    assert played.feed(ev.Announced(THIRD, stored)) == []
+
+
+def test_a_stream_or_a_session_that_cannot_be_had_is_tried_again() -> None:
+    machine = Subscription(ReceiverMemory())
+    machine.receive(ev.Found(ONE), 0)
+    machine.receive(ev.StreamEnded("one", failed=True), 0)
+    machine.receive(ev.Found(ONE), 0)
+    assert machine.take_effects() == [fx.JoinStream(ONE)] * 2
+    machine.receive(ev.Announced(FIRST, ONE), 0)
+    machine.receive(ev.Begun(1, None), 0)
+    machine.receive(ev.Announced(FIRST, ONE), 0)
+    assert machine.take_effects() == [fx.BeginSession(FIRST, ONE)] * 2
+
+
+def test_a_topic_without_sources_retires_once_all_is_consumed() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.feed(ev.StreamEnded("one"))
+    assert played.feed(ev.Retire()) == []
+    assert played.feed(ev.Settled((1,))) == [fx.CloseSession(1), fx.Retired()]
+    played.feed(ev.Retire())
+    assert played.feed(ev.Found(ONE)) == [fx.JoinStream(ONE)]
+
+
+def test_who_leaves_closes_everything_and_hears_nothing_more() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.follow(TWO, SECOND_LIFE)
+    played.feed(ev.StreamEnded("one"), ev.Found(THREE))
+    effects = played.feed(ev.Leave())
+    assert effects == [fx.LeaveStream("two"), fx.CloseSession(2), fx.CloseSession(1)]
+    assert played.machine.next_timeout() is None
+    assert played.feed(ev.Found(ONE), ev.Announced(THIRD, THREE), ev.Retire()) == []
+
+
+def test_late_and_early_ticks_do_nothing() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.machine.handle_timeout(10 * SECOND)
+    assert played.machine.take_effects() == []
