@@ -188,7 +188,7 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         joiners = tuple(self._joiners.values())
         if self.start is not None:
             self.start.close()
-        self._feed(ev.Leave())
+        self.feed(ev.Leave())
         self._context.memories.keep(self.config, self._memory)
         self._context.forget_receiver(self)
         await uninterrupted(self._leave_streams(joiners))
@@ -224,7 +224,7 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
 
     def join(self, transport: str) -> None:
         """Join the source whose place is given, and join there again whenever its life ends."""
-        self._feed(ev.Found(Place(transport, shared=is_source_string(transport), static=True)))
+        self.feed(ev.Found(Place(transport, shared=is_source_string(transport), static=True)))
 
     def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
         """Join a source once the messages of ended lives are consumed, or after a while.
@@ -232,7 +232,7 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         With its topic index, the items of other topics of its session are not looked at.
         """
         life = None if index is None or session_id is None else codec.join(session_id, index)
-        self._feed(ev.Found(Place(transport, session_id, request, is_source_string(transport)), life))
+        self.feed(ev.Found(Place(transport, session_id, request, is_source_string(transport)), life))
 
     def withdrawn(self, transport: str, session_id: int, index: int) -> None:
         """Leave a source whose end was announced, once it has been silent for a while.
@@ -241,12 +241,12 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         last message.
         """
         if is_source_string(transport):
-            self._feed(ev.Withdrawn(transport, codec.join(session_id, index)))
+            self.feed(ev.Withdrawn(transport, codec.join(session_id, index)))
 
     def retire(self, emptied: Callable[[], None]) -> None:
         """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
         self._emptied = emptied
-        self._feed(ev.Retire())
+        self.feed(ev.Retire())
 
     def owns(self, session: object) -> bool:
         """Return whether messages of a session are for this receiver: others may deliver to the same inbox."""

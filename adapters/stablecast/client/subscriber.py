@@ -98,7 +98,8 @@ class Subscriber(ABC, Generic[SessionT]):
 
     # ----------------------------------------------------------------------------------------------------- the machine
 
-    def _feed(self, event: ev.SubscriptionInput) -> None:
+    def feed(self, event: ev.SubscriptionInput) -> None:
+        """Feed one input to the machine, and perform what follows."""
         self._feed_machine(event)
         self._settle()
 
@@ -127,7 +128,7 @@ class Subscriber(ABC, Generic[SessionT]):
             case fx.EndSession(session=session):
                 self._finished.append(self._sessions.pop(session.incarnation))
                 self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
-                self._feed(ev.SessionEnded(session, session.end()))
+                self.feed(ev.SessionEnded(session, session.end()))
             case fx.CloseSession(session=session):
                 if session in self._finished:
                     self._finished.remove(session)
@@ -158,7 +159,7 @@ class Subscriber(ABC, Generic[SessionT]):
 
     def _gone(self, transport: str) -> None:
         self._joiners.pop(transport, None)
-        self._feed(ev.StreamEnded(transport))
+        self.feed(ev.StreamEnded(transport))
 
     def _begin(self, effect: fx.BeginSession) -> None:
         life = effect.info.incarnation
@@ -200,13 +201,13 @@ class Subscriber(ABC, Generic[SessionT]):
         if not known and codec.split(info.incarnation)[0] != session_id:
             self._count("foreign-source-on-stream")
         elif known or self._accepts(info):
-            self._feed(ev.Announced(info, place))
+            self.feed(ev.Announced(info, place))
 
     def on_stored(self, info: SourceInfo) -> None:
         """Begin a session with a source that only stores know, unless a source has announced itself."""
         if info.incarnation in self._sessions or self._accepts(info):
             place = f"stored:{info.incarnation:016x}"
-            self._feed(ev.Announced(info, Place(place, request=info.request, stored=True)))
+            self.feed(ev.Announced(info, Place(place, request=info.request, stored=True)))
 
     def _on_lost(self, lost: Lost) -> None:
         session = self._sessions.get(lost.session)

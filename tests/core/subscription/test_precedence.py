@@ -1,11 +1,10 @@
 """Which of two lives is the later one, and the lives that are passed over."""
 
-from types import SimpleNamespace
-
 import attrs
 
 from stablecast.core.protocol.messages import Life, SourceInfo
 from stablecast.core.subscription import precedence as module
+from stablecast.core.subscription.inputs import Place
 from stablecast.core.subscription.precedence import PassedOver, outranks
 
 
@@ -27,8 +26,8 @@ def test_the_higher_term_is_later_among_lives_with_a_common_past() -> None:
 
 def test_few_lives_are_kept() -> None:
     """The oldest goes; the newest announcement of a life counts, and all of a stream are taken together."""
-    passed: PassedOver[SimpleNamespace] = PassedOver()
-    one, two = SimpleNamespace(transport="one"), SimpleNamespace(transport="two")
+    passed = PassedOver()
+    one, two = Place("one"), Place("two")
     for life in range(module.MAX_PASSED_OVER + 1):
         passed.add(told(1, (life, 0)), one)
     assert 0 not in passed

@@ -159,7 +159,7 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
     """
     if not (cluster.setup.turns and cluster.setup.named):
         return False
-    for session in process.every_session():
+    for session in process.recipient.every_session:
         info = session.machine.info
         named = [] if info is None else [entry.index for entry in info.stores]
         for index, held in session.machine.status.registrations.items():

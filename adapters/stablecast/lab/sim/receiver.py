@@ -43,10 +43,6 @@ from stablecast.transports.resolution.udp.inputs import Resolved, Unresolved
 T = TypeVar("T")
 
 
-GRANTS = (msg.Registered, msg.Refused, msg.Deregistered)
-"""Answers of stores to sources and receivers."""
-
-
 class ClientDriver(VirtualDriver[ReceiverInput, ReceiverEffect]):
     """Offer what the client's session needs of its driver (`runtime.driver`).
 
@@ -251,13 +247,15 @@ class Recipient(Subscriber[SimulatedSession]):
         """The sessions with a live stream, by life."""
         return self._sessions
 
-    def found(self, place: Place) -> None:
-        """Join a source once the application has consumed earlier lives' messages, or after a while."""
-        self._feed(ev.Found(place))
-
     def _drive(self, machine: Subscription) -> Callable[[ev.SubscriptionInput], None]:
         driver: VirtualDriver[Any, Any] = VirtualDriver(self._process, Driven[Any, Any](machine), self._perform)
-        return driver.feed
+
+        def feed(event: ev.SubscriptionInput) -> None:
+            if isinstance(event, ev.Announced):
+                self._reading.on_told(self._process.name, event.info.term)
+            driver.feed(event)
+
+        return feed
 
     def _perform(self, effect: fx.SubscriptionEffect) -> None:
         super()._perform(effect)
@@ -290,11 +288,6 @@ class Recipient(Subscriber[SimulatedSession]):
 
     def _owners(self) -> Iterable[SimulatedSession]:
         return (batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, SimulatedSession))
-
-    def _on_info(self, info: msg.SourceInfo, session_id: int, place: Place) -> None:
-        self._reading.on_told(self._process.name, info.term)
-        super()._on_info(info, session_id, place)
-        self._process.checkers.facts.counts["passed over"] += info.incarnation in self.subscription.passed_over
 
 
 class ReceiverProcess(VirtualProcess):
@@ -337,25 +330,23 @@ class ReceiverProcess(VirtualProcess):
         """Return the sessions with a live stream, by life."""
         return self.recipient.live
 
-    def every_session(self) -> list[SimulatedSession]:
-        """Return the sessions with a live stream and those that wait for the application."""
-        return self.recipient.every_session
-
     def registrations(self) -> Iterable[RegistrationStatus]:
         """Return the registrations of all sessions."""
-        return [held for session in self.every_session() for held in session.machine.status.registrations.values()]
+        return [
+            held for session in self.recipient.every_session for held in session.machine.status.registrations.values()
+        ]
 
     def withdraw(self) -> None:
         """Deregister every session, and join no further sources."""
         self.leaving = True
         self.checkers.receivers.on_leave(self.receiver, self.name)
-        for session in self.every_session():
+        for session in self.recipient.every_session:
             session.withdraw()
 
     @property
     def left(self) -> bool:
         """True if no store knows the receiver any more."""
-        return self.leaving and all(session.left for session in self.every_session())
+        return self.leaving and all(session.left for session in self.recipient.every_session)
 
     def broken(self, event: Reset | Gone) -> None:
         """Pass the event to every session."""
@@ -364,7 +355,7 @@ class ReceiverProcess(VirtualProcess):
     def found(self, place: Place) -> None:
         """Join a source, unless the receiver leaves."""
         if not self.leaving:
-            self.recipient.found(place)
+            self.recipient.feed(ev.Found(place))
 
     def _on_items(self, items: Sequence[Item]) -> None:
         recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
@@ -378,9 +369,7 @@ class ReceiverProcess(VirtualProcess):
             self.recipient.on_recovered(incarnation, messages)
 
     def _on_control(self, message: msg.Message) -> None:
-        if (
-            isinstance(message, msg.Registered | msg.Refused | msg.Deregistered)
-            and message.role is not msg.Role.RECEIVER
-        ):
-            return
+        match message:
+            case msg.Registered() | msg.Refused() | msg.Deregistered() if message.role is not msg.Role.RECEIVER:
+                return
         self.recipient.on_control(message)

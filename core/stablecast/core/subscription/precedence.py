@@ -9,26 +9,14 @@ The histories of two lives may name no life in common. Then the receiver follows
 stores refuse that life's receivers, and its stream ends, the receiver follows the life before again.
 """
 
-from typing import Generic, Protocol, TypeVar
-
 import attrs
 
 from stablecast.core.protocol.history import FORGOTTEN
 from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.subscription.inputs import Place
 
 MAX_PASSED_OVER = 16
 """Lives that are kept. Beyond that, the oldest is forgotten, and followed when it announces itself again."""
-
-
-class StreamPlace(Protocol):
-    """The stream on which a life announced itself."""
-
-    @property
-    def transport(self) -> str:
-        """Return its address, `ip:port` or a source string."""
-
-
-PlaceT = TypeVar("PlaceT", bound=StreamPlace)
 
 
 def outranks(known: SourceInfo, other: SourceInfo) -> bool:
@@ -42,16 +30,16 @@ def outranks(known: SourceInfo, other: SourceInfo) -> bool:
 
 
 @attrs.define
-class PassedOver(Generic[PlaceT]):
+class PassedOver:
     """The newest announcement of each life that is passed over, with its stream; oldest life first."""
 
-    announcements: dict[int, tuple[SourceInfo, PlaceT]] = attrs.field(factory=dict)
+    announcements: dict[int, tuple[SourceInfo, Place]] = attrs.field(factory=dict)
 
     def __contains__(self, incarnation: int) -> bool:
         """Return True if this life is passed over."""
         return incarnation in self.announcements
 
-    def add(self, info: SourceInfo, place: PlaceT) -> None:
+    def add(self, info: SourceInfo, place: Place) -> None:
         """Pass a life over, or renew its announcement."""
         self.announcements[info.incarnation] = (info, place)
         if len(self.announcements) > MAX_PASSED_OVER:
@@ -61,13 +49,13 @@ class PassedOver(Generic[PlaceT]):
         """Forget a life, because it is followed now."""
         self.announcements.pop(incarnation, None)
 
-    def remove(self, transport: str) -> list[tuple[SourceInfo, PlaceT]]:
+    def remove(self, transport: str) -> list[tuple[SourceInfo, Place]]:
         """Remove the announcements of a stream and return them."""
         removed = [(info, place) for info, place in self.announcements.values() if place.transport == transport]
         for info, _ in removed:
             del self.announcements[info.incarnation]
         return removed
 
-    def places(self) -> dict[str, PlaceT]:
+    def places(self) -> dict[str, Place]:
         """Return the places of the lives that are passed over, by stream."""
         return {place.transport: place for _, place in self.announcements.values()}

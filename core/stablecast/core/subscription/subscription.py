@@ -88,7 +88,7 @@ class Subscription:
     expected: dict[str, set[Incarnation]] = attrs.field(factory=dict)
     farewells: dict[Incarnation, tuple[str, int]] = attrs.field(factory=dict)
     rejoins: dict[Place, int] = attrs.field(factory=dict)
-    passed_over: PassedOver[Place] = attrs.field(factory=PassedOver)
+    passed_over: PassedOver = attrs.field(factory=PassedOver)
     sessions: dict[Incarnation, Followed] = attrs.field(factory=dict)
     finished: list[Followed] = attrs.field(factory=list)
     lost: list[str] = attrs.field(factory=list)

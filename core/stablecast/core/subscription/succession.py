@@ -140,24 +140,8 @@ class Inheritance:
         return due
 
 
-class Heritable(Protocol):
-    """A session that delivered a batch."""
-
-    succession: "Succession"
-
-    def dropped(self, count: int) -> None:
-        """Note that `count` delivered numbers will not be consumed."""
-
-
-class OwnedBatch(Protocol):
-    """A batch that knows its session, and the life that sent its messages."""
-
-    incarnation: int
-    owner: Heritable
-
-
 class Waiting(Protocol):
-    """The queue of delivered batches; numbers are [first, stop)."""
+    """The queue of batches, each delivered by the session that is its `owner`; numbers are [first, stop)."""
 
     def unconsumed(self) -> Iterable[tuple[Any, int, int]]:
         """Yield the messages that are not consumed: each batch with its numbers."""
@@ -358,7 +342,7 @@ class Succession:
         Return the count of dropped numbers.
         """
 
-        def bounds(batch: OwnedBatch) -> tuple[int, int] | None:
+        def bounds(batch: Any) -> tuple[int, int] | None:
             shift = batch.owner.succession.shift_to(self)
             first = least(batch.incarnation)
             if shift is None or batch.owner.succession is self or first >= stop:
