@@ -32,13 +32,6 @@ PROGRAMS: Final = (
         Test("adapters/client/test_going_on.py::test_consumed_messages_are_reported_when_the_driver_settles"),
     ),
     Mutant(
-        "a-receiver-forgets-what-waits-when-a-life-returns",
-        "subscription/subscription",
-        "report.session for report in heirless if identity.same(report.life, event.life)",
-        "()",
-        Test("adapters/client/test_return.py::test_a_slow_application_does_not_keep_a_new_life_out"),
-    ),
-    Mutant(
         "the-message-in-hand-is-confirmed",
         "adapters/client/iteration",
         "        self._in_hand = 1\n        assert inbox.current is not None\n",
@@ -52,13 +45,6 @@ PROGRAMS: Final = (
         "self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)",
         "self.timers.set(AckTimer.ACK, now + 10 * self.config.ack_interval_ns)",
         WholeWorlds("repeated", first=133, count=10),
-    ),
-    Mutant(
-        "a-new-session-learns-no-history",
-        "subscription/subscription",
-        "history = self.memory.consumption.history(related)",
-        "history = self.memory.consumption.history(())",
-        WholeWorlds("twice", first=7, count=15),
     ),
     Mutant(
         "early-messages-are-dropped",
@@ -107,7 +93,7 @@ PROGRAMS: Final = (
         "adapters/client/subscriber",
         "                self._feed_machine(ev.Remember(_report(session)))\n                session.close()\n",
         "                session.close()\n",
-        WholeWorlds("twice", first=7, count=15),
+        Test("adapters/client/test_two_sources.py::test_a_life_with_another_store_does_not_bring_messages_twice"),
     ),
     Mutant(
         "a-batch-of-the-live-stream-has-the-wrong-first-number",

@@ -119,4 +119,18 @@ SUBSCRIPTION: Final = (
         "if isinstance(event, ev.Remember) and not self.closed:",
         Test(f"{_MACHINE}::test_what_a_session_consumed_after_it_was_closed_is_remembered"),
     ),
+    Mutant(
+        "a-receiver-forgets-what-waits-when-a-life-returns",
+        "subscription/subscription",
+        "report.session for report in heirless if identity.same(report.life, event.life)",
+        "()",
+        Test(f"{_MACHINE}::test_a_session_succeeds_those_of_its_source_only"),
+    ),
+    Mutant(
+        "a-new-session-learns-no-history",
+        "subscription/subscription",
+        "history = self.memory.consumption.history(related)",
+        "history = self.memory.consumption.history(())",
+        Test(f"{_MACHINE}::test_a_session_succeeds_those_of_its_source_only"),
+    ),
 )
