@@ -38,7 +38,8 @@ def python_files(*folders: str) -> list[Path]:
 
 def text_files() -> Iterator[Path]:
     """Yield every text file of the project that a person wrote."""
-    yield from sorted(p for p in ROOT.iterdir() if p.is_file() and not p.name.startswith(".coverage"))
+    made = (".git/", ".coverage")  # `.git` is a file in a worktree.
+    yield from sorted(p for p in ROOT.iterdir() if p.is_file() and not f"{p.name}/".startswith(made))
     for folder in _FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and path.suffix not in _BINARY and "__pycache__" not in path.parts:
