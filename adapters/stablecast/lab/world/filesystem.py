@@ -241,9 +241,9 @@ class FileSystem(DescriptorCalls):
         """Give a file a second name."""
         old, new = os.fsdecode(source), os.fsdecode(target)
         _, _, inode = self._at(old, src_dir_fd, follow=follow_symlinks, pair=(old, new))
-        parent, last, other = self._at(new, dst_dir_fd, follow=False, entry=True, pair=(old, new))
-        if inode is None:
+        if inode is None:  # It is looked up before the way to the new name.
             raise failure(errno.ENOENT, old, new)
+        parent, last, other = self._at(new, dst_dir_fd, follow=False, entry=True, pair=(old, new))
         if other is not None:
             raise failure(errno.EEXIST, old, new)
         if new.endswith("/"):

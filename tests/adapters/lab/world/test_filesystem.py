@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stablecast.lab.world.disk import FIRST_DESCRIPTOR, MILLISECOND, SimulatedDisk
@@ -130,6 +130,7 @@ class Caller:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(CALLS, max_size=40))
+@example([("open", "d", (os.O_RDWR, {os.O_CREAT})), ("link", "a", "d/a")])  # What is missing comes before a wrong way.
 def test_the_same_calls_have_the_same_results(calls: list[Call]) -> None:
     with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as outer:
         base = f"{outer}/base"  # A link may lead to its parent.
