@@ -131,7 +131,7 @@ async def test_a_hot_source_counts_while_its_life_has_a_session(net: Network) ->
     await until(lambda: session.transport in receiver.subscription.plans)
     place, _ = receiver.subscription.plans[session.transport]
     receiver.subscription.plans[session.transport] = (place, 0)
-    receiver._feed(Settled(()))
+    receiver.feed(Settled(()))
     await until(lambda: receiver._sessions != {} and session not in receiver._finished)
     assert receiver._hot is not None
     assert source.config.incarnation in receiver._hot.numbers.passed

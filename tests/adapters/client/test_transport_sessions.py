@@ -290,9 +290,9 @@ async def test_a_source_that_announces_itself_on_is_not_left(net: Network) -> No
     await source.send(b"1")
     assert await first(receiver, 1) == [b"1"]
     receiver.withdrawn(source.place, session_id, index)
-    [farewell] = receiver._farewells.values()
+    assert receiver.subscription.next_timeout() is not None
     await receiver.close()
-    assert farewell.cancelled()
+    assert receiver.subscription.next_timeout() is None
     assert not events.of(EndOfSource)
 
 

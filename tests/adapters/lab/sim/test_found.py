@@ -673,7 +673,7 @@ def test_what_was_found_stays_mended(name: str) -> None:
 
 NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
 """The fault that a life which was given up for an earlier one is not followed again."""
-STAYS_REPLACED = {"client.session.ClientSession.comes_back": lambda *_: False}
+STAYS_REPLACED = {"core.subscription.subscription.Followed.comes_back": lambda *_: False}
 """The fault that a replaced life which comes back is not followed."""
 NO_JUDGE_OF_LIVES = {"lab.sim.receiver_checkers.ReceiverCheckers.on_handed": lambda *_: None}
 NO_MARKS = {"core.store.grants.first_lacking": lambda _: None, "core.store.grants.remembers": lambda _: True}
