@@ -475,7 +475,8 @@ class ClientSession:
         """Deliver the messages that a run of pieces completes."""
         self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_at_proposal
-        wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
+        until = self.succession.parting(sender)
+        wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered, until)
         self._drop_useless()
         if not self._plain:
             wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]

@@ -86,6 +86,17 @@ def test_pieces_in_any_order_make_the_message(size: int, chance: Random, number:
     assert (reassembly.partials, reassembly.held, reassembly.take_passed()) == ({}, 0, ([], []))
 
 
+def test_a_piece_of_a_life_before_does_not_end_the_message_that_has_its_numbers_now() -> None:
+    """Its source died before the other pieces were stable. In arrival order it may come after the new message."""
+    reassembly = FragmentReassembly()
+    before, now = cut_up(4, b"a" * 1300), cut_up(5, b"b" * 900)
+    assert reassembly.add(*now[0]) is None
+    assert reassembly.add(*before[0], recovered=True, until=5) is None
+    assert reassembly.take_passed() == ([(4, 5)], [(4, 5)])
+    assert reassembly.add(*now[1]) == WholeMessage(5, 6, b"b" * 900)
+    assert reassembly.partials == {}
+
+
 def test_a_message_is_recovered_if_a_piece_of_it_was() -> None:
     reassembly = FragmentReassembly()
     one, two = cut_up(0, b"a" * 900)

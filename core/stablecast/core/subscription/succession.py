@@ -227,7 +227,7 @@ class Succession:
                 for first, stop in ranges:
                     self.feed(History(life, first, stop - 1))
         self.earlier = []
-        cut = self._drop(self._parting, FOREVER)
+        cut = self._drop(self.parting, FOREVER)
         for batch, first, stop in self.inbox.unconsumed():
             shift = batch.owner.succession.shift_to(self)
             if shift is not None:
@@ -327,7 +327,7 @@ class Succession:
         firsts = [(life, ranges.first) for life, ranges in known]
         return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=None)
 
-    def _parting(self, life: int) -> int:
+    def parting(self, life: int) -> int:
         """Return the number from which on messages of a life are dead: later lives used their numbers again."""
         resumed, info = self.machine.resume_point, self.machine.info
         if life == self.machine.config.incarnation:

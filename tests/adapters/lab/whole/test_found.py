@@ -133,6 +133,22 @@ FOUND = {
         Setup(finder="multicast", pause_ms=400, burst=1, size=1000, modes=("plain", "reader"), named=True, hasty=True),
         (HostFault(437, Do.LEAVE, "source", 2_125),),
     ),
+    # A source died between the pieces of a message. In arrival order its last piece came after the pieces of the next
+    # life's message, which has the numbers of the others, and that one was reported lost.
+    "a_message_over_the_pieces_of_a_life_before": WorldSchedule(
+        701452,
+        Setup(
+            finder="relay",
+            options=(
+                ("transport", "lbtrm"),
+                ("ume_retention_unique_confirmations", 1),
+                ("ume_activity_timeout", 1_500),
+            ),
+            size=20_000,
+            modes=("arrival", "arrival"),
+        ),
+        (HostFault(4_488, Do.CLOSE, "source", 42), HostFault(4_607, Do.TWIN, "source", 49)),
+    ),
     # A member of a group died, and another one took its share over. It knew an announcement from before the last
     # messages, and took what the stores had acknowledged of them for a dead tail: it processed one again.
     "a_share_whose_last_messages_were_not_announced": WorldSchedule(

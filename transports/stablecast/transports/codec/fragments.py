@@ -193,17 +193,29 @@ class FragmentReassembly:
     lost: RangeSet = attrs.field(factory=RangeSet)
 
     def add_run(
-        self, block: bytes | memoryview, skip: int, count: int, first: int, recovered: bool = False
+        self,
+        block: bytes | memoryview,
+        skip: int,
+        count: int,
+        first: int,
+        recovered: bool = False,
+        until: int = serial.FOREVER,
     ) -> list[WholeMessage]:
         """Add `count` messages of a chained run, without the first `skip`; their first extended number is `first`.
+
+        From number `until` on, a later life of the source has other messages.
 
         Returns:
             The messages that they complete.
         """
-        found = (self.add(number, piece, recovered) for number, piece in enumerate(pieces(block, skip, count), first))
+        found = (
+            self.add(number, piece, recovered, until) for number, piece in enumerate(pieces(block, skip, count), first)
+        )
         return [whole for whole in found if whole is not None]
 
-    def add(self, number: int, piece: ChainedPiece, recovered: bool = False) -> WholeMessage | None:
+    def add(
+        self, number: int, piece: ChainedPiece, recovered: bool = False, until: int = serial.FOREVER
+    ) -> WholeMessage | None:
         """Add a message of a chained run with its extended number, and return the message that it completes."""
         if piece.fragment is None:
             self.settle(number, number + 1)
@@ -215,8 +227,10 @@ class FragmentReassembly:
             self.passed.add(number, number + 1)
             return None
         partial = self.partials.get(first)
-        if first < self.floor:
-            count = 0  # Stores have discarded its first pieces, so it cannot become complete.
+        if first < self.floor or first + count > until:
+            # Stores have discarded its first pieces, or its source died before it had sent the last ones. It cannot
+            # become complete, and must not end the message that has its numbers now and may be here already.
+            count = 0
         # A message with a lost piece cannot become complete, so it gets no memory.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
