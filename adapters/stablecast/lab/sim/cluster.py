@@ -214,13 +214,18 @@ class Cluster:
         self._advertise(source)
 
     def _on_over(self, source: SourceProcess) -> None:
-        """End a process that another life replaced, and restart it if no other process runs."""
+        """End a process that another life replaced, and restart it if no other process runs.
+
+        Whoever wants the source gone says so again to the process that goes on.
+        """
         self.checkers.facts.counts["overtaken"] += 1
 
         def end() -> None:
             self._kill(source, flush=True)
             if not self.processes[SOURCE].alive and not self.deserted:
                 self.spawn(SOURCE, variant=False)
+                if self.checkers.facts.farewell and self.source is not None:
+                    self.source.withdraw()
 
         self.world.after(endpoint_configs.RETRY_NS, end)
 

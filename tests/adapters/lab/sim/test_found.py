@@ -662,6 +662,22 @@ FOUND = {
         ),
         WorldSetup(memory=True, named=True, size_limit=720, paced=True, brief=True, habit=Habit.FICKLE),
     ),
+    # The first process of a source went on when its rival was dead, and was told to deregister when it was over. Nobody
+    # told the process that began after it (L1).
+    "farewell_of_a_process_that_is_over": Schedule(
+        503325,
+        ((414, 21), (595, 13), (1099, 31), (1704, 40), (3449, 12)),
+        (
+            Fault(1, Act.PART, "source", "store0", 474, False),
+            Fault(469, Act.PART, "source", "", 2141, True),
+            Fault(470, Act.RIVAL, "source", "", 1668, True),
+            Fault(471, Act.PART, "source", "store1", 1386, False),
+            Fault(506, Act.FULL, "store2", "receiver0", 1409, True),
+            Fault(1716, Act.FULL, "store1", "receiver1", 2076, True),
+            Fault(3128, Act.CRASH, "store2", "", 872, False),
+        ),
+        WorldSetup(leaving=Leaving.HASTY_SOURCE, large=2, brief=True, habit=Habit.THREADED),
+    ),
 }
 
 
