@@ -95,6 +95,10 @@ class PreparedStream:
         return self.make(source)
 
 
+MAX_REFUSED = 1_024
+"""Places that could not be joined, as they are remembered to log each of them seldom."""
+
+
 class Transports:
     """The transports on which sources of a context send, and which its receivers join.
 
@@ -110,6 +114,7 @@ class Transports:
         self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
         self._joiners: WeakValueDictionary[str, StreamJoiner] = WeakValueDictionary()
         self.unusable = 0
+        self._refused: dict[str, int] = {}
 
     def close(self) -> None:
         """End all sessions of sources and receivers."""
@@ -235,9 +240,13 @@ class Transports:
         )
 
     def pass_over(self, place: str, error: StablecastError) -> None:
-        """Count and log a source that cannot be joined from here. Receivers go on to look for others."""
+        """Count a source that cannot be joined from here, and log it the 1st, 2nd, 4th ... time: it is tried again."""
         self.unusable += 1
-        log.warning("a source that was found is passed over, %s: %s", place, error)
+        count = self._refused[place] = self._refused.get(place, 0) + 1
+        if count.bit_count() == 1:
+            log.warning("a source that was found is passed over, %s: %s", place, error)
+        if len(self._refused) > MAX_REFUSED:
+            self._refused.clear()
 
     @staticmethod
     def _group(transport: TransportConfig, place: int) -> dict[str, Any]:

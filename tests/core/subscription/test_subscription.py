@@ -10,7 +10,14 @@ from stablecast.core.subscription import effects as fx
 from stablecast.core.subscription import inputs as ev
 from stablecast.core.subscription.consumption import ReceiverMemory
 from stablecast.core.subscription.inputs import Place
-from stablecast.core.subscription.subscription import DRAIN_NS, FAREWELL_NS, MAX_FINISHED, REJOIN_NS, Subscription
+from stablecast.core.subscription.subscription import (
+    DRAIN_NS,
+    FAREWELL_NS,
+    MAX_FINISHED,
+    REJOIN_NS,
+    RETRY_NS,
+    Subscription,
+)
 
 ONE, TWO, THREE = Place("one", 1), Place("two", 2), Place("three", 3)
 SHARED = Place("LBTRM:shared", 1, shared=True)
@@ -292,6 +299,22 @@ def test_a_stream_or_a_session_that_cannot_be_had_is_tried_again() -> None:
     machine.receive(ev.Begun(1, None), 0)
     machine.receive(ev.Announced(FIRST, ONE), 0)
     assert machine.take_effects() == [fx.BeginSession(FIRST, ONE)] * 2
+
+
+def test_a_stream_that_cannot_be_joined_is_tried_again_without_the_resolver() -> None:
+    """The resolver reports a source once, and descriptors may be scarce just then."""
+    machine = Subscription(ReceiverMemory())
+    for now in (0, RETRY_NS):
+        machine.receive(ev.Found(ONE), now) if not now else machine.handle_timeout(now)
+        assert machine.take_effects() == [fx.JoinStream(ONE)]
+        machine.receive(ev.StreamEnded("one", failed=True), now)
+        assert machine.next_timeout() == now + RETRY_NS
+    machine.receive(ev.Withdrawn("one", 1), RETRY_NS)
+    assert machine.next_timeout() is None
+    static = Place("given", static=True)
+    machine.receive(ev.Found(static), RETRY_NS)
+    machine.receive(ev.StreamEnded("given", failed=True), RETRY_NS)
+    assert machine.next_timeout() is None
 
 
 def test_a_topic_without_sources_retires_once_all_is_consumed() -> None:

@@ -31,6 +31,9 @@ DRAIN_NS = 1 * SECOND
 REJOIN_NS = 200 * MILLISECOND
 """Wait before a place that was given by hand is joined again, in ns."""
 
+RETRY_NS = 2 * SECOND
+"""Wait before a stream that could not be joined is tried again, in ns. The resolver reports a source once."""
+
 FAREWELL_NS = 1_500 * MILLISECOND
 """Silence after which a life is over whose end was reported, in ns. A source announces itself every half second."""
 
@@ -114,7 +117,7 @@ class Subscription:
             case ev.Withdrawn():
                 self._on_withdrawn(event.transport, event.life)
             case ev.StreamEnded(failed=True):
-                self.joined.pop(event.transport, None)
+                self._on_refused(event.transport)
             case ev.StreamEnded():
                 self._on_stream_ended(event.transport)
             case ev.Begun():
@@ -176,6 +179,12 @@ class Subscription:
             self.joined[transport] = place
             self.outbox.append(fx.JoinStream(place, tuple(sorted(self.expected.get(transport, ())))))
 
+    def _on_refused(self, transport: str) -> None:
+        """Try again later: descriptors, or memory, may be scarce just now."""
+        place = self.joined.pop(transport, None)
+        if place is not None and not place.static:
+            self.rejoins[place] = self.now + RETRY_NS
+
     def _on_withdrawn(self, transport: str, life: Incarnation) -> None:
         if transport in self.joined:
             self._delay_farewell(life, transport)
@@ -183,6 +192,9 @@ class Subscription:
             self.expected.get(transport, set()).discard(life)
             if not self.expected.get(transport):
                 del self.plans[transport]
+        else:
+            for place in [place for place in self.rejoins if place.transport == transport and not place.static]:
+                del self.rejoins[place]
 
     def _delay_farewell(self, life: Incarnation, transport: str) -> None:
         self.farewells[life] = (transport, self.now + FAREWELL_NS)

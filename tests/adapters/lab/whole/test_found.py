@@ -149,6 +149,12 @@ FOUND = {
         ),
         (HostFault(4_488, Do.CLOSE, "source", 42), HostFault(4_607, Do.TWIN, "source", 49)),
     ),
+    # A receiver had no descriptor left when the resolver told it of a source, which it does once. It never joined.
+    "a_source_that_was_found_without_a_descriptor": WorldSchedule(
+        702748,
+        Setup(finder="relay", options=(("transport", "lbtrm"),), topics=("orders", "trades"), burst=2, size=60),
+        (HostFault(271, Do.LEAVE, "receiver0", 53), HostFault(340, Do.SCARCE, "receiver0", 159, "", 2)),
+    ),
     # A member of a group died, and another one took its share over. It knew an announcement from before the last
     # messages, and took what the stores had acknowledged of them for a dead tail: it processed one again.
     "a_share_whose_last_messages_were_not_announced": WorldSchedule(
