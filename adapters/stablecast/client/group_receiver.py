@@ -267,7 +267,7 @@ class GroupReceiver(IteratedReceiver):
                 if self._presence is not None:
                     self._presence.announce(effect)
             case Open():
-                self._claim(effect.share)
+                self._try_to_claim(effect.share)
             case Drain():
                 self._open[effect.share].drain()
             case Record():
@@ -294,6 +294,14 @@ class GroupReceiver(IteratedReceiver):
         self._driver.feed(MemberLeave())
 
     # ---------------------------------------------------------------------------------------------------------- shares
+
+    def _try_to_claim(self, share: int) -> None:
+        """Claim a share, or put that off if descriptors are scarce: running out of them passes."""
+        try:
+            self._claim(share)
+        except ports.ScarcityError as error:
+            logger.warning("%s claims share %d later: %s", self._whose, share, error)
+            self._driver.feed(Progress(share, ShareEvent.CONTESTED))
 
     def _claim(self, share: int) -> None:
         """Open a share's receiver, and join the known sources. Raises PortError."""
@@ -326,10 +334,11 @@ class GroupReceiver(IteratedReceiver):
             receiver.stored = StoredSources(self._context.reads, self.topic, sources.stores, receiver.on_stored)
 
     async def _release(self, share: int) -> None:
-        receiver = self._open.pop(share)
-        receiver.drain()
-        await receiver.close()
-        await receiver.place.port.close()
+        receiver = self._open.pop(share, None)
+        if receiver is not None:  # Else its claim was put off.
+            receiver.drain()
+            await receiver.close()
+            await receiver.place.port.close()
         self._driver.feed(Progress(share, ShareEvent.CLOSED))
 
     def _shares_of(self, batch: Batch) -> list[int]:

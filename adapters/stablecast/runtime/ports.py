@@ -10,6 +10,7 @@ from typing import Any
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
 from stablecast.text import refusal
+from stablecast.text.scarcity import is_scarce
 
 SOURCE_PORTS = (14371, 14390)
 """Ports of LBT-TCP sources (transport_tcp_port_low, _high)."""
@@ -41,6 +42,10 @@ class PortError(StablecastError):
     """A port or group that cannot be used; the message names it and the remedy."""
 
 
+class ScarcityError(PortError):
+    """The process, or its host, has no descriptor or no memory left. That may pass."""
+
+
 def refused(host: str, port: int, error: OSError, option: str = "interface") -> PortError:
     """Return the error about a socket that the system refused; `option` is the setting that can help."""
     match error.errno:
@@ -52,9 +57,10 @@ def refused(host: str, port: int, error: OSError, option: str = "interface") -> 
         case errno.EACCES:
             return PortError(f"this user may not use port {port} on {host}: choose a port above 1023")
         case errno.EMFILE:
-            return PortError("this process has no descriptor left: raise its limit of open files (ulimit -n)")
+            return ScarcityError("this process has no descriptor left: raise its limit of open files (ulimit -n)")
         case _:
-            return PortError(f"cannot use port {port} on {host}: {refusal(error)}")
+            kind = ScarcityError if is_scarce(error) else PortError
+            return kind(f"cannot use port {port} on {host}: {refusal(error)}")
 
 
 def check_reserve() -> None:

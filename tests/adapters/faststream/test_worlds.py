@@ -1,11 +1,12 @@
 """The test broker in worlds: it finds bugs of handlers that a stub of a test broker does not."""
 
 import asyncio
+import math
 from pathlib import Path
 
 import pytest
 
-from stablecast.testing import minimal_schedule
+from stablecast.testing import minimal_schedule, parallel_seeds
 from tests.adapters.faststream import stub_broker
 from tests.adapters.faststream.planted_handlers import HANDLERS, ORDERS, PlantedHandler
 from tests.adapters.testing.planted_support import lines
@@ -27,8 +28,9 @@ REASONS = {
 
 @pytest.fixture(autouse=True)
 def _as_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave schedules as they are drawn: their search is tested elsewhere."""
+    """Leave schedules as they are drawn, and run all seeds in this process: both are tested elsewhere."""
     monkeypatch.setattr(minimal_schedule, "RUNS", 0)
+    monkeypatch.setattr(parallel_seeds, "ALONE_S", math.inf)
 
 
 def test_there_are_five_handlers() -> None:

@@ -100,7 +100,7 @@ def test_what_a_life_that_the_receiver_never_heard_of_used_again_is_dropped(monk
     def planted(self: Succession, life: int) -> int:
         return FOREVER if life == self.machine.config.incarnation else self.machine.arrivals.resume_point
 
-    monkeypatch.setattr(Succession, "_parting", planted)
+    monkeypatch.setattr(Succession, "parting", planted)
     assert {violation.rule for violation in run(schedule).violations} == {"D1"}
 
 

@@ -155,6 +155,12 @@ FOUND = {
         Setup(finder="relay", options=(("transport", "lbtrm"),), topics=("orders", "trades"), burst=2, size=60),
         (HostFault(271, Do.LEAVE, "receiver0", 53), HostFault(340, Do.SCARCE, "receiver0", 159, "", 2)),
     ),
+    # Members of a group ended, because no descriptor was left for the request port of a share.
+    "a_share_without_a_descriptor": WorldSchedule(
+        703035,
+        Setup(finder="relay", group=True, modes=("settled", "arrival"), size=60),
+        (HostFault(655, Do.SCARCE, "receiver0", 3_802, "", 2), HostFault(772, Do.SCARCE, "receiver1", 327)),
+    ),
     # A member of a group died, and another one took its share over. It knew an announcement from before the last
     # messages, and took what the stores had acknowledged of them for a dead tail: it processed one again.
     "a_share_whose_last_messages_were_not_announced": WorldSchedule(
