@@ -257,7 +257,8 @@ ROOMS: Mapping[str, str] = {
         "core lab.reduction transports text runtime runtime.machine evidence.rules evidence.trace client store "
         "store.journal",
     "lab.world": "core config runtime runtime.machine resolver cli",
-    "lab.whole": "core lab.reduction text runtime runtime.machine client sync store evidence.trace lab.world",
+    "lab.whole":
+        "core lab.reduction text runtime runtime.machine client sync store store.journal evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
     "lab.composed": "core text config lab.model lab.prove",
     "lab.prove": "core text config lab.model lab.proof",

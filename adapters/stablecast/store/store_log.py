@@ -26,8 +26,10 @@ _FAREWELLS = {
 
 
 ASKED = "other stores are asked for them"
+VAIN = "no other store sent them"
 WHOLE = "nothing is lacking any more"
-"""The begin and the end of a refill, for people, and for simulated worlds that wait until stores have healed."""
+"""The begin of a refill, the end of a round without help, and the end, for people, and for simulated worlds that wait
+until stores have healed."""
 
 LACKS = {
     events.LackCause.AWAY: "the store was away or too slow, and lacks {}",
@@ -114,7 +116,7 @@ class StoreLog:
         lacks = LACKS[event.cause].format(plural(event.messages, "message"))
         where = f"source {event.source_reg_id}: {lacks} of {event.first}..{event.last}"
         again = "when another store registers" if event.final else "later"
-        text = f"{where}, and no other store sent them; they are asked for again {again}"
+        text = f"{where}, and {VAIN}; they are asked for again {again}"
         self.write(Severity.WARNING, "not-refilled", text)
 
     def event(self, event: events.Event) -> None:

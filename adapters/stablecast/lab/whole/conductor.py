@@ -5,11 +5,13 @@ import errno
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from stablecast.client import Receiver, Source
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole import applications
 from stablecast.lab.whole.application_history import Line, WorldHistory
+from stablecast.lab.whole.copies import StoreCopies, asked_in_vain, has_its_due, read_copies, reported_stable
 from stablecast.lab.whole.jobs import JobWriter
 from stablecast.lab.whole.quiescence import is_lacking, unsettled
 from stablecast.lab.whole.schedule import (
@@ -27,10 +29,10 @@ from stablecast.lab.whole.schedule import (
 from stablecast.lab.world import programs
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.disk import DiskBackup
-from stablecast.lab.world.network import Path
+from stablecast.lab.world.network import Path as NetworkPath
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, DaemonProgram, StoreProgram
-from stablecast.lab.world.world import World
+from stablecast.lab.world.world import OBSERVER, World
 from stablecast.runtime.event_loop import limit_scarcity_reports
 
 READY_SECONDS = 0.4
@@ -180,7 +182,21 @@ class Conductor(JobWriter):
         """Return what has not settled; empty if everything has."""
         stores = {name: self.processes[name].output for name in STORES}
         newest = [f"{name}.{self._runs[name]}" for name in self.schedule.setup.sources]
-        return unsettled(self.schedule, self.lines, newest, stores)
+        return unsettled(self.schedule, self.lines, newest, stores, self._has_its_due)
+
+    def _has_its_due(self, name: str) -> bool:
+        """Return whether a store lacks only messages that were never stable, and that no store has."""
+        vain = asked_in_vain(self.processes[name].output)
+        if not vain or any(self.processes[store].gone for store in STORES):
+            return False
+        journals = {store: self._copies_of(store) for store in STORES}
+        others = [one for store in STORES if store != name for one in journals[store]]
+        return has_its_due(vain, journals[name], others, reported_stable(self.lines, self._identities()))
+
+    def _copies_of(self, name: str) -> list[StoreCopies]:
+        """Read the journals of a host."""
+        disk, own = self.world.host(name).disk, self.world.host(OBSERVER).disk
+        return [read_copies(disk, one, own, Path("/copies") / name) for one in self._stores[name].journals]
 
     def mark(self, what: str, **fields: object) -> None:
         """Append a line of the conductor."""
@@ -389,7 +405,7 @@ class Conductor(JobWriter):
         return [self.world.host(name).address for name in names]
 
     def _noise(self, fault: HostFault, share: float) -> None:
-        here, usual = self.world.host(fault.who).address, Path()
+        here, usual = self.world.host(fault.who).address, NetworkPath()
         for other in (self.world.host(name).address for name in self.names if name != fault.who):
             for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
                 path.loss = path.duplication = path.reordering = share

@@ -87,6 +87,17 @@ class JobWriter:
             job |= {"handles": setup.handles, "sessions": [SESSIONS[name] + 100 * at for at in range(setup.handles)]}
         return job
 
+    def _identities(self) -> dict[tuple[str, str], tuple[str, int]]:
+        """Return the topic, and the session id or RegID, of the source of each owner and topic."""
+        setup, found = self.schedule.setup, {}
+        for name in setup.sources:
+            owner = self._owner if name == SOURCE else name
+            for at in range(setup.handles):
+                for topic in setup.topics:
+                    whose = f"{owner}/{at}" if setup.handles > 1 else owner
+                    found[whose, topic] = topic, SESSIONS[name] + 100 * at
+        return found
+
     def _tick(self, pause: int) -> int:
         """Return the hot number that is due now, in all programs alike."""
         return self.world.now // pause

@@ -57,6 +57,11 @@ class StoreProgram:
         """The address at which it listens, as the only one."""
         return [self.address]
 
+    @property
+    def journals(self) -> list[Path]:
+        """The directory of its journal, as the only one."""
+        return [DATA]
+
     def start(self, new: bool | None = None) -> SimulatedProcess:
         """Start `stablecast store`, as a new store or not; None: the first start is one of a new store."""
         host = self.world.host(self.name)
@@ -102,6 +107,11 @@ class DaemonProgram:
         """The addresses at which its stores listen."""
         host = self.world.host(self.name).address
         return [f"{host}:{STORE_PORT + index}" for index in range(self.stores)]
+
+    @property
+    def journals(self) -> list[Path]:
+        """The directories of the journals of its stores."""
+        return [DATA / f"cache{index}" for index in range(self.stores)]
 
     def start(self) -> SimulatedProcess:
         """Start the daemon. The first start makes new stores."""

@@ -25,6 +25,9 @@ ResultT = TypeVar("ResultT")
 COLLECTED_WORLDS = 64
 """Number of worlds after which one process collects all garbage. Young collections may leave some of it."""
 
+OBSERVER = "observer"
+"""The host of the program that observes a world."""
+
 _opened = count(1)
 
 
@@ -112,7 +115,7 @@ class World:
             WorldError: The world cannot go on, or did not end within `limit_s` seconds of its time.
         """
         with self.open():
-            observer = self.start(main, "observer")
+            observer = self.start(main, OBSERVER)
             self.kernel.run(lambda: observer.gone, self.kernel.now + int(limit_s * SECOND))
             if observer.error is not None:
                 raise observer.error

@@ -166,6 +166,14 @@ FOUND = {
     "a_share_whose_last_messages_were_not_announced": WorldSchedule(
         700709, Setup(pause_ms=400, size=60, group=True), (HostFault(1_407, Do.KILL, "receiver1", 126),)
     ),
+    # Seed 701930: a message got lost on the way to all stores, and the source died before it sent that again. The next
+    # life resumed above it. The judge waited until the stores had from each other what was never stable anywhere.
+    "a_message_that_reached_no_store": WorldSchedule(
+        1,
+        Setup(options=(("transport", "lbtrm"),), pause_ms=10),
+        (HostFault(1_000, Do.MUTE, "source", 10), HostFault(1_015, Do.KILL, "source", 500)),
+        horizon_ms=2_000,
+    ),
 }
 
 
