@@ -180,18 +180,20 @@ class Conductor(JobWriter):
 
     def _open(self) -> str:
         """Return what has not settled; empty if everything has."""
-        stores = {name: self.processes[name].output for name in STORES}
         newest = [f"{name}.{self._runs[name]}" for name in self.schedule.setup.sources]
-        return unsettled(self.schedule, self.lines, newest, stores, self._has_its_due)
+        return unsettled(self.schedule, self.lines, newest, self._lacks)
 
-    def _has_its_due(self, name: str) -> bool:
-        """Return whether a store lacks only messages that were never stable, and that no store has."""
-        vain = asked_in_vain(self.processes[name].output)
-        if not vain or any(self.processes[store].gone for store in STORES):
+    def _lacks(self, name: str) -> bool:
+        """Return whether a store lacks messages, not counting those that no store has and that were never stable."""
+        output = self.processes[name].output
+        if not is_lacking(output):
             return False
+        vain = asked_in_vain(output)
+        if not vain or any(self.processes[store].gone for store in STORES):
+            return True
         journals = {store: self._copies_of(store) for store in STORES}
         others = [one for store in STORES if store != name for one in journals[store]]
-        return has_its_due(vain, journals[name], others, reported_stable(self.lines, self._identities()))
+        return not has_its_due(vain, journals[name], others, reported_stable(self.lines, self._identities()))
 
     def _copies_of(self, name: str) -> list[StoreCopies]:
         """Read the journals of a host."""
@@ -332,7 +334,7 @@ class Conductor(JobWriter):
         if fault.do not in DISK_FAULTS:
             return True
         others = self._weak - {fault.who}
-        if any(self.processes[name].gone or is_lacking(self.processes[name].output) for name in others):
+        if any(self.processes[name].gone or self._lacks(name) for name in others):
             return False
         self._weak = {fault.who}
         return True

@@ -142,10 +142,10 @@ def reported_stable(lines: Iterable[Line], identities: Mapping[tuple[str, str], 
 
     Args:
         lines: What the applications wrote.
-        identities: The source of each owner and topic.
+        identities: The source of each owner and topic. An owner that deregistered has none any more.
     """
     found: dict[Identity, RangeSet] = defaultdict(RangeSet)
     for line in lines:
-        if line["is"] == "stable":
-            found[identities[line["owner"], line["topic"]]].add(line["first"], line["last"] + 1)
+        if line["is"] == "stable" and (whose := identities.get((line["owner"], line["topic"]))) is not None:
+            found[whose].add(line["first"], line["last"] + 1)
     return found

@@ -6,11 +6,11 @@ took them with it. So stores are not asked where receivers set the pace, where l
 messages, and where the source deregistered. A number that was never stable may exist nowhere (`copies`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from stablecast.lab.whole.application_history import Line
 from stablecast.lab.whole.history_checker import gather, undelivered
-from stablecast.lab.whole.schedule import PACED, SOURCE, Do, WorldSchedule
+from stablecast.lab.whole.schedule import PACED, SOURCE, STORES, Do, WorldSchedule
 from stablecast.store.store_log import ASKED, WHOLE
 
 
@@ -18,8 +18,7 @@ def unsettled(
     schedule: WorldSchedule,
     lines: Sequence[Line],
     newest: Collection[str],
-    stores: Mapping[str, Iterable[str]],
-    excused: Callable[[str], bool],
+    lacks: Callable[[str], bool],
 ) -> str:
     """Return what has not settled; empty if everything has.
 
@@ -27,8 +26,7 @@ def unsettled(
         schedule: The world's schedule.
         lines: What applications and conductor wrote.
         newest: The newest run of each source program.
-        stores: The output of the newest run of each store.
-        excused: Whether a store that lacks messages has all that can come back.
+        lacks: Whether a store lacks messages that are to come back.
     """
     setup = schedule.setup
     quiet = {line["stream"].rpartition(".")[0] for line in lines if line["is"] == "quiet" and line["run"] in newest}
@@ -39,9 +37,9 @@ def unsettled(
         missing, unseen = undelivered(facts, name)
         if missing or unseen:
             return f"{name} has not got {len(missing) + sum(map(len, unseen.values()))} stable messages"
-    for name, output in stores.items() if heals(schedule) else ():
-        if is_lacking(output) and not excused(name):
-            return f"{name} lacks messages that the other stores have"
+    for name in STORES if heals(schedule) else ():
+        if lacks(name):
+            return f"{name} lacks messages that other stores have, or that were stable"
     return ""
 
 

@@ -79,9 +79,10 @@ def test_a_store_that_counts_too_many_messages_is_not_excused() -> None:
     assert not has_its_due([Vain(6, 2, 3, 6)], [copies], [copies], {}), "no source has this RegID"
 
 
-def test_fragments_that_were_reported_stable_are_due() -> None:
+def test_fragments_that_a_source_reported_stable_are_due_until_it_deregisters() -> None:
     line = {"is": "stable", "owner": "source/1", "topic": "orders", "first": 3, "last": 4, "large": True}
-    assert reported_stable([line, {"is": "quiet"}], {("source/1", "orders"): ("orders", 111)}) == {
+    left = {**line, "owner": "source"}
+    assert reported_stable([line, left, {"is": "quiet"}], {("source/1", "orders"): ("orders", 111)}) == {
         ("orders", 111): RangeSet([(3, 5)])
     }
 
