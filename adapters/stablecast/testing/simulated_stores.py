@@ -1,5 +1,7 @@
 """The stores of a world and the relay through which contexts find each other."""
 
+from collections.abc import Sequence
+
 from stablecast.core.errors import StablecastError
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, StoreProgram, relay_address, start_relay
@@ -14,13 +16,13 @@ READY_S = 60
 """Seconds of virtual time within which the stores and the relay are ready."""
 
 
-def start_stores(world: SimulatedWorld, lab: World, count: int) -> None:
+def start_stores(world: SimulatedWorld, lab: World, count: int, options: Sequence[str] = ()) -> None:
     """Start a relay and stores, on the hosts `store0`, `store1` and so on, and wait until all are ready."""
     relay = relay_address(lab, RELAY)
     world.resolve_at([relay])
     programs = [world.add("lbmrd", RELAY, "relay", lambda: start_relay(lab, RELAY))]
     for number in range(count):
-        store = SimulatedStore(world, lab, f"store{number}", relay)
+        store = SimulatedStore(world, lab, f"store{number}", relay, options)
         # A store whose disk fails serves no more, and the operator of a real one starts it again.
         programs.append(world.add("store", store.host, "store", store.start, may_fail=EXPECTED, is_service=True))
         world.stores.append(store.address)
@@ -34,10 +36,10 @@ EXPECTED = (StablecastError, OSError)
 class SimulatedStore:
     """The store of a host, in all of its lives."""
 
-    def __init__(self, world: SimulatedWorld, lab: World, host: str, relay: str) -> None:
+    def __init__(self, world: SimulatedWorld, lab: World, host: str, relay: str, options: Sequence[str]) -> None:
         """Describe a store that uses a relay."""
         self.host = host
-        self._program = StoreProgram(lab, host, [relay])
+        self._program = StoreProgram(lab, host, [relay], options)
         self._served = False
         self._disk = lab.host(host).disk
         self._wiped = world.injector.wiped

@@ -93,11 +93,13 @@ class WorldSetting:
         stores: Number of stores.
         limit_s: Seconds of virtual time after which a world is given up.
         traced: Stores and contexts write traces.
+        options: Options of each store, as `stablecast store --option` takes them.
     """
 
     stores: int = 3
     limit_s: float = LIMIT_S
     traced: bool = False
+    options: Sequence[str] = ()
 
 
 EAGER: Final = 4
@@ -138,7 +140,7 @@ def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]
         if setting.stores:
             from stablecast.testing.simulated_stores import start_stores  # noqa: PLC0415 - stores load the whole client
 
-            start_stores(world, lab, setting.stores)
+            start_stores(world, lab, setting.stores, setting.options)
         world.begin()
         test = lab.start(lambda: body(world), TEST_HOST)
         stuck: WorldError | None = None

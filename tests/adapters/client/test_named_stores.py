@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.cli import daemons
 from stablecast.cli.daemons import DaemonJob
-from stablecast.client import Context
+from stablecast.client import Context, resolution
 from stablecast.client.named_stores import NamedStores, StoreHosts
 from stablecast.config.profiles import profile
 from stablecast.core.machine.units import SECOND
@@ -119,7 +119,25 @@ def store_of(world: World, host: str) -> SimulatedProcess:
     return world.call(lambda: daemons.run_daemon(job), host)
 
 
-@pytest.mark.rows("P-206", "T-206", "T-207")
+@pytest.mark.rows("P-205")
+def test_a_store_announces_its_name_when_it_starts() -> None:
+    """The source that wants it has stopped asking by then."""
+    world = World(1)
+
+    async def application() -> None:
+        relay, host = world.host("relay").address, world.host("observer").address
+        asked = resolution(options={"resolver_context_name_query_duration": 5_000})
+        async with Context(resolver=[f"{relay}:{RELAY_PORT}"], resolution=asked, interface=host) as context:
+            source = await context.source("orders", options={"ume_store_name": "twice"}, wait=False)
+            await asyncio.sleep(60)
+            store_of(world, "one")
+            await source.registered(10)
+
+    start_relay(world)
+    world.run(application)
+
+
+@pytest.mark.rows("P-205", "P-206", "T-206", "T-207")
 def test_two_stores_of_one_name_do_not_take_turns(caplog: pytest.LogCaptureFixture) -> None:
     """Ten minutes of the shipped programs, each of which warns once."""
     world = World(1)
