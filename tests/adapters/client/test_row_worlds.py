@@ -160,10 +160,11 @@ def test_a_store_stands_in_for_a_silent_source_and_another_one_for_that_store() 
         await asyncio.sleep(2)
         world.crash("shop", down=None)
         await asyncio.sleep(30)
+        got: dict[int, list[int]] = {}
         for number in range(3):
             world.crash(f"store{number}", down=None)
-            got = booking(world, f"desk{number}", 2 + number)
-            await world.until(lambda got=got: len(got) == MESSAGES, limit=60)
+            got[number] = booking(world, f"desk{number}", 2 + number)
+            await world.until(lambda: [len(one) for one in got.values()] == [MESSAGES] * len(got), limit=60)
             world.restart(f"store{number}")
             await asyncio.sleep(5)
 
