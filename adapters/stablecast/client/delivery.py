@@ -111,6 +111,7 @@ class Delivery:
             explicit=explicit,
             reads=on_message is None,
         )
+        self.reader.on_left = self.redeliverer.left
         self._shared = shared
         self._receivers: dict[Paused, None] = {}
 

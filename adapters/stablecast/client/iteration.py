@@ -44,6 +44,7 @@ class InboxReader:
         until: The time of that turn, in seconds of the monotonic clock.
         now: The monotonic clock in seconds. It is kept here because it is read for each message.
         on_turn: Called before messages are handed over after a turn of the loop; it may drop messages of the inbox.
+        on_left: Called when a loop was left in the middle of a message, which is in hand and not handed over now.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class InboxReader:
         self._kind = kind or MessageIterator
         self.now = machine.clock.monotonic
         self.on_turn: Callable[[], None] | None = None
+        self.on_left: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = self._closed = False
@@ -178,7 +180,9 @@ class InboxReader:
             current.settle(self.inbox.handed - (0 if done else self._in_hand))
             if current.reported < self.inbox.handed:
                 self.inbox.handed = current.reported
-                self.payloads = current.payloads()
+                if self._in_hand == 1 and self.on_left is not None:
+                    self.on_left()
+                self.payloads = [] if self.inbox.current is None else self.inbox.current.payloads()
             if self.now() - self._turned_at > self._patience:
                 current.owner.acknowledge_now()
         self._in_hand = 0

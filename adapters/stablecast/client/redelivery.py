@@ -127,6 +127,28 @@ class Redeliverer:
             self._refused.discard(part)
             part.settle(1)
 
+    def left(self) -> None:
+        """Count the message in hand, in whose middle a loop was left, as delivered once more.
+
+        The next loop begins with it. After the last attempt it goes where messages go that were not acknowledged, so
+        that one which makes each loop fail does not stop the receiver for ever.
+        """
+        inbox, policy = self._inbox, self.policy
+        batch = inbox.current
+        if self._refusal or batch is None:
+            return
+        inbox.handed += 1
+        inbox.return_rest()
+        part = batch.take_out(batch.count - 1)
+        if policy is not None and policy.attempts is not None and part.refusals + 1 >= policy.attempts:
+            inbox.current = None
+            inbox.hold(part)
+            self.refuse(part, None, None)
+        else:
+            part.refusals += 1
+            inbox.current = part
+        inbox.handed = 0
+
     def give_back(self, part: Batch) -> None:
         """Deliver a message that was taken again soon, and do not count this delivery."""
         if self._inbox.release(part) and not self._closed:

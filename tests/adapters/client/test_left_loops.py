@@ -3,11 +3,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from stablecast.client import Batch, Receiver
+from stablecast.client import Batch, Receiver, Redelivery
 from stablecast.client.message import Message
 from stablecast.core.protocol.messages import Role
 from tests.support.network import Network, drop, until
@@ -273,3 +274,43 @@ async def test_a_receiver_that_acknowledges_itself_gets_what_it_did_not_acknowle
         assert message.number == 2
         break
     assert await rest(receiver) == [2, 3, 4]
+
+
+ALONE, IN_BATCHES = [0, 1, 2, 2, 2, 3, 4], [0, 1, 2, 1, 2, 2, 2, 3, 4]
+"""Each loop over batches begins with a batch of one message, so in the end 2 comes alone."""
+
+
+@pytest.mark.parametrize(("as_batches", "handed"), [(False, ALONE), (True, IN_BATCHES)], ids=["messages", "batches"])
+async def test_a_message_that_makes_each_loop_fail_stops_nobody(
+    net: Network, *, as_batches: bool, handed: list[int]
+) -> None:
+    """It counts as delivered each time, and goes to the dead letters after the last attempt, before the later ones."""
+    context, receiver = await five(net)
+    await receiver.close()
+    aside = await context.source("aside", stores=[net.stores["a"].address])
+    policy = Redelivery(delay=60, attempts=3, dead_letters=aside)
+    receiver = (await net.context(session_id=3)).receiver("orders", redelivery=policy)
+    await until(lambda: receiver.unconsumed == 5)
+    seen: list[int] = []
+    while 4 not in seen:
+        with suppress(MineError):
+            async for one in receiver.batches() if as_batches else receiver:
+                seen += range(one.first, one.first + one.count) if isinstance(one, Batch) else [one.number]
+                if 2 in seen[-one.count if isinstance(one, Batch) else -1 :]:
+                    raise MineError
+                if 4 in seen:
+                    break
+    await until(lambda: aside.next_number == 1)
+    assert seen == handed
+
+
+async def test_each_delivery_counts_without_a_policy_and_reading_goes_no_further(net: Network) -> None:
+    _, receiver = await five(net)
+    attempts = []
+    for _ in range(5):
+        with suppress(MineError):
+            async for message in receiver:
+                if message.number == 2:
+                    attempts.append(message.attempt)
+                    raise MineError
+    assert attempts == [1, 2, 3, 4, 5]
