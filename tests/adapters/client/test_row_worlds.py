@@ -368,3 +368,45 @@ def test_a_service_forgets_what_a_dead_context_wanted_sooner_than_what_it_offere
         return seen
 
     assert world.run(watch) == [(1, 1), (1, 1), (0, 1), (0, 0)]
+
+
+async def sell_three(addresses: list[str], away: list[bool], **context: Any) -> None:
+    """Send three messages until they are stable, and three more as soon as the store is away."""
+    async with Context(session_id=1, **context) as own:
+        source = await own.source("orders", stores=addresses)
+        await source.send_many([b"x"] * 3)
+        await source.wait_stable_through(source.next_number - 1)
+        while not away:  # noqa: ASYNC110  # the test runs in another loop
+            await asyncio.sleep(0.01)
+        await source.send_many([b"x"] * 3)
+        await asyncio.Event().wait()
+
+
+async def note(got: list[tuple[str, int, str]], **context: Any) -> None:
+    """Note which messages come."""
+    async with Context(session_id=2, **context) as own:
+        async for message in own.receiver("orders"):
+            got.append((message.source, message.number, message.key))  # noqa: PERF401  # the test looks at it meanwhile
+
+
+def test_only_its_key_tells_a_message_from_one_that_never_became_stable() -> None:
+    """A receiver gets messages that no store has, and the next life of their source uses their numbers again."""
+    away: list[bool] = []
+    got: list[tuple[str, int, str]] = []
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(note, got, host="desk", **world.context_of("desk"))
+        world.start(sell_three, world.stores, away, host="shop", **world.context_of("shop"))
+        await world.until(lambda: len(got) == 3)
+        away.append(True)
+        world.crash("store0", down=None)
+        await world.until(lambda: len(got) == 6)
+        world.crash("shop")
+        away.clear()
+        world.restart("store0")
+        await world.until(lambda: len(got) == 9)
+
+    played(body)
+    assert [number for _, number, _ in got] == [0, 1, 2, 3, 4, 5, 3, 4, 5]
+    assert len({source for source, _, _ in got}) == 1
+    assert len({key for _, _, key in got}) == 9
