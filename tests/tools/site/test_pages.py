@@ -16,8 +16,9 @@ import pytest
 from tests.support.tree import name
 from tools.site.links import broken
 from tools.site.pages import fences, pages, steps
-from tools.site.play import REWRITE, played
+from tools.site.play import REWRITE, played, running
 from tools.site.sphinx_glossary import meaning_of, meanings
+from tools.site.terminals import Shell
 
 PAGES: Final = pages()
 PLAYED: Final = [path for path in PAGES if any(block.is_console for block in fences(path.read_text(encoding="utf-8")))]
@@ -63,6 +64,41 @@ def test_the_outputs_of_a_page_are_real(page: Path) -> None:
         assert masked(text) == masked(found), "make site-outputs writes the outputs anew"
     else:
         assert silent_steps(text) == silent_steps(found)
+
+
+SAYS: Final = re.compile("not registered with enough stores|no relay answers|no source answered|none could be joined")
+"""What a program says whose stores or relay are away."""
+
+DAEMON: Final = re.compile(r"stablecast (lbmrd|store) (?!status|read|evict)")
+
+
+@pytest.mark.parametrize("away", ["store", "lbmrd", "both"])
+def test_each_program_of_the_pages_says_within_a_minute_who_is_away(
+    away: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a relay those programs work on that know their stores and have no other program to find."""
+    ran = 0
+    for path in PLAYED:
+        text = path.read_text(encoding="utf-8")
+        files = {block.caption: block.body for block in fences(text) if block.is_file}
+        shown = [step.command for block in fences(text) if block.is_console for step in steps(block.body)]
+        commands = list(dict.fromkeys([*running(text), *shown]))
+        with Shell().open() as shell:
+            for name_, body in files.items():
+                shell.save("", name_, body)
+            for number, command in enumerate(commands):
+                found = DAEMON.search(command)
+                if found and away not in ("both", found[1]):
+                    shell.run(f"daemon {number}", command)
+                program = command.removeprefix("python ").split(" ", 1)[0]
+                if command == f"python {program}" and "Context(" in files.get(program, ""):
+                    caplog.clear()
+                    lines = shell.run(program, command)
+                    shell.run("clock", "sleep 60")
+                    told = "\n".join([*lines, *shell.output(program), *caplog.messages])
+                    assert SAYS.search(told) or (away == "lbmrd" and told and "Error" not in told), f"{path}: {told}"
+                    ran += 1
+    assert ran > 10
 
 
 def _programs() -> Iterator[tuple[str, str]]:
