@@ -3,15 +3,15 @@
 A store cannot know whether a number that it lacks was ever a message. A source that dies while the transport still owes
 a message to all stores leaves such a number: the next life resumes above it, every store lacks it, and none can send
 it. README promises what was reported stable, and names messages that never were under "Not guaranteed". So a store that
-asked in vain has what is due to it if its disk holds all that any other store holds, and all that was reported stable.
-It may not ask for what it holds.
+asked in vain has what is due to it if no disk, its own included, holds what it asked for, and if no source reported any
+of that stable.
 
 The world reads the disks itself, because what a store says of the others is what is judged.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import attrs
@@ -103,7 +103,7 @@ def asked_in_vain(output: Iterable[str]) -> list[Vain]:
 def has_its_due(
     vain: Iterable[Vain], journals: Iterable[StoreCopies], others: Iterable[StoreCopies], stable: Copies
 ) -> bool:
-    """Return whether a store that asked in vain holds what any other store holds, and what was reported stable.
+    """Return whether no journal holds what a store asked for in vain, and no source reported any of it stable.
 
     Args:
         vain: What it asked for.
@@ -112,29 +112,22 @@ def has_its_due(
         stable: The numbers that sources reported stable.
     """
     own = list(journals)
-    if not all(any(_is_missing(one, journal) for journal in own) for one in vain):
-        return False
-    due: dict[Identity, RangeSet] = defaultdict(RangeSet)
+    known: dict[Identity, RangeSet] = defaultdict(RangeSet)
     for copies in (*(one.by_identity for one in (*own, *others)), stable):
         for identity, numbers in copies.items():
-            due[identity].update(numbers)
-    return not any(True for journal in own for _ in _absent(due, journal.by_identity))
+            known[identity].update(numbers)
+    return all(any(_is_nowhere(one, journal, known) for journal in own) for one in vain)
 
 
-def _is_missing(vain: Vain, journal: StoreCopies) -> bool:
-    """Return whether a journal has so many gaps where the store asked for messages."""
-    if vain.reg_id not in journal.identities:
+def _is_nowhere(vain: Vain, journal: StoreCopies, known: Copies) -> bool:
+    """Return whether a journal has so many gaps where the store asked for messages, and all of them are unknown."""
+    identity = journal.identities.get(vain.reg_id)
+    if identity is None:
         return False
-    held = journal.held.get(vain.reg_id, RangeSet())
-    gaps = held.missing(vain.first, vain.last + 1)
-    ends = vain.first in held or vain.last in held
-    return not ends and sum(stop - start for start, stop in gaps) >= vain.messages
-
-
-def _absent(due: Copies, held: Copies) -> Iterator[tuple[int, int]]:
-    for identity, numbers in due.items():
-        for start, stop in numbers:
-            yield from held.get(identity, RangeSet()).missing(start, stop)
+    begin, end = vain.first, vain.last + 1
+    gaps = journal.held.get(vain.reg_id, RangeSet()).missing(begin, end)
+    whole = gaps and gaps[0][0] == begin and gaps[-1][1] == end and sum(stop - at for at, stop in gaps) >= vain.messages
+    return bool(whole) and gaps == known.get(identity, RangeSet()).missing(begin, end)
 
 
 def reported_stable(lines: Iterable[Line], identities: Mapping[tuple[str, str], Identity]) -> Copies:
