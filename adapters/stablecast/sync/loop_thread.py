@@ -47,7 +47,7 @@ class LoopThread:
         self._submitting = machine.threads.lock()  # A thread that is not here may have held the other.
 
     def start(self) -> None:
-        """Start the thread. Raises MisuseError if it runs."""
+        """Start the thread. Raises MisuseError if it runs, or if threads were replaced."""
         if self._thread is not None:
             raise MisuseError("the context is open already: make another Context")
         if self.forked:
@@ -55,7 +55,10 @@ class LoopThread:
         started: Any = machine.threads.future()
         watch_forks()
         OPEN.add(self)
-        self._thread = machine.threads.start("stablecast-sync", self._run, started)
+        try:
+            self._thread = machine.threads.start("stablecast-sync", self._run, started)
+        except machine.ReplacedThreadsError as error:
+            raise MisuseError(str(error)) from None
         self._loop: asyncio.AbstractEventLoop = started.result()
 
     def _run(self, started: Any) -> None:

@@ -198,29 +198,76 @@ def in_a_fork(act: Callable[[], object]) -> str:
     return said
 
 
-def test_each_call_in_a_forked_process_is_refused_at_once(context: Context, store: str) -> None:
+def in_a_thread(act: Callable[[], object]) -> None:
+    with ThreadPoolExecutor(1) as worker:
+        worker.submit(act).result()
+
+
+def in_a_loop(act: Callable[[], object]) -> None:
+    async def main() -> None:
+        act()
+
+    asyncio.run(main())
+
+
+PLACES = [lambda act: act(), in_a_thread, in_a_loop, lambda act: in_a_thread(lambda: in_a_loop(act))]
+"""Where a call may be made: here, in another thread, inside of another loop, and in such a loop in another thread."""
+
+
+@pytest.mark.parametrize("place", PLACES, ids=["here", "thread", "loop", "loop-in-a-thread"])
+def test_each_call_works_from_everywhere_and_is_refused_at_once_in_a_forked_process(
+    context: Context, store: str, place: Callable[[Callable[[], object]], object]
+) -> None:
     source = context.source("orders", stores=[store])
-    source.send(b"one").stable()
+    source.send_many([b"x"] * 4)
     receiver = context.receiver("orders")
     message = next(receiver)
-
     calls: list[Callable[[], object]] = [
         lambda: source.send(b"two"),
+        lambda: source.send(b"three").stable(),
         lambda: source.stable_through,
         lambda: next(receiver),
+        lambda: receiver.next(timeout=5),
         message.ack,
         lambda: context.source("other", stores=[store]),
         lambda: context.receiver("other"),
-        context.metrics,
         source.close,
         receiver.close,
-        context.__enter__,
     ]
+
+    def all_of_them() -> None:
+        for call in [*calls, context.metrics, context.__enter__]:
+            with pytest.raises(MisuseError, match="this process was forked"):
+                call()
+        context.close()
+
+    assert in_a_fork(lambda: place(all_of_them)) == "nothing"
     for call in calls:
-        assert in_a_fork(call).startswith("MisuseError: this process was forked")
-    assert in_a_fork(context.close) == "nothing"
-    source.send(b"two").stable()
-    assert next(receiver).payload == b"two"
+        place(call)
+    place(context.close)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=["here", "thread", "loop", "loop-in-a-thread"])
+@pytest.mark.parametrize("forked", [False, True], ids=["", "forked"])
+def test_a_patched_interpreter_is_refused_at_once(
+    place: Callable[[Callable[[], object]], object], forked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads run in the thread that starts them, and a loop there would never return."""
+
+    def begin(thread: Any) -> None:
+        thread._native_id = threading.get_native_id()
+        thread.run()
+
+    def opened() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", begin)
+            with pytest.raises(MisuseError, match="has replaced the threads of this process"):
+                Context(resolver=["127.0.0.1:1"]).__enter__()
+
+    if forked:
+        assert in_a_fork(lambda: place(opened)) == "nothing"
+    else:
+        place(opened)
 
 
 def test_a_forked_process_leaves_the_blocks_of_its_parent_in_silence(context: Context, store: str) -> None:

@@ -38,7 +38,7 @@ from stablecast.runtime.machine.system_entropy import SystemEntropy
 from stablecast.runtime.machine.system_files import SystemFiles
 from stablecast.runtime.machine.system_network import SystemNetwork
 from stablecast.runtime.machine.system_process import SystemProcess
-from stablecast.runtime.machine.system_threads import SystemThreads
+from stablecast.runtime.machine.system_threads import ReplacedThreadsError, SystemThreads
 
 __all__ = [
     "Clock",
@@ -57,6 +57,7 @@ __all__ = [
     "Place",
     "Process",
     "Queue",
+    "ReplacedThreadsError",
     "Semaphore",
     "Socket",
     "Thread",

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class ReplacedThreadsError(RuntimeError):
+    """The interpreter was patched: what starts as a thread runs in the thread that started it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a library such as gevent or eventlet has replaced the threads of this process, and the replacement would"
+            " stop it: leave threads out, as in gevent.monkey.patch_all(thread=False), or use stablecast in another process"
+        )
+
+
 class _Objects(threading.local):
     """The objects of each thread, by the function that made them."""
 
@@ -33,10 +43,19 @@ class SystemThreads:
         self._objects = _Objects()
 
     def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> threading.Thread:
-        """Start a thread that does not keep the process alive."""
+        """Start a thread that does not keep the process alive. Raises ReplacedThreadsError."""
+        starter = threading.get_native_id()
+
+        def run() -> None:
+            # A replaced thread would run here, and not return to its starter before it waits.
+            if threading.get_native_id() != starter:
+                target(*arguments)
+
         # A daemon thread, because a disk that never answers must not keep the process from ending (P-708).
-        thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
+        thread = threading.Thread(target=run, name=name, daemon=True)
         thread.start()
+        if thread.native_id == starter:
+            raise ReplacedThreadsError
         return thread
 
     async def call(self, function: Callable[..., T], /, *arguments: Any) -> T:
