@@ -18,8 +18,8 @@ class ReplacedThreadsError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "a library such as gevent or eventlet has replaced the threads of this process, and the replacement would"
-            " stop it: leave threads out, as in gevent.monkey.patch_all(thread=False), or use stablecast in another process"
+            "a library such as gevent or eventlet has replaced the threads of this process, which would stop it: leave"
+            " threads out, as in gevent.monkey.patch_all(thread=False), or use stablecast in another process"
         )
 
 
