@@ -69,12 +69,13 @@ class Commands:
         topics = sorted({topic for job in plan.sources.values() for topic in job["topics"]})
         options = [job.get("options", {}) for job in plan.receivers.values()]
         late = {"session": LATE_SESSION, "owner": LATE, "topics": topics, "mode": "plain", "options": options[-1]}
+        job = {**plan.sources, **plan.receivers, LATE: late}[program.name]
         return {
-            **{**plan.sources, **plan.receivers, LATE: late}[program.name],
+            **job,
             "history": str(program.history(run)),
             "run": f"{program.name}.{run}",
             "resolution": {"resolver_service" if plan.service else "resolver": [self._relay()]},
-            "interface": self.network.address(program.name),
+            "interface": "" if job.get("roams") else self.network.address(program.name),
             "stores": self._addresses(),
         }
 

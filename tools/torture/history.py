@@ -117,7 +117,7 @@ class PlayedHistory:
             case "continue" if program:
                 program.signal(signal.SIGCONT)
                 self._silence("heal", who)
-            case "cut" | "join" | "unplug" | "plug":
+            case "cut" | "join" | "unplug" | "plug" | "readdress":
                 getattr(network, step.do)(who)
             case "mute" | "unmute":
                 getattr(network, step.do)(who, step.other)

@@ -16,6 +16,8 @@ PREFIX = "10.77.0"
 BRIDGE = "wire"
 NAMES = Path("/run/netns")
 """Directory of the names of `ip netns`. Each history mounts its own, which no other process sees."""
+MOVED = 100
+"""Added to the last number of a host's address when it gets another one."""
 NOWHERE = "02:de:ad:00:00:00"
 """A MAC address that no port has. Frames to it are lost without an error at the sender."""
 
@@ -32,6 +34,7 @@ class HostNetwork:
         """Make a host for each name, on one bridge."""
         self._index = {name: index for index, name in enumerate(names, 1)}
         self._noises: dict[str, int] = {}
+        self._moved: set[str] = set()
         NAMES.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "names", str(NAMES)], check=True)
         ip(["link set lo up", f"link add {BRIDGE} type bridge mcast_snooping 0", f"link set {BRIDGE} up"])
@@ -91,6 +94,19 @@ class HostNetwork:
         index = self._index[name]
         ip([f"link set p{index} promisc off master {BRIDGE}", f"link del n{index}"])
 
+    def readdress(self, name: str) -> None:
+        """Take the host's address away, and give it another one; the second time its first one."""
+        old, new = self.address(name), self._other(name)
+        if name in self._moved:
+            old, new = new, old
+        self._moved ^= {name}
+        self._on(name, f"addr del {old}/24 dev e0")
+        self._on(name, f"addr add {new}/24 dev e0")
+        self._on(name, "route replace 224.0.0.0/4 dev e0")
+
+    def _other(self, name: str) -> str:
+        return f"{PREFIX}.{self._index[name] + MOVED}"
+
     def mute(self, name: str, other: str) -> None:
         """Lose the frames from the host to the other one, silently. The other direction stays."""
         self._neighbour(name, other, NOWHERE)
@@ -126,8 +142,9 @@ class HostNetwork:
                 "link set e0 up",
                 "route add 224.0.0.0/4 dev e0",
                 *(
-                    f"neigh replace {self.address(other)} lladdr {self._mac(other)} dev e0 nud permanent"
+                    f"neigh replace {address} lladdr {self._mac(other)} dev e0 nud permanent"
                     for other in others
+                    for address in (self.address(other), self._other(other))
                 ),
                 "",
             ]

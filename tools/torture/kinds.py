@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 from tools.torture.plan import LEAST_DISK_BYTES, LONG_SECONDS, STARVED_SECONDS, STORES, Draft, Plan
 
+ROAM_SECONDS = 8.0
+"""Time after which a host may get its former address again: an endpoint has noticed the new one before."""
 MOST_BYTES = 40_000_000
 """Bytes that a source of large messages sends. A repository may hold more, so it deletes no old messages."""
 
@@ -382,6 +384,20 @@ def silences(draft: Draft) -> None:
     draft.during(at + draft.rng.uniform(-0.2, 1.0), draft.rng.uniform(0.1, 1.0), ("kill", "start"), who)
 
 
+def addresses(draft: Draft) -> None:
+    """The host of a source or a receiver that was told no address gets another one, for a while or for good."""
+    draft.usual()
+    who = draft.rng.choice(["source", "source", "receiver1"])
+    job = draft.sources.get(who) or draft.receivers[who]
+    job["roams"] = True
+    at = draft.moment(2.0)
+    draft.add(at, "readdress", who)
+    if draft.rng.random() < 0.5:
+        draft.add(at + ROAM_SECONDS, "readdress", who)
+    other = draft.rng.choice([name for name in (*STORES, *draft.sources, *draft.receivers) if name != who])
+    draft.during(at + draft.rng.uniform(0.1, 4.0), draft.rng.uniform(0.1, 1.0), ("kill", "start"), other)
+
+
 def repositories(draft: Draft) -> None:
     """The limits of the stores keep a few messages, of sizes up to a third of a limit. Anybody may be away."""
     _keeping_few(draft)
@@ -403,7 +419,7 @@ KINDS: Mapping[str, Callable[[Draft], None]] = {
     for make in (
         crashes, pauses, partitions, dialling, disks, powercuts, directories, limits, backlog, twins, rivals, lives,
         rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills, removals, inodes, silences,
-        repositories,
+        repositories, addresses,
     )
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from stablecast.core.store import clients
 from stablecast.core.store.repository import Repository
 from stablecast.runtime import connection_pool, tls
 from stablecast.runtime.address import parse
+from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.store.hosts import Host
 from stablecast.store.journal import fetcher, lock, writer
@@ -126,6 +127,11 @@ def silences() -> None:
     _replace(Quorums, "intragroup", lambda _self, _group, held, _registered: held.bit_count() >= STORES)
 
 
+def addresses() -> None:
+    """Let endpoints keep an address that their host no longer has."""
+    _replace(OwnAddress, "follow", lambda _: None)
+
+
 def repositories() -> None:
     """Let a limit release everything, and not only the oldest messages."""
     overflow = Repository._overflow
@@ -146,6 +152,7 @@ PLANTS: Mapping[str, tuple[Callable[[], None], str]] = {
     "inodes": (inodes, "inodes"),
     "silences": (silences, "silences"),
     "repositories": (repositories, "repositories"),
+    "addresses": (addresses, "addresses"),
 }
 """Each plant, with the kind of plans that finds it."""
 

@@ -45,7 +45,8 @@ def _check_steps(plan: Plan) -> None:
     assert {step.other for step in plan.steps} <= everybody | {""}
     assert list(plan.steps) == sorted(plan.steps, key=lambda step: step.at)
     undone = {*UNDONE.values()}
-    assert {step.do for step in plan.steps} <= {*UNDONE, *undone, "kill", "start", "copy", "damage", "none"}
+    for_good = {"kill", "start", "copy", "damage", "none", "readdress"}
+    assert {step.do for step in plan.steps} <= {*UNDONE, *undone, *for_good}
     assert not set(plan.later) - {step.who for step in plan.steps if step.do == "start"}
 
 
