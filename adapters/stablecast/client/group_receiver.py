@@ -47,6 +47,7 @@ from stablecast.core.sharing.member import (
 from stablecast.core.sharing.share import Close, Drain, Open, Record, ShareEvent, ShareState
 from stablecast.runtime import machine, ports
 from stablecast.runtime.driver import UntracedDriver, report
+from stablecast.runtime.source_strings import is_source_string
 
 logger = logging.getLogger("stablecast")
 
@@ -156,7 +157,7 @@ class GroupReceiver(IteratedReceiver):
         )
         self._delivery.reader.on_turn = self._check_leases
         self._looked_at = self._loop.time()
-        self._places: dict[str, tuple[str, int | None, str, int | None]] = {}
+        self._places: dict[tuple[str, int | None], tuple[str, int | None, str, int | None]] = {}
         self._open: dict[int, ShareReceiver] = {}
         self._record_by: dict[int, float] = {}
         self._jobs: set[asyncio.Task[None]] = set()
@@ -233,13 +234,15 @@ class GroupReceiver(IteratedReceiver):
 
     def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
         """Join a source with all open shares, and with those that open later."""
-        self._places[transport] = place = (transport, session_id, request, index)
+        self._places[_stream_of(transport, index)] = place = (transport, session_id, request, index)
         for receiver in self._open.values():
             receiver.found(*place)
 
     def withdrawn(self, transport: str, session_id: int, index: int) -> None:
-        """Leave a source whose end was announced."""
-        self._places.pop(transport, None)
+        """Leave a source whose end was announced. Its next life may have been found at the same place before that."""
+        stream = _stream_of(transport, index)
+        if self._places.get(stream, (transport, session_id))[1] in (None, session_id):
+            self._places.pop(stream, None)
         for receiver in tuple(self._open.values()):
             receiver.withdrawn(transport, session_id, index)
 
@@ -401,6 +404,11 @@ class GroupReceiver(IteratedReceiver):
         self._jobs.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_failed(None, error)  # type: ignore[arg-type]
+
+
+def _stream_of(transport: str, index: int | None) -> tuple[str, int | None]:
+    """Return what a source has for itself: a stream, or its topic index on one that sources share."""
+    return transport, index if is_source_string(transport) else None
 
 
 def unshared(config: ReceiverConfig) -> str:
