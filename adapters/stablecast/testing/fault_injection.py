@@ -4,7 +4,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import CO_COROUTINE
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from stablecast.lab.world.disk import DiskBackup, SimulatedDisk
@@ -308,16 +310,30 @@ def _sentence(strike: Strike) -> str:
 def _lines(host: SimulatedHost) -> list[str]:
     """Return the line of a user's program at which each task of a host is, of those that have one."""
     found: dict[str, None] = {}
-    for loop in (loop for process in host.running for loop in process.loops):
+    for running, loop in ((process, loop) for process in host.running for loop in process.loops):
         for task in sorted(asyncio.all_tasks(loop), key=lambda one: one.get_name()):
             place = ""
             coroutine: Any = task.get_coro()
             while coroutine is not None:
-                frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
-                if frame is not None and not str(frame.f_globals.get("__name__", "")).startswith(OURS):
-                    code = frame.f_code
-                    place = f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
+                if getattr(coroutine, "cr_running", False) or getattr(coroutine, "ag_running", False):
+                    # The thread blocks in it. To ask what a running coroutine awaits is a crash of the interpreter.
+                    place = _line_of(None if running.main is None else running.main.green.gr_frame) or place
+                    break
+                place = _line(getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)) or place
                 coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
             if place:
                 found[place] = None
     return list(found)
+
+
+def _line_of(frame: FrameType | None) -> str:
+    """Return the line of the innermost coroutine of a user's program in a stack; empty without one."""
+    while frame is not None and not (frame.f_code.co_flags & CO_COROUTINE and _line(frame)):
+        frame = frame.f_back
+    return _line(frame)
+
+
+def _line(frame: FrameType | None) -> str:
+    if frame is None or str(frame.f_globals.get("__name__", "")).startswith(OURS):
+        return ""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"

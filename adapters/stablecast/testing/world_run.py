@@ -228,6 +228,8 @@ def _place_of(coroutine: Any) -> str:
         frame = getattr(coroutine, "cr_frame", None)
         if frame is not None and not str(frame.f_globals.get("__name__", "")).startswith("asyncio"):
             place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        if getattr(coroutine, "cr_running", False):
+            break  # Its thread blocks in it, and to ask what it awaits is a crash of the interpreter.
         coroutine = getattr(coroutine, "cr_await", None)
     return place
 
