@@ -155,8 +155,8 @@ FOUND = {
         Setup(finder="relay", options=(("transport", "lbtrm"),), topics=("orders", "trades"), burst=2, size=60),
         (HostFault(271, Do.LEAVE, "receiver0", 53), HostFault(340, Do.SCARCE, "receiver0", 159, "", 2)),
     ),
-    # The service reported the end of a source after its next life was found at the same place. A member that took a share
-    # over later joined no source with it, so its messages were never processed.
+    # The service reported the end of a source after its next life was found at the same place. A member that took a
+    # share over later joined no source with it, so its messages were never processed.
     "a_share_that_joins_no_source": WorldSchedule(
         704030,
         Setup(finder="service", group=True, modes=("reader", "plain"), size=100, pause_ms=120, burst=2, hasty=True),
