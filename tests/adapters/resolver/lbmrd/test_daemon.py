@@ -7,10 +7,10 @@ import attrs
 import pytest
 
 from stablecast.resolver import RelayDaemon
-from stablecast.resolver.lbmrd.daemon import UNPROVEN, VARIABLE
 from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import bind
 from stablecast.runtime.ports import PortError
+from stablecast.transports.resolution.udp.relay import UNPROVEN, VARIABLE
 from stablecast.transports.wire import lbmr
 
 LOCAL = "127.0.0.1"

@@ -11,7 +11,15 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp.address_translation import AddressDomain, AddressRule, Transform, Translation
 from stablecast.transports.resolution.udp.effects import Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
-from stablecast.transports.resolution.udp.relay import CHECK_INTERVAL, CLIENT_TTL, RelayConfig, RelayMachine
+from stablecast.transports.resolution.udp.relay import (
+    CHECK_INTERVAL,
+    CLIENT_TTL,
+    MAX_UNPROVEN,
+    PATIENCE,
+    VARIABLE,
+    RelayConfig,
+    RelayMachine,
+)
 from stablecast.transports.wire import lbmr
 
 A, B, C = "10.0.0.1:14402", "10.0.0.2:14402", "10.0.0.2:14403"
@@ -95,6 +103,20 @@ def test_an_unproven_address_gets_no_more_than_it_sent() -> None:
         relay.receive(DatagramArrived(alive, B), 0)
         assert [len(data) <= len(alive) for to, data in sent(relay) if to == B] == [True]
     assert relay.counters()["unproven"] == 3
+
+
+def test_an_operator_hears_of_a_context_that_proves_nothing() -> None:
+    """It would else be deaf without a word. One that proves its address is never named. The 1st and 10th time count."""
+    relay = known(A)
+    for second in range(60):
+        prove(relay, B, second * SECOND)
+        relay.take_effects()
+        relay.receive(DatagramArrived(RECEIVER_ALIVE, C), second * SECOND)
+        due = second * SECOND in (PATIENCE, 10 * PATIENCE)
+        assert [VARIABLE in line for line in told(relay)] == [True] * due
+    for number in range(2 * MAX_UNPROVEN):
+        relay.receive(DatagramArrived(RECEIVER_ALIVE, f"10.1.0.1:{number}"), 60 * SECOND)
+    assert len(relay.unproven) == MAX_UNPROVEN
 
 
 @pytest.mark.rows("T-213")
@@ -237,6 +259,7 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
         "rewritten": 0,
         "keepalives": 2,
         "unproven": 1,
+        "excluded": 0,
         "foreign": 0,
         "malformed": len(nonsense),
         "refused": 0,

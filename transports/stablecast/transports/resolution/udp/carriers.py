@@ -30,8 +30,9 @@ DEFAULT_GROUP = "224.9.10.11:12965"
 MAX_RELAYS = 16
 """Relays of one context."""
 
-PROOF_INTERVAL = 10 * SECOND
-"""Time after which a relay gets its proof again, although other datagrams were sent to it. It forgets after 60 s."""
+PROOF_INTERVAL = 1 * SECOND
+"""Time after which a relay gets its proof again, although other datagrams were sent to it, unless keepalives are less
+frequent. A relay forgets after 60 s by default, and other datagrams do not count."""
 
 
 @attrs.define
@@ -162,7 +163,7 @@ class Relays:
             return 0
         heard = max(asked, self.last_heard.get(address, 0))
         usual = min(heard, self.last_sent.get(address, 0)) + self.times.keepalive
-        return min(usual, asked + PROOF_INTERVAL)
+        return min(usual, asked + max(PROOF_INTERVAL, self.times.keepalive))
 
     def _new_turn(self, now: int) -> None:
         usual = self.times.change if self.last_heard else self.times.change // 2

@@ -37,8 +37,17 @@ MAX_CLIENTS = 16_384
 MAX_CLIENTS_OF_HOST = MAX_CLIENTS // 4
 """Clients at one IP address, so that one host cannot take all places."""
 
+VARIABLE, UNPROVEN = "STABLECAST_RELAY_CLIENTS", "unproven"
+"""The environment of a relay that serves contexts of other makers, which prove no address."""
+
 SECRET_BYTES = 16
 """Bytes of the secret from which a relay makes its proofs."""
+
+PATIENCE = 5 * SECOND
+"""Time after which an address that keeps sending keepalives, and brings back no proof, is logged."""
+
+MAX_UNPROVEN = 1_024
+"""Addresses without a proof that are remembered for that; the oldest is forgotten first."""
 
 PROOF_BYTES = 8
 """Bytes of a proof: it takes the place of the relay's context instance, which nobody uses."""
@@ -65,7 +74,7 @@ class RelayConfig:
 class RelayCounters:
     """Counters of a relay, in datagrams; `expired` counts clients, `copies` the sent datagrams.
 
-    `unproven` counts keepalives without a proof.
+    `unproven` counts keepalives without a proof, and `excluded` how often an address sent nothing else for a while.
     """
 
     received: int = 0
@@ -74,6 +83,7 @@ class RelayCounters:
     rewritten: int = 0
     keepalives: int = 0
     unproven: int = 0
+    excluded: int = 0
     foreign: int = 0
     malformed: int = 0
     refused: int = 0
@@ -88,6 +98,7 @@ class RelayMachine:
         secret: Random bytes from which proofs are made. Another start of the relay has others.
         last_heard: Last sign of life of each client (ns), longest silent first.
         of_host: The number of clients at each IP address.
+        unproven: The first keepalive of each address that has brought back no proof (ns), oldest first.
         domains: The clients of each domain, by its name.
         domain: The domain of each client.
     """
@@ -98,6 +109,7 @@ class RelayMachine:
     domains: dict[str, dict[str, None]] = attrs.field(factory=dict, init=False)
     domain: dict[str, str] = attrs.field(factory=dict, init=False)
     of_host: Counter[str] = attrs.field(factory=Counter, init=False)
+    unproven: dict[str, int] = attrs.field(factory=dict, init=False)
     counted: RelayCounters = attrs.field(factory=RelayCounters, init=False)
     outbox: list[RelayEffect] = attrs.field(factory=list, init=False)
 
@@ -157,8 +169,12 @@ class RelayMachine:
         self.counted.keepalives += 1
         proof = blake2b(event.sender.encode(), key=self.secret, digest_size=PROOF_BYTES).digest()
         proven = any(isinstance(option, lbmr.SourceId) and option.source_id == proof for option in packet.options)
-        if not proven:
+        if proven:
+            self.unproven.pop(event.sender, None)
+        else:
             self.counted.unproven += 1
+            if self.config.proven:
+                self._watch_unproven(event.sender, now)
         if (proven or not self.config.proven) and not self._admit(event.sender, now):
             self._refuse(event.sender)
             return
@@ -166,6 +182,15 @@ class RelayMachine:
         if not proven and len(answer) > len(event.data):
             answer = BARE_ANSWER
         self.outbox.append(SendDatagram(event.sender, answer))
+
+    def _watch_unproven(self, sender: str, now: int) -> None:
+        """Log an address whose keepalives never bring back a proof, because its context gets nothing."""
+        if now >= self.unproven.setdefault(sender, now) + PATIENCE:
+            self.unproven[sender] = now
+            remedy = f"if its context is of a release before 0.3, start this relay with {VARIABLE}={UNPROVEN}"
+            self._count_and_log("excluded", f"{sender} does not prove its address and gets nothing; {remedy}")
+        if len(self.unproven) > MAX_UNPROVEN:
+            del self.unproven[next(iter(self.unproven))]
 
     def _refuse(self, sender: str) -> None:
         self._count_and_log("refused", f"client {sender} is refused: there are {len(self.last_heard)}")
