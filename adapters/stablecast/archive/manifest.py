@@ -18,6 +18,7 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import durable_files
 from stablecast.text import refusal
+from stablecast.text.json_text import from_json
 
 MANIFEST = "archive.json"
 FORMAT = 1
@@ -78,14 +79,14 @@ class Manifest:
     def load(cls, folder: Path) -> Self:
         """Return the manifest of a folder. Raises ArchiveError."""
         try:
-            found = json.loads((folder / MANIFEST).read_text())
+            found = from_json((folder / MANIFEST).read_text())
         except FileNotFoundError:
             raise ArchiveError(
                 f"{folder} is no archive: `stablecast archive TOPIC --output {folder}` makes one"
             ) from None
         except OSError as error:
             raise ArchiveError(f"the archive {folder} cannot be read: {refusal(error)}") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise ArchiveError(f"the archive {folder} cannot be read: {MANIFEST} is no JSON") from error
         try:
             return cls._of(found)

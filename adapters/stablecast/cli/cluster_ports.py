@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.runtime import datagrams, durable_files, machine, ports
+from stablecast.text.json_text import from_json
 
 FILE = "ports.json"
 LOCAL = "127.0.0.1"
@@ -49,9 +50,9 @@ def from_first(first: int, stores: int) -> ClusterPorts:
 def read(directory: Path) -> ClusterPorts:
     """Return the ports of the last run in a directory; all are 0 if there was none, or its file is not readable."""
     try:
-        kept = json.loads(machine.read_text(directory / FILE))
+        kept = from_json(machine.read_text(directory / FILE))
         relay, stores = kept["relay"], kept["stores"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ClusterPorts()
     known = [relay, *stores] if isinstance(stores, list) else [None]
     if not all(isinstance(port, int) and 0 <= port <= MAX_PORT for port in known):

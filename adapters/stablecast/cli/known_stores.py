@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stablecast.core.errors import ConfigError
 from stablecast.runtime import durable_files, machine
+from stablecast.text.json_text import from_json
 
 FILE = "stores.json"
 
@@ -21,10 +22,10 @@ def read(directory: Path) -> frozenset[str]:
     """
     path = directory / FILE
     try:
-        names = json.loads(machine.files.read_bytes(path))
+        names = from_json(machine.files.read_bytes(path))
     except FileNotFoundError:
         return frozenset()
-    except (ValueError, RecursionError):
+    except ValueError:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"{path} is damaged: remove it if every store of this cluster is new or has its files")

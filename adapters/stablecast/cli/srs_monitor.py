@@ -7,7 +7,6 @@ GET  /metrics                                  the counters of the service, for 
 POST /api/requests                             {"request": "REPORT_MONITOR_INFO", "monitorInfoCategory": "SRS_STATS"}
 """
 
-import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -25,6 +24,7 @@ from stablecast.resolver.srs.statistics import MAX_CLIENTS, Body
 from stablecast.runtime import address, ports
 from stablecast.runtime.interfaces import resolved_place
 from stablecast.text import nearest
+from stablecast.text.json_text import from_json
 from stablecast.text.release import release
 from stablecast.transports.resolution.srs import statistics
 
@@ -97,8 +97,8 @@ class SrsMonitor:
     async def _request(self, request: web.Request) -> web.Response:
         """Answer one of the documented requests, as far as the configuration permits it."""
         try:
-            asked = json.loads(await request.text())
-        except (ValueError, RecursionError):
+            asked = from_json(await request.text())
+        except ValueError:
             raise _wrong("a request is JSON") from None
         if not isinstance(asked, dict):
             raise _wrong("a request is a JSON object")

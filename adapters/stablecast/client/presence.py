@@ -16,6 +16,7 @@ from stablecast.client.source import Source
 from stablecast.core.protocol.events import EndOfSource, Event
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.sharing.member import Announce, Heard, Left, MemberConfig, MemberInput
+from stablecast.text.json_text import from_json
 
 PREFIX = "stablecast.group"
 """The begin of the topics on which members announce themselves."""
@@ -41,9 +42,9 @@ def announcement(member: MemberConfig, *, leaving: bool) -> bytes:
 def decoded(payload: bytes) -> Heard | Left | None:
     """Return what an announcement says; None if it is none."""
     try:
-        text = json.loads(payload)
+        text = from_json(payload)
         member, shares, leaving = int(text["member"], 16), text["shares"], text["leaving"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return None
     if not (0 <= member < 1 << 64 and isinstance(shares, int) and isinstance(leaving, bool)):
         return None

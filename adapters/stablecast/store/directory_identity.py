@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import durable_files, machine
+from stablecast.text.json_text import from_json
 
 IDENTITY_NAME = "identity.json"
 
@@ -28,10 +29,10 @@ def known(directory: Path, name: str) -> bool:
         raise IdentityError(f"there is no state directory {directory}; create it or correct disk-state-directory")
     path = directory / IDENTITY_NAME
     try:
-        owner = json.loads(machine.files.read_bytes(path))["store"]
+        owner = from_json(machine.files.read_bytes(path))["store"]
     except FileNotFoundError:
         return False
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         aside = path.with_name(f"{IDENTITY_NAME}.damaged")
         machine.files.rename(path, aside)
         return True
@@ -45,8 +46,8 @@ def known(directory: Path, name: str) -> bool:
 def generation(directory: Path) -> int:
     """Return the newest generation of the store that is noted here, 0 if none is."""
     try:
-        return int(json.loads(machine.files.read_bytes(directory / IDENTITY_NAME)).get("generation", 0))
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return int(from_json(machine.files.read_bytes(directory / IDENTITY_NAME)).get("generation", 0))
+    except (OSError, ValueError, AttributeError, TypeError):
         return 0
 
 

@@ -1,6 +1,5 @@
 """The parts that both data sources and both jobs share: options, columns, and tasks over Arrow batches."""
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import garbage_collection
+from stablecast.text.json_text import from_json
 
 _SQL: Mapping[Any, str] = {
     pa.int64(): "bigint",
@@ -45,8 +45,8 @@ def named_paths(options: Mapping[str, str], kind: str, error: type[StablecastErr
 
 def _listed(named: str) -> list[str]:
     if named.startswith("["):
-        with suppress(ValueError, RecursionError):
-            found = json.loads(named)
+        with suppress(ValueError):
+            found = from_json(named)
             if all(isinstance(name, str) for name in found):
                 return list(found)
     return named.split(",")

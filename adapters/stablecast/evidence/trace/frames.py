@@ -30,6 +30,7 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.runtime import garbage_collection
+from stablecast.text.json_text import from_json
 
 VERSION: Final = 7
 """Version of the schema of machines, inputs and effects; this core cannot replay another one."""
@@ -370,8 +371,8 @@ def object_of(line: bytes) -> Json:
     if len(line) > FREE_VALUES and line.count(b"{") + line.count(b"[") > FREE_VALUES + len(line) // BYTES_OF_VALUE:
         raise TraceError(f"a line of {len(line):,} bytes has more lists and objects than a recorded one")
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        value = from_json(line)
+    except ValueError as error:
         raise TraceError(f"a line is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise TraceError("a line is not a JSON object")

@@ -24,6 +24,7 @@ from stablecast.evidence.watch.followed_trace import FollowedTrace
 from stablecast.evidence.watch.joint_judgement import JointJudgement, TraceStanding
 from stablecast.evidence.watch.trace_watch import TraceWatch
 from stablecast.text import refusal, unread
+from stablecast.text.json_text import from_json
 
 VERSION: Final = 1
 """Version of the state file; another one is refused."""
@@ -95,7 +96,7 @@ def content(path: Path) -> Json:
         why = unread(path, error) if isinstance(error, OSError) else f"{path} is no state of a watch"
         raise StateError(why) from error
     with named_errors(path):
-        value: Json = json.loads(text)
+        value: Json = from_json(text)
         if value["version"] != VERSION:
             raise StateError(f"{path} is of version {value['version']}, and this release reads {VERSION}: remove it")
     return value
@@ -106,7 +107,7 @@ def named_errors(path: Path) -> Iterator[None]:
     """Raise StateError for anything in the body that a forged or foreign file causes."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StateError(f"{path} is no state of a watch: name another file, or remove it") from error
 
 

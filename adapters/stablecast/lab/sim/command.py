@@ -25,6 +25,7 @@ from stablecast.lab.sim.schedule import Schedule, draw, with_earlier
 from stablecast.lab.sim.setup import ScheduleError
 from stablecast.runtime import garbage_collection
 from stablecast.text import plural
+from stablecast.text.json_text import from_json
 
 CHUNK_SEEDS: Final = 20
 """Seeds that one process runs before it reports."""
@@ -149,8 +150,8 @@ def _parts(options: SeedRange) -> Iterator[SeedsResult]:
 
 def _replay(path: Path, digests: bool) -> SeedsResult:
     try:
-        schedule = Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
+        schedule = Schedule.from_json(from_json(path.read_text(encoding="utf-8")))
+    except ValueError as error:
         raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
     except ScheduleError as error:
         raise ScheduleError(f"{path}: {error}; give a file that `stablecast sim` wrote") from error

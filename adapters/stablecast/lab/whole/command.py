@@ -1,6 +1,5 @@
 """Run many seeds of whole worlds on all cores, or one schedule again, for `stablecast sim --whole`."""
 
-import json
 import os
 import tempfile
 import time
@@ -21,6 +20,7 @@ from stablecast.lab.whole.schedule import WorldSchedule, WorldScheduleError
 from stablecast.lab.world.world import prepared
 from stablecast.text import plural
 from stablecast.text.console import say
+from stablecast.text.json_text import from_json
 
 CHUNK_SEEDS: Final = 10
 """Seeds that one process runs before it reports."""
@@ -86,8 +86,8 @@ def run_seeds(seeds: range) -> list[WholeReport]:
 def read(path: Path) -> WorldSchedule:
     """Return the schedule in a file. Raises WorldScheduleError, OSError."""
     try:
-        return WorldSchedule.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
+        return WorldSchedule.from_json(from_json(path.read_text(encoding="utf-8")))
+    except ValueError as error:
         raise WorldScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
     except WorldScheduleError as error:
         raise WorldScheduleError(f"{path}: {error}; give a file that `stablecast sim --whole` wrote") from error

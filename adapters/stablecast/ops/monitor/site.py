@@ -18,6 +18,7 @@ from stablecast.ops.monitor.directory_jobs import DirectoryJobs
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.store.observatory import ReceiverView, SourceView
+from stablecast.text.json_text import from_json
 
 MAX_VIEWERS = 64
 """Most open live feeds. Further viewers get pages without updates."""
@@ -278,8 +279,8 @@ async def _json(request: web.Request) -> dict[str, Any]:
     """Return the JSON object of a request; an empty body is an empty object. Raises HTTPBadRequest."""
     body = await request.read()
     try:
-        given = json.loads(body or b"{}")
-    except (ValueError, RecursionError):
+        given = from_json(body or b"{}")
+    except ValueError:
         given = None
     if not isinstance(given, dict):
         raise web.HTTPBadRequest(text="send a JSON object\n")

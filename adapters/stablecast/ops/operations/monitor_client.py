@@ -14,6 +14,7 @@ import attrs
 
 from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Remote
 from stablecast.text import refusal
+from stablecast.text.json_text import from_json
 
 TIMEOUT_SECONDS = 30.0
 """Longest wait for the next bytes of an answer, in seconds."""
@@ -124,8 +125,8 @@ class MonitorClient:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = from_json(body)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise OperationError("the answer is not that of a store's monitor: correct the address")
