@@ -241,8 +241,9 @@ class GroupReceiver(IteratedReceiver):
     def withdrawn(self, transport: str, session_id: int, index: int) -> None:
         """Leave a source whose end was announced. Its next life may have been found at the same place before that."""
         stream = _stream_of(transport, index)
-        if self._places.get(stream, (transport, session_id))[1] in (None, session_id):
-            self._places.pop(stream, None)
+        place = self._places.get(stream)
+        if place is not None and place[1] in (None, session_id):
+            del self._places[stream]
         for receiver in tuple(self._open.values()):
             receiver.withdrawn(transport, session_id, index)
 

@@ -17,7 +17,7 @@ MAX_QUEUED_BYTES = 32 * 1024 * 1024
 BATCH_BYTES = 512
 """Bytes that a batch costs besides its messages."""
 
-TURN_MESSAGES = 64
+TOPIC_TURN_MESSAGES = 64
 """Messages of one topic that a pattern's application gets before those of other topics that wait."""
 
 
@@ -294,7 +294,7 @@ class FairInbox(Inbox[BatchT]):
     def next_batch(self, most: int | None = None) -> BatchT | None:
         """Return the next messages of the topic whose turn it is, as an inbox does; None if nothing waits."""
         if self._topics.topics > 1:
-            most = min(most or TURN_MESSAGES, TURN_MESSAGES)
+            most = min(most or TOPIC_TURN_MESSAGES, TOPIC_TURN_MESSAGES)
         batch = super().next_batch(most)
         if batch is not None:
             self._topics.end_turn(batch.owner.topic)

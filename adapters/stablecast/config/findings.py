@@ -75,7 +75,7 @@ def read_text(path: Path) -> str:
 
     Raises ConfigFileError, OSError, and UnicodeDecodeError if it is no UTF-8.
     """
-    return read_bytes(path).decode().replace("\r\n", "\n").replace("\r", "\n")
+    return machine.text_of(read_bytes(path))
 
 
 @attrs.define

@@ -67,7 +67,7 @@ def check_reserve() -> None:
     """Check that this process can have another stream, and its joiners too. Raises PortError."""
     free = machine.process.free_descriptors()
     if free <= RESERVE:
-        raise PortError(
+        raise ScarcityError(
             f"this process has {free} descriptors left, and {RESERVE} stay for joiners and stores: "
             "raise its limit of open files (ulimit -n)"
         )

@@ -105,6 +105,7 @@ class RequestPort:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
         full = len(self._peers) >= MAX_PEERS
         if full and (superfluous := self._superfluous(peer)) is not None:
+            self._peers.pop(superfluous).cancel()  # At once: another newcomer of this turn takes another place.
             superfluous.abort()
             full = False
         if self._closed or full or not ports.has_room():

@@ -5,7 +5,7 @@ import pytest
 
 from stablecast.client import inbox as module
 from stablecast.client.batch import ArrivalTime, Batch
-from stablecast.client.inbox import BATCH_BYTES, TURN_MESSAGES, FairInbox, Inbox
+from stablecast.client.inbox import BATCH_BYTES, TOPIC_TURN_MESSAGES, FairInbox, Inbox
 from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer
 from stablecast.core.machine import serial
@@ -59,8 +59,8 @@ def test_topics_take_turns() -> None:
     inbox: FairInbox[Batch] = FairInbox(lambda: None)
     many, few, other = Told(topic="many"), Told(topic="few"), Told(topic="other")
     for batch in (
-        batch_of(2 * TURN_MESSAGES, told=many),
-        batch_of(1, 2 * TURN_MESSAGES, told=many),
+        batch_of(2 * TOPIC_TURN_MESSAGES, told=many),
+        batch_of(1, 2 * TOPIC_TURN_MESSAGES, told=many),
         batch_of(2, told=few),
         batch_of(1, told=other),
         batch_of(1, 2, told=few),
@@ -72,17 +72,17 @@ def test_topics_take_turns() -> None:
         assert batch is not None
         return batch.owner.topic, batch.spans(0, batch.count)
 
-    assert taken() == ("many", [(0, TURN_MESSAGES)])
+    assert taken() == ("many", [(0, TOPIC_TURN_MESSAGES)])
     assert taken(1) == ("few", [(0, 1)])
     assert taken() == ("other", [(0, 1)])
-    assert taken() == ("many", [(TURN_MESSAGES, 2 * TURN_MESSAGES)])
-    inbox.put_first(batch_of(1, TURN_MESSAGES, told=many))
-    assert taken() == ("many", [(TURN_MESSAGES, TURN_MESSAGES + 1)])
+    assert taken() == ("many", [(TOPIC_TURN_MESSAGES, 2 * TOPIC_TURN_MESSAGES)])
+    inbox.put_first(batch_of(1, TOPIC_TURN_MESSAGES, told=many))
+    assert taken() == ("many", [(TOPIC_TURN_MESSAGES, TOPIC_TURN_MESSAGES + 1)])
     assert taken() == ("few", [(1, 2)])
     dropped = inbox.drop(lambda batch: (0, 1 << 40) if batch.owner is few else None)
     assert [(first, stop) for _, first, stop in dropped] == [(2, 3)]
     assert len(inbox) == 1
-    assert taken() == ("many", [(2 * TURN_MESSAGES, 2 * TURN_MESSAGES + 1)])
+    assert taken() == ("many", [(2 * TOPIC_TURN_MESSAGES, 2 * TOPIC_TURN_MESSAGES + 1)])
     assert inbox.next_batch() is None
 
 

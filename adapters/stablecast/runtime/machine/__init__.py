@@ -71,6 +71,7 @@ __all__ = [
     "network",
     "process",
     "read_text",
+    "text_of",
     "threads",
 ]
 
@@ -111,7 +112,12 @@ def install(**objects: Unpack[Objects]) -> Objects:
 
 def read_text(path: Path) -> str:
     """Return the UTF-8 text of a file, with the newlines of Unix. Raises OSError and UnicodeDecodeError."""
-    return files.read_bytes(path).decode().replace("\r\n", "\n").replace("\r", "\n")
+    return text_of(files.read_bytes(path))
+
+
+def text_of(octets: bytes) -> str:
+    """Return the UTF-8 text of the bytes of a file, with the newlines of Unix. Raises UnicodeDecodeError."""
+    return octets.decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def installed_file(path: Path) -> bytes:
