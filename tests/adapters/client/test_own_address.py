@@ -34,7 +34,7 @@ async def test_a_source_goes_on_at_its_hosts_next_address(
 
     def leave(one: object) -> None:
         left.append(one)
-        abandon(one)  # type: ignore[arg-type]
+        abandon(one)
 
     monkeypatch.setattr(type(joiner), "abandon", leave)
     await sending._move(THERE)

@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.messages import LateJoinRequest, SourceInfoRequest, StoreEntry
+from stablecast.core.protocol.messages import MAX_STORES, LateJoinRequest, SourceInfoRequest, StoreEntry
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.source_contact import MAX_STORES, SourceContact, SourceNews
+from stablecast.core.receiver.source_contact import SourceContact, SourceNews
 from tests.core.drivers import code
 from tests.core.samples import LIFE, drain, events, info, sends
 
