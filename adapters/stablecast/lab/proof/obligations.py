@@ -12,6 +12,7 @@ import attrs
 
 from stablecast.lab.proof import fragment, solvers
 from stablecast.lab.proof.errors import ProofError
+from stablecast.lab.proof.healing import healing
 from stablecast.lab.proof.recovery import recovery
 from stablecast.lab.proof.refill import refill
 from stablecast.lab.proof.registration import registration
@@ -20,6 +21,7 @@ from stablecast.lab.proof.stability import stability
 from stablecast.lab.proof.system import Condition, System, script
 
 SYSTEMS: Final[Mapping[str, Callable[[], System]]] = {
+    "Healing": healing,
     "Recovery": recovery,
     "Refill": refill,
     "Registration": registration,

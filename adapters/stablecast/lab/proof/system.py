@@ -89,6 +89,7 @@ class System:
     """Hold sorts and symbols, axioms, initial states, transitions and invariants, by name.
 
     `consequences` follow from the invariants, each also from those before it; the last ones are the guarantees.
+    `proved` is a system whose conditions are discharged elsewhere: those that are conditions of this one, too, count.
     """
 
     name: str
@@ -100,12 +101,40 @@ class System:
     invariants: Mapping[str, Term]
     consequences: Mapping[str, Term]
     needs: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    proved: "System | None" = None
 
     def conditions(self, only: Sequence[str] = ()) -> Iterator[Condition]:
         """Yield every condition, of some transitions if `only` names any.
 
         A transition that updates no symbol of an invariant keeps it, so there is no condition for it.
         """
+        known = frozenset[tuple[str, str]]() if self.proved is None else self.proved.shown(self)
+        yield from (one for one in self._conditions(only) if (one.transition, one.invariant) not in known)
+
+    def shown(self, larger: "System") -> frozenset[tuple[str, str]]:
+        """Return which conditions of this system are those of a larger one, by transition and invariant.
+
+        The larger one assumes no less, so each of its conditions with the same steps and the same goal follows.
+
+        Raises:
+            ValueError: it assumes less.
+        """
+        for mine, other in ((self.axioms, larger.axioms), (self.invariants, larger.invariants)):
+            if not mine.items() <= other.items():
+                raise ValueError(f"{larger.name} assumes less than {self.name}")
+        there = {one.name: one for one in larger.transitions}
+        alike = {one.name for one in self.transitions if one == there.get(one.name)}
+        if self.initial.items() <= larger.initial.items():
+            alike.add(INITIAL)
+        claimed = self.consequences.items() & larger.consequences.items()
+        return frozenset(
+            (one.transition, one.invariant)
+            for one in self.conditions()
+            if one.transition in alike
+            or (one.transition == CONSEQUENCE and one.invariant in {name for name, _ in claimed})
+        )
+
+    def _conditions(self, only: Sequence[str]) -> Iterator[Condition]:
         axioms = tuple(self.axioms.values())
         if not only or INITIAL in only:
             for name, invariant in self.invariants.items():
@@ -171,8 +200,8 @@ class SystemText:
     transitions: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = attrs.field(factory=dict)
     lemmas: dict[str, dict[str, str]] = attrs.field(factory=dict)
 
-    def read(self) -> System:
-        """Return the system.
+    def read(self, proved: System | None = None) -> System:
+        """Return the system, of which the conditions of `proved` are discharged elsewhere.
 
         Raises:
             ProofError: a text is malformed.
@@ -188,6 +217,7 @@ class SystemText:
             {name: words.read(text) for name, text in self.invariants.items()},
             {name: words.read(text) for name, text in self.consequences.items()},
             self.needs,
+            proved,
         )
 
     def _transition(self, words: Vocabulary, name: str) -> Transition:

@@ -7,7 +7,9 @@ import pytest
 from stablecast.lab.model import catalog
 from stablecast.lab.proof import (
     fragment,
+    healing,
     mutants,
+    mutants_healing,
     mutants_recovery,
     mutants_refill,
     mutants_registration,
@@ -22,7 +24,7 @@ from stablecast.lab.proof import (
 from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.obligations import SYSTEMS
 from stablecast.lab.proof.solvers import SolverAnswer
-from stablecast.lab.proof.system import CONSEQUENCE, INITIAL, Condition, System, script
+from stablecast.lab.proof.system import CONSEQUENCE, Condition, System, script
 from tests.support.verdicts import Verdict
 
 z3 = pytest.importorskip("z3")
@@ -32,7 +34,7 @@ SOLVERS = (z3.get_version_string(), str(cvc5.__version__))
 CASES = [
     (name, transition)
     for name, made in SYSTEMS.items()
-    for transition in (INITIAL, CONSEQUENCE, *(one.name for one in made().transitions))
+    for transition in dict.fromkeys(one.transition for one in made().conditions())
 ]
 MUTANTS = {
     **{f"Stability/{name}": (mutant, stability.text) for name, mutant in mutants.MUTANTS.items()},
@@ -40,6 +42,7 @@ MUTANTS = {
     **{f"Registration/{name}": (mutant, registration.text) for name, mutant in mutants_registration.MUTANTS.items()},
 }
 RECOVERY = {f"Recovery/{name}": (mutant, recovery.text) for name, mutant in mutants_recovery.MUTANTS.items()}
+HEALING = {f"Healing/{name}": (mutant, healing.text) for name, mutant in mutants_healing.MUTANTS.items()}
 """Mutants of rules that no configuration of a model breaks."""
 NEEDED = {
     "formed by quorum": ("Resume", "later than all"),
@@ -89,6 +92,11 @@ NEEDED_FOR_REFILL = {
     "stable is kept": (CONSEQUENCE, "NoStableLost"),
 }
 """Invariants of Refill, each with a condition that fails without it."""
+NEEDED_FOR_HEALING = {
+    "a quorum is not gone": (CONSEQUENCE, "NoStableLost"),
+    "wiped is gone": (CONSEQUENCE, "KeptByQuorum"),
+}
+"""Invariants that Healing has beside those of Stability, each with a condition that fails without it."""
 NEEDED_FOR_RECOVERY = {
     "a session is of a born life": ("Begin", "old is true"),
     "what began is of a life": ("Register", "began above what is settled"),
@@ -128,7 +136,6 @@ def condition(system: System, transition: str, invariant: str) -> Condition:
 def test_both_solvers_discharge_every_condition(name: str, transition: str) -> None:
     system = SYSTEMS[name]()
     conditions = list(system.conditions([transition]))
-    assert conditions
     verdict = Verdict(f"{name}.{transition}", (*SOLVERS, *(script(system, one) for one in conditions)))
     if verdict.shown:
         return
@@ -144,9 +151,9 @@ def test_axioms_and_invariants_do_not_contradict_each_other(name: str) -> None:
     assert obligations.discharge(system, system.consistent(), consistent=True).holds
 
 
-@pytest.mark.parametrize("name", [*MUTANTS, *RECOVERY])
+@pytest.mark.parametrize("name", [*MUTANTS, *RECOVERY, *HEALING])
 def test_a_broken_rule_breaks_an_induction_step(name: str) -> None:
-    mutant, made = {**MUTANTS, **RECOVERY}[name]
+    mutant, made = {**MUTANTS, **RECOVERY, **HEALING}[name]
     text = made()
     mutant.breaks(text)
     # Every invariant is assumed, so the rule alone is at fault.
@@ -171,6 +178,11 @@ def test_a_weaker_invariant_of_refill_is_noticed(name: str) -> None:
     assert fails_without(refill.refill(), name, NEEDED_FOR_REFILL[name])
 
 
+@pytest.mark.parametrize("name", healing.INVARIANTS)
+def test_a_weaker_invariant_of_healing_is_noticed(name: str) -> None:
+    assert fails_without(healing.healing(), name, NEEDED_FOR_HEALING[name])
+
+
 @pytest.mark.parametrize("name", NEEDED_FOR_RECOVERY)
 def test_a_weaker_invariant_of_recovery_is_noticed(name: str) -> None:
     assert fails_without(recovery.recovery(), name, NEEDED_FOR_RECOVERY[name])
@@ -178,6 +190,22 @@ def test_a_weaker_invariant_of_recovery_is_noticed(name: str) -> None:
 
 def test_every_invariant_of_recovery_is_shown_to_be_needed() -> None:
     assert set(NEEDED_FOR_RECOVERY) == set(recovery.INVARIANTS)
+
+
+def test_what_another_system_proves_is_not_left_out_if_it_differs() -> None:
+    whole, base = healing.healing(), stability.stability()
+    text = healing.text()
+    mutants.guard_replaced("Tell", 1, "true")(text)
+    changed = {(one.transition, one.invariant) for one in text.read(base).conditions()}
+    left = {(one.transition, one.invariant) for one in whole.conditions()}
+    assert ("Tell", "acks are votes") in changed - left
+    assert left < changed
+    assert left | {(one.transition, one.invariant) for one in base.conditions()} == {
+        (one.transition, one.invariant) for one in attrs.evolve(whole, proved=None).conditions()
+    }
+    weaker = attrs.evolve(whole.without("votes own"), proved=base)
+    with pytest.raises(ValueError, match="assumes less"):
+        list(weaker.conditions())
 
 
 def fails_without(system: System, name: str, where: tuple[str, str]) -> bool:

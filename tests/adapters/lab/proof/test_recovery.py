@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
 from stablecast.lab.proof import mutants_recovery, recovery
-from stablecast.lab.proof.evaluation import Evaluator, Structure, Value
+from stablecast.lab.proof.evaluation import Value
 from stablecast.lab.proof.system import SystemText, Transition
+from tests.adapters.lab.proof.runs import Run, Step
 
 STORES, LIVES, NUMBERS = 3, 3, 4
 QUORUMS = list(combinations(range(STORES), 2))
@@ -25,36 +26,11 @@ DISTURBING = {"Crash", "Stop", "Begin", "Begin.all", "Replace", "Release", "Forg
 LATER = 0.5
 """They are drawn later than others by so much on average, because otherwise no session gets far."""
 NOBODY: frozenset[tuple[int, ...]] = frozenset()
-Step = tuple[str, dict[str, Value]]
 
 
-class Run:
-    """A run of the system; a step that is not enabled is an error."""
-
-    def __init__(self, change: Callable[[SystemText], None] | None = None) -> None:
-        told = recovery.text()
-        if change is not None:
-            change(told)
-        self.evaluator = Evaluator(told.read(), SIZES, CONSTANTS)
-        self.at: Structure = self.evaluator.initial()
-
-    def refused(self, name: str, **parameters: Value) -> str | None:
-        return self.evaluator.enabled(self.evaluator.transitions[name], self.at, parameters)
-
-    def step(self, name: str, **parameters: Value) -> None:
-        assert self.refused(name, **parameters) is None, (name, parameters)
-        self.at = self.evaluator.perform(self.evaluator.transitions[name], self.at, parameters)
-
-    def steps(self, *steps: Step) -> None:
-        for name, parameters in steps:
-            self.step(name, **parameters)
-
-    def has(self, name: str, *element: int) -> bool:
-        return element in self.evaluator.value(self.at, name)
-
-    @property
-    def broken(self) -> set[str]:
-        return set(self.evaluator.invariants(self.at))
+def begun(change: Callable[[SystemText], None] | None = None) -> Run:
+    """Return a run of the system, or of one with broken rules."""
+    return Run(recovery.text(), SIZES, CONSTANTS, change)
 
 
 def stable(number: int) -> Iterator[Step]:
@@ -112,7 +88,7 @@ def known_to_one() -> Iterator[Step]:
 
 
 def test_without_the_rule_about_votes_a_receiver_passes_over_a_stable_message() -> None:
-    run = Run(mutants_recovery.MUTANTS["everybody votes"].breaks)
+    run = begun(mutants_recovery.MUTANTS["everybody votes"].breaks)
     run.steps(*before_the_return())
     assert not run.broken
     run.step("Complete.votes", k=K12, s=1)
@@ -121,7 +97,7 @@ def test_without_the_rule_about_votes_a_receiver_passes_over_a_stable_message() 
     assert run.has("stable", 1, 1)
     assert {"began above what is settled", "NoGap"} <= run.broken
     # And that is acknowledged to the store which knows the receiver, when its grant comes at last.
-    run = Run(both("everybody votes", "a late grant takes nothing back"))
+    run = begun(both("everybody votes", "a late grant takes nothing back"))
     run.steps(*before_the_return(), ("Complete.votes", {"k": K12, "s": 1}), ("Late.above", {"s": 0}))
     run.steps(("Acknowledge", {"s": 0, "n": 1}), ("Arrive", {"s": 0, "l": 2, "n": 1}))
     assert {"AcknowledgedIsConsumed", "PassedOverIsLetGo"} <= run.broken
@@ -136,7 +112,7 @@ def both(*names: str) -> Callable[[SystemText], None]:
 
 
 def test_stores_that_lack_messages_leave_the_start_to_one_that_knows() -> None:
-    run = Run()
+    run = begun()
     run.steps(*before_the_return())
     assert run.refused("Complete.votes", k=K12, s=1) == "guard 3 of Complete.votes"
     run.step("Grant.old", s=0)
@@ -146,7 +122,7 @@ def test_stores_that_lack_messages_leave_the_start_to_one_that_knows() -> None:
 
 
 def test_a_receiver_that_waited_in_vain_reports_what_all_stores_lack() -> None:
-    run = Run()
+    run = begun()
     run.steps(*before_the_return(), ("Complete.lost", {"k": K12, "s": 1}))
     assert run.has("lost", 1, 1)
     # The store that knows it grants at last: nothing was delivered, so the session goes back.
@@ -156,7 +132,7 @@ def test_a_receiver_that_waited_in_vain_reports_what_all_stores_lack() -> None:
 
 
 def test_a_message_that_a_quorum_released_is_not_acknowledged_to_the_store_that_keeps_it() -> None:
-    run = Run()
+    run = begun()
     run.steps(*before_the_return())
     # Both others have all, and release it: so they have votes again, except the one that may have forgotten.
     run.steps(("Release", {"s": 1, "l": 2, "n": 2}), ("Release", {"s": 2, "l": 2, "n": 2}))
@@ -188,16 +164,16 @@ def choices(transition: Transition) -> Iterator[dict[str, Value]]:
 
 
 def test_every_transition_occurs_and_no_run_breaks_an_invariant() -> None:
-    run, chance, seen = Run(), random.Random(1), set[str]()
+    run, chance, seen = begun(), random.Random(1), set[str]()
     system = run.evaluator.system
     parameters = {one.name: list(choices(one)) for one in system.transitions}
     openings = ([*before_the_return(), ("Complete.lost", {"k": K12, "s": 1})], list(known_to_one()))
     for _ in range(RUNS):
         run.at = run.evaluator.initial()
         opening = chance.choice(openings)
-        begun = opening[: chance.randrange(1, len(opening) + 1)]
-        run.steps(*begun)
-        seen.update(name for name, _ in begun)
+        first = opening[: chance.randrange(1, len(opening) + 1)]
+        run.steps(*first)
+        seen.update(name for name, _ in first)
         for _ in range(LENGTH):
             names = sorted(parameters, key=lambda name: chance.random() + LATER * (name in DISTURBING))
             for name in names:
