@@ -19,7 +19,7 @@ from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.status import ClientStatus, LackStatus, RepositoryStatus
 from stablecast.runtime import machine, tls
-from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
+from stablecast.store.store_views import SHOWN_LACKS, JournalView, ReceiverView, SourceView, StoreView, Traffic
 from stablecast.transports import codec
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         group=_group_of(client, traffic, len(groups)),
         stores=tuple(entry.address for entry in client.stores),
         ended=not known.active and store.refuses(client.reply_to),
+        lacks=tuple((first, stop - 1) for first, stop in repository.lacking_numbers[:SHOWN_LACKS]),
     )
 
 

@@ -7,6 +7,9 @@ import attrs
 
 from stablecast.core.machine.durations import DurationView
 
+SHOWN_LACKS = 64
+"""Ranges of lacking messages that a view has at most."""
+
 
 @attrs.frozen
 class ReceiverView:
@@ -72,6 +75,7 @@ class SourceView:
         given_up: Numbers of `lost` that no other store has sent since, and that no rule would have released.
         lacking: Messages below their replication: the store was away, it lost its disk, the disk cannot read them,
             they found no room.
+        lacks: Their ranges, first and last number, ascending; no more than `SHOWN_LACKS`.
         lacking_ns: The age of the oldest of these lacks.
         refilled: Messages that came back from other stores since the store started.
         replicas: Stores that the source names, with this one; 0 if not known.
@@ -116,6 +120,7 @@ class SourceView:
     group: int = -1
     stores: tuple[str, ...] = ()
     ended: bool = False
+    lacks: tuple[tuple[int, int], ...] = ()
 
 
 @attrs.frozen

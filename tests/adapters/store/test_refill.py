@@ -1,10 +1,12 @@
 """Stores that get back from each other what they lack, through running stores and a client."""
 
+import asyncio
 from pathlib import Path
 
 from stablecast.client import Context
 from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import StoreMemory
+from stablecast.store.observatory import WatchedStore
 from stablecast.store.store import Store
 from tests.adapters.store.test_store import TOPIC, started, until
 from tests.adapters.store.test_wiped_disk import parts
@@ -80,3 +82,29 @@ async def test_a_damaged_message_of_an_older_life_is_fetched_again(tmp_path: Pat
         await until(lambda: stores[0].events["Refilled"])
     for store in stores:
         await store.stop()
+
+
+async def test_monitors_show_which_messages_no_store_has(tmp_path: Path) -> None:
+    """A roll compares the ranges: what all of them lack comes from none."""
+    directories = parts(tmp_path, "first", "second", "third")
+    stores = [await started(directory, new=True) for directory in directories]
+    where = [store.address for store in stores]
+    await sent(where, 0, 20)
+    async with Context(session_id=1) as context:
+        await context.source(TOPIC, stores=where)
+        await until(lambda: all(announced(store) for store in stores))
+        for store in stores:
+            (reg_id,) = store.machine.status.repositories
+            store.lacking(reg_id, [(7, 9)], LackCause.DAMAGED)
+        for store in stores:
+            (reg_id,) = store.machine.status.repositories
+            view = await WatchedStore(store, asyncio.get_running_loop(), 0).source(reg_id)
+            assert view is not None
+            assert (sum(view.lacking), view.lacks) == (2, ((7, 8),))
+    for store in stores:
+        await store.stop()
+
+
+def announced(store: Store) -> bool:
+    """Return whether the source has announced where it resumes: what is lacking before that is not known."""
+    return any(one.resume_point is not None for one in store.machine.status.repositories.values())

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
 
@@ -29,6 +30,11 @@ class SourceCopy:
     def synced(self) -> int:
         """Return the extended number through which the store has synced all messages, -1 for none."""
         return int(self.record["sync"][2])
+
+    @property
+    def lacks(self) -> list[tuple[int, int]]:
+        """Return the ranges of messages, first and last number, that it lacks, as far as the monitor shows them."""
+        return [(int(first), int(last)) for first, last in self.record.get("lacks", ())]
 
 
 @attrs.frozen
@@ -153,6 +159,16 @@ class FleetSource:
     def missing(self) -> int:
         """Return the sum of the messages that stores lack and still want."""
         return sum(int(copy.record["holes"]) for copy in self.copies)
+
+    @property
+    def nowhere(self) -> int:
+        """Return how many messages all of its stores lack: no store has them any more, whichever of them goes."""
+        if len(self.copies) < self.replicas:
+            return 0
+        common, *others = (RangeSet([(first, last + 1) for first, last in copy.lacks]) for copy in self.copies)
+        for other in others:
+            common = RangeSet([part for first, stop in common for part in other.within(first, stop)])
+        return common.total()
 
     @property
     def lag(self) -> int:

@@ -1,7 +1,8 @@
 """Replace all stores of a fleet, one daemon after the other, without ever going below a quorum.
 
-A store may go only while every source has all of its stores, and no store lacks a message. A replaced store counts only
-when its daemon was started anew and it has fetched everything again. If that does not happen in time, the roll ends.
+A store may go only while every source has all of its stores, and no store lacks a message that another one has. A
+replaced store counts only when its daemon was started anew and it has fetched everything again. If that does not happen
+in time, the roll ends.
 """
 
 import time
@@ -29,11 +30,12 @@ def obstacles(surveyed: Survey) -> Iterator[str]:
             yield f"store {store.name} does not serve: {store.record['failure']}"
         if store.record["muted_for_ns"]:
             yield f"store {store.name} grants no registration yet"
-        for source in store.sources:
-            lacking = sum(source["lacking"]) + source["holes"]
-            if lacking:
-                yield f"store {store.name} lacks {plural(lacking, 'message')} of topic {source['topic']}"
     for found in joined(surveyed):
+        for copy in found.copies:
+            # What all stores lack comes from none of them, so no wait would bring it.
+            lacking = sum(copy.record["lacking"]) + copy.record["holes"] - found.nowhere
+            if lacking:
+                yield f"store {copy.store.name} lacks {plural(lacking, 'message')} of topic {found.topic}"
         there = found.serving if found.active else len(found.copies)
         if there < found.replicas:
             yield f"topic {found.topic}: {there} of its {plural(found.replicas, 'store')} have it"

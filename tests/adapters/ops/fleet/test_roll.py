@@ -51,6 +51,30 @@ def fleet(**more: Any) -> list[SurveyedStore]:
             {},
             ["store 3 (10.0.0.3:14567) lacks 9 messages of topic orders"],
         ),
+        # What all of them lack is nowhere: to wait brings nothing.
+        (fleet(lacking=[3, 0, 0], lacks=[[0, 1], [7, 7]]), {}, []),
+        (
+            [
+                running("1", whole(lacking=[3, 0, 0], lacks=[[0, 1], [7, 7]])),
+                running("2", whole(lacking=[0, 1, 0], lacks=[[1, 1]])),
+                running("3", whole(lacking=[9, 0, 0], lacks=[[1, 9]])),
+            ],
+            {},
+            [
+                "store 1 (10.0.0.1:14567) lacks 2 messages of topic orders",
+                "store 3 (10.0.0.3:14567) lacks 8 messages of topic orders",
+            ],
+        ),
+        (
+            fleet(lacking=[3, 0, 0], lacks=[[0, 2]])[:2],
+            {"m": "m does not answer"},
+            [
+                "m does not answer",
+                "store 1 (10.0.0.1:14567) lacks 3 messages of topic orders",
+                "store 2 (10.0.0.2:14567) lacks 3 messages of topic orders",
+                "topic orders: 2 of its 3 stores have it",
+            ],
+        ),
         ([*fleet(), running("4", muted_for_ns=9)], {}, ["store 4 (10.0.0.4:14567) grants no registration yet"]),
         ([*fleet(), running("4", failure="no space")], {}, ["store 4 (10.0.0.4:14567) does not serve: no space"]),
     ],
