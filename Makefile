@@ -199,6 +199,9 @@ soak: .venv  ## all tests, with many more property-test examples and kills of a 
 torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; needs root)
 	@$(BIN)/python -m tools.torture $(ARGS)
 
+fuzz: .venv  ## mutated bytes for every decoder and every reader of files (ARGS=--help: limits, memory; needs atheris)
+	@$(BIN)/python -m tools.fuzz $(ARGS)
+
 agreement: .venv  ## one figure: simulated worlds against real processes (ARGS=--help: seeds; needs root)
 	@$(BIN)/python -m tools.agreement $(ARGS)
 

@@ -18,6 +18,7 @@ from cattrs.errors import ForbiddenExtraKeysError
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import StoreMemory
+from stablecast.text.json_text import from_json
 
 _text = json.JSONEncoder(separators=(",", ":")).encode
 """`json.dumps` with separators makes an encoder for each call, and each acknowledgement has a record."""
@@ -96,13 +97,15 @@ def generation_of(records: Iterable[bytes]) -> tuple[int, Waiting]:
         RecordError: A record has an unknown value.
     """
     generation, waiting = 0, Waiting.NONE
-    for record in map(json.loads, records):
+    for record in map(_record, records):
         if "memory" in record:
             generation = record.get("generation", generation)
             try:
                 waiting = Waiting(record.get("declared", Waiting.NONE))
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise RecordError(f"a record of the store's memory cannot be read: {error}") from None
+    if not isinstance(generation, int):
+        raise RecordError(f"a record of the store's memory has the generation {generation!r}")
     return generation, waiting
 
 
@@ -113,12 +116,11 @@ def memory_of(records: Iterable[bytes]) -> StoreMemory:
         RecordError: A record has an unknown value.
     """
     memory = StoreMemory.KEPT
-    for body in records:
-        record = json.loads(body)
+    for record in map(_record, records):
         if "memory" in record:
             try:
                 memory = StoreMemory(record["memory"])
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise RecordError(f"a record of the store's memory cannot be read: {error}") from None
     return memory
 
@@ -126,18 +128,28 @@ def memory_of(records: Iterable[bytes]) -> StoreMemory:
 def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
     """Return the clients after all records of a journal, in order. Raises RecordError."""
     clients: dict[int, Client] = {}
-    for body in records:
-        record = json.loads(body)
+    for record in map(_record, records):
         if "client" in record:
             client = _client(record["client"])
             clients[client.reg_id] = client
-        elif "forget" in record:
+        elif isinstance(record.get("forget"), int):
             clients.pop(record["forget"], None)
         elif "memory" in record:
             pass  # `memory_of` reads it.
         else:
             raise RecordError(f"a state record names neither client nor forget but {sorted(record)}")
     return clients
+
+
+def _record(body: bytes) -> dict[str, Any]:
+    """Return a record. Only the checksum of a journal is sure: another program may have written it."""
+    try:
+        record = from_json(body)
+    except ValueError as error:
+        raise RecordError(f"a state record is no JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise RecordError(f"a state record is no object but {type(record).__name__}")
+    return record
 
 
 def _client(fields: Any) -> Client:

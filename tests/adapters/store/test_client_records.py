@@ -1,6 +1,7 @@
 """Clients as records: there and back, the newest counts, nonsense is told."""
 
 import json
+from collections.abc import Callable
 
 import attrs
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import ElectionToken, Pace, Role, StoreEntry, Wishes
-from stablecast.store.client_records import RecordError, client_record, clients_of, forget_record
+from stablecast.store.client_records import (
+    RecordError,
+    client_record,
+    clients_of,
+    forget_record,
+    generation_of,
+    memory_of,
+)
 
 SOURCE = Client(
     role=Role.SOURCE,
@@ -91,3 +99,19 @@ def test_a_record_that_is_not_ours_is_told_with_the_remedy(record: bytes, told: 
         clients_of([record])
     assert told in str(error.value)
     assert str(error.value).endswith("; start the release that wrote the journal, or a store on an empty directory")
+
+
+@pytest.mark.parametrize(
+    ("read", "record"),
+    [
+        *((read, record) for read in (clients_of, generation_of, memory_of) for record in (b"", b"{", b"[1]", b"\xff")),
+        (generation_of, b'{"memory":1,"generation":"x"}'),
+        (generation_of, b'{"memory":1,"declared":[]}'),
+        (memory_of, b'{"memory":[]}'),
+        (clients_of, b'{"forget":[]}'),
+    ],
+)
+def test_a_record_that_another_program_wrote_is_told(read: Callable[[list[bytes]], object], record: bytes) -> None:
+    """The checksum of a journal tells only that the bytes are those that somebody wrote."""
+    with pytest.raises(RecordError):
+        read([record])

@@ -1,0 +1,243 @@
+"""What a stranger can hand to the programs: bytes of a peer, and files. Each target names the errors that refuse it."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.archive.manifest import MANIFEST, Manifest
+from stablecast.client.presence import announcement, decoded
+from stablecast.config import client_xml, option_files, plan_assembly
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.messages import Deregister, Keepalive, Role, SourceInfoRequest
+from stablecast.core.sharing.member import MemberConfig
+from stablecast.evidence.capture.decoder import packets
+from stablecast.evidence.capture.files import frames
+from stablecast.evidence.capture.ip import TcpSegment, UdpDatagram
+from stablecast.evidence.capture.network import IpNetwork
+from stablecast.evidence.trace import container
+from stablecast.evidence.trace.frames import Foot, Head, first_line, last_line, parse_frame
+from stablecast.evidence.trace.tools.records import read_records
+from stablecast.ops.operations import directory_contents
+from stablecast.resolver.lbmrd import config as lbmrd
+from stablecast.resolver.srs.xml_config import load_xml
+from stablecast.store.client_records import clients_of, generation_of, memory_of
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run, StreamDecoder
+from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, properties, rsocket, srs
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.properties import Properties, Property
+from tests.support.tree import ROOT
+
+FIXTURES: Final = ROOT / "tests" / "fixtures"
+RELEASE: Final = FIXTURES / "release_0_1_0"
+MANY: Final = 400
+"""Samples of a target that are taken from a capture or a trace, at most."""
+
+CAPTURE_BYTES: Final = 6_000
+"""Bytes of a capture that is mutated, at most."""
+
+
+@attrs.frozen
+class Target:
+    """A reader of untrusted bytes.
+
+    Attributes:
+        run: Reads them whole, as its program does.
+        refuses: The errors that refuse malformed bytes; any other one is a fault.
+        samples: Well-formed bytes, which a fuzzer begins with.
+        file: Whether the bytes are a file; a file may take some memory in proportion to its size.
+    """
+
+    run: Callable[[bytes], object]
+    refuses: tuple[type[Exception], ...]
+    samples: Callable[[], Iterable[bytes]]
+    file: bool = False
+
+    def accepts(self, data: bytes) -> bool:
+        """Return whether the reader takes the bytes. Raises what it must not raise."""
+        try:
+            self.run(data)
+        except self.refuses:
+            return False
+        return True
+
+
+def _control(data: bytes) -> None:
+    codec.decode(lbmc.decode(data)[0])
+
+
+def _stream(series: bool, data: bytes) -> None:
+    """Read a connection in two pieces: the first byte says where they part."""
+    stream = StreamDecoder(series)
+    part = data[0] if data else 0
+    for piece in data[1 : part + 1], data[part + 1 :]:
+        for found in stream.feed(piece):
+            if isinstance(found, lbmc.Message) and not isinstance(found, RetransmissionSeries | Run):
+                codec.decode(found)
+
+
+def _services(data: bytes) -> None:
+    for frame in rsocket.FrameDecoder().feed(data):
+        if frame.metadata is not None:
+            srs.parse_hello(frame.metadata)
+        srs.decode(frame.payload)
+
+
+def _journal(data: bytes) -> None:
+    records = data.split(b"\n")
+    clients_of(records), generation_of(records), memory_of(records)
+
+
+@cache
+def _folder() -> Path:
+    """Return a folder for the files of this process, in memory where the system has that."""
+    memory = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="stablecast-fuzz-", dir=memory if memory.is_dir() else None))
+
+
+def _file(name: str, read: Callable[[Path], object], data: bytes) -> object:
+    path = _folder() / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    return read(path)
+
+
+def _packets(path: Path) -> None:
+    for _ in packets(path):
+        pass
+
+
+def _records(path: Path) -> None:
+    for trace in read_records([path]):
+        for _ in trace:
+            pass
+
+
+def _files(*patterns: str) -> Callable[[], list[bytes]]:
+    return lambda: [path.read_bytes() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+
+
+@cache
+def _payloads(kind: type[TcpSegment] | type[UdpDatagram]) -> Sequence[bytes]:
+    """Return what the datagrams, or the segments of connections, of a recorded capture carry."""
+    network = IpNetwork()
+    carried = [network.unwrap(frame) for frame in frames(RELEASE / "wire.pcapng")]
+    contents = [one.content for one in carried if one is not None]
+    return [bytes(one.payload) for one in contents if isinstance(one, kind) and one.payload][:MANY]
+
+
+def _captures() -> Iterable[bytes]:
+    """Return a capture, cut short: a fuzzer's inputs become as long as the longest sample."""
+    found = (RELEASE / "wire.pcapng").read_bytes()
+    ends = [frame.offset for frame in frames(RELEASE / "wire.pcapng") if frame.offset < CAPTURE_BYTES]
+    return [found[: ends[-1]]]
+
+
+def _messages() -> Iterable[bytes]:
+    yield from (
+        codec.encode(one)
+        for one in (
+            SourceInfoRequest(7),
+            Deregister(Role.SOURCE, 0, 1, 5, 7, 0, "127.0.0.1:9"),
+            Keepalive(Role.RECEIVER, 7, 5, respond=True),
+        )
+    )
+    yield from _payloads(TcpSegment)
+
+
+def _connections() -> Iterable[bytes]:
+    return [b"\x20" + one for one in _messages()]
+
+
+def _frame(snapshot: str, records: bytes) -> bytes:
+    first = first_line(Head(0, Role.SOURCE, "orders", 0, 0, 5, snapshot.encode()))
+    return first + records + last_line(0, Foot(records.count(b"\n"), "", closed=True))
+
+
+def _trace_texts() -> Iterable[bytes]:
+    return [_frame("{}", b'{"t":6,"in":{"$":"Tick"},"out":[]}\n'), _frame('{"a":[1,{"b":null}]}', b"")]
+
+
+def _traces() -> Iterable[bytes]:
+    for text in _trace_texts():
+        with tempfile.TemporaryFile() as file:
+            container.append(file.fileno(), 0, text)
+            yield file.read()
+
+
+def _properties() -> bytes:
+    key = Property("a", 4, bytes(4), 0, 24, 28)
+    return properties.encode(Properties(">", properties.VERSION, 0, (key,), bytes(32)))
+
+
+_WIRE: Final = (WireError,)
+_REFUSED: Final = (StablecastError, OSError)
+TARGETS: Final[dict[str, Target]] = {
+    "control": Target(_control, _WIRE, _messages),
+    "connection": Target(partial(_stream, False), _WIRE, _connections),
+    "requests": Target(partial(_stream, True), _WIRE, _connections),
+    "resolution": Target(lbmr.decode_partly, _WIRE, partial(_payloads, UdpDatagram)),
+    "lbt-rm": Target(lbtrm.decode, _WIRE, lambda: [lbtrm.encode(lbtrm.Nak(nak_port=1, session_id=7, sqns=(1, 9)))]),
+    "lbt-ru": Target(lbtru.decode, _WIRE, lambda: [lbtru.encode(lbtru.Nak(sqns=(1, 2, 9)))]),
+    "service": Target(_services, _WIRE, lambda: [rsocket.encode(rsocket.Frame(rsocket.FrameKind.KEEPALIVE, 0))]),
+    "properties": Target(properties.decode, _WIRE, lambda: [_properties()]),
+    "presence": Target(decoded, (), lambda: [announcement(MemberConfig(5, 3), leaving=False)]),
+    "states": Target(_journal, _REFUSED, lambda: [b'{"forget":5}\n{"memory":1,"generation":3,"waiting":1}']),
+    "segment": Target(
+        partial(_file, "journal/00000001.seg", lambda path: directory_contents.read(path.parent, thorough=True)),
+        _REFUSED,
+        _files("tests/fixtures/release_0_1_0/journal/*"),
+        file=True,
+    ),
+    "trace": Target(partial(_file, "a.sct", _records), _REFUSED, _traces, file=True),
+    "trace frame": Target(parse_frame, _REFUSED, _trace_texts),
+    "capture": Target(partial(_file, "a.pcapng", _packets), _REFUSED, _captures, file=True),
+    "options": Target(
+        partial(_file, "a.cfg", option_files.read), _REFUSED, _files("tests/fixtures/guide/*.cfg"), file=True
+    ),
+    "application": Target(
+        partial(_file, "a.xml", partial(client_xml.load, selection=client_xml.Selection("sender"))),
+        _REFUSED,
+        _files("tests/fixtures/guide/*.xml"),
+        file=True,
+    ),
+    "store xml": Target(
+        partial(_file, "s.xml", plan_assembly.load), _REFUSED, _files("tests/fixtures/guide/*.xml"), file=True
+    ),
+    "store toml": Target(
+        partial(_file, "s.toml", plan_assembly.load),
+        _REFUSED,
+        lambda: [b'[daemon]\nlog = "stderr"\n[[store]]\nname = "a"\nport = 14567\n'],
+        file=True,
+    ),
+    "relay": Target(
+        partial(_file, "r.xml", lbmrd.load),
+        _REFUSED,
+        lambda: [
+            (
+                b'<lbmrd version="1.0"><daemon><interface>127.0.0.1</interface><port>15380</port></daemon>\n'
+                b'<domains><domain name="a"><network>10.0.0.0/8</network></domain></domains><transformations>\n'
+                b'<transform source="a" destination="a"><rule><match address="10.0.0.1" port="*"/>'
+                b'<replace address="10.0.0.2" port="*"/></rule></transform></transformations></lbmrd>'
+            )
+        ],
+        file=True,
+    ),
+    "srs": Target(
+        partial(_file, "v.xml", load_xml),
+        _REFUSED,
+        lambda: [b'<um-srs version="1.0"><srs><interface>127.0.0.1</interface><port>12000</port></srs></um-srs>'],
+        file=True,
+    ),
+    "archive": Target(
+        partial(_file, MANIFEST, lambda path: Manifest.load(path.parent)),
+        _REFUSED,
+        lambda: [b'{"format":1,"topic":"t","sources":{},"files":[]}'],
+        file=True,
+    ),
+}
+"""All of them by name."""
