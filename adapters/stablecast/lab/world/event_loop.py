@@ -21,7 +21,7 @@ from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.handles import SoonHandle, SoonTimer
-from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.kernel import Kernel, ProcessGone, SimulatedThread
 from stablecast.lab.world.selector import FREE_TURNS, READ, WRITE, Selectable, Selector
 
 SUBPROCESS = "start a program of its own with World.start"
@@ -280,11 +280,13 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
                     continue
                 try:
                     handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
-                except (SystemExit, KeyboardInterrupt):
+                except (SystemExit, KeyboardInterrupt, ProcessGone):
                     raise
                 except BaseException as error:  # noqa: BLE001  # reported, as asyncio does
                     self._report(handle, error)
             if self._stopping:
+                if self.process.gone:
+                    kernel.running().leave()
                 return
 
     def _wait(self) -> float:
@@ -432,6 +434,12 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     async def create_unix_server(self, *args: Any, **how: Any) -> NoReturn:
         """Refuse, because a world has no such thing."""
         _refuse("a Unix socket", "use TCP at 127.0.0.1")
+
+    def halt(self) -> None:
+        """Call nothing back any more: the process has ended, perhaps in the middle of a turn."""
+        for handle in self._ready:
+            handle.cancel()
+        self._stopping = True
 
     def dispose(self) -> None:
         """Release the tasks and transports of a process that has ended; nothing is reported."""

@@ -220,8 +220,9 @@ class SimulatedThread:
         except ProcessGone:
             pass
         except BaseException as error:  # noqa: BLE001 - the owner of the world reports it
-            self.error = error
-            self.owner.on_error(self, error)
+            if not self._disposing:  # What a thread does while it is released concerns nobody.
+                self.error = error
+                self.owner.on_error(self, error)
         finally:
             self.ended = True
             _leave_loop()

@@ -258,6 +258,8 @@ class SimulatedProcess(Owner):
         self.gone = True
         disabled = logging.root.manager.disable
         logging.disable()  # Programs log what fails while they are released.
+        for loop in self.loops:
+            loop.halt()
         for thread in self._threads:
             thread.dispose()
         self.kernel.current = self._threads[-1] if self._threads else None  # For what is closed now.

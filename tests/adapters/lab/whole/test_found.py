@@ -181,6 +181,11 @@ FOUND = {
         (HostFault(1_000, Do.MUTE, "source", 10), HostFault(1_015, Do.KILL, "source", 500)),
         horizon_ms=2_000,
     ),
+    # A store got two signals at once, so the second ended it in the middle of a turn of its loop. What the turn had
+    # left ran when the world was over, and failed.
+    "a_store_that_is_closed_twice_at_once": WorldSchedule(
+        704226, Setup(size=60), (HostFault(4_999, Do.CLOSE, "store0", 1), HostFault(4_999, Do.CLOSE, "store0", 1))
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import os
 import signal
 import socket
 import ssl
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.adapters.lab.world.scene import later, scene
+from tests.adapters.lab.world.scene import Scene, later, scene
 
 PORT = 5_000
 ANYWHERE = "0.0.0.0"
@@ -315,6 +316,38 @@ def test_a_signal_without_handler_ends_the_program(number: signal.Signals) -> No
         world.pass_time(2_000)
         assert process.gone
         assert seen == []
+
+
+@pytest.mark.parametrize("ends_in_task", [False, True])
+def test_a_process_that_ends_in_the_middle_of_a_turn_does_nothing_more(ends_in_task: bool) -> None:
+    """Callbacks that the turn has left, and tasks that learn of the end, ran when the world was over, on no loop."""
+    seen = []
+
+    async def end() -> None:
+        os._exit(3)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        if ends_in_task:
+            ending = loop.create_task(end())
+            ending.add_done_callback(lambda _: seen.append("done"))
+        else:
+            loop.call_soon(os._exit, 3)
+        loop.call_soon(seen.append, "later in the turn")
+        try:
+            await asyncio.sleep(0)
+            seen.append("next step")
+        finally:
+            asyncio.get_running_loop()  # There is none when the world is over.
+
+    world = Scene()
+    with world.open():
+        process = world.start(main, "host")
+        world.pass_time(1)
+    assert process.gone
+    assert process.status == 3
+    assert not seen
+    assert not world.failures
 
 
 def test_stop_and_continue() -> None:
