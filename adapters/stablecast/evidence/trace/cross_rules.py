@@ -12,8 +12,9 @@ complete; elsewhere it reports that it cannot be decided. Violations are *suspec
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -117,13 +118,35 @@ class Ground:
         return _all_complete((one.life, one.complete) for one in self.witnesses if one.role is Role.SOURCE)
 
     def readers(self) -> set[Key]:
-        """Return the complete receivers by life of the source and RegID at a store."""
+        """Return the complete receivers by life of the source and RegID at a store.
+
+        A process that stores heard of may have left no trace. Another one of the same receiver does not know what that
+        acknowledged.
+        """
         readers = {one.trace: one.complete for one in self.witnesses if one.role is Role.RECEIVER}
+        heard, spoken, own = self._contexts(readers)
+        lost = {endpoint for _, endpoint in heard - spoken}
         return _all_complete(
-            ((one.fact.life, f"{one.fact.peer}/{one.fact.first}"), readers[one.trace])
+            ((one.fact.life, f"{one.fact.peer}/{one.fact.first}"), readers[one.trace] and not own[one.trace] & lost)
             for one in self.facts["holds"]
             if one.trace in readers
         )
+
+    def _contexts(
+        self, readers: Mapping[str, bool]
+    ) -> tuple[set[tuple[int, int]], set[tuple[int, int]], dict[str, set[int]]]:
+        """Return contexts with their endpoints: of which stores heard, of complete readers; and endpoints by trace."""
+        stores = {one.trace for one in self.witnesses if one.role is Role.STORE}
+        heard, spoken, own = set(), set(), defaultdict[str, set[int]](set)
+        for told in self.facts["context"]:
+            context, endpoint = told.fact.life, told.fact.first
+            if told.trace in stores:
+                heard.add((context, endpoint))
+            elif told.trace in readers:
+                own[told.trace].add(endpoint)
+                if readers[told.trace]:
+                    spoken.add((context, endpoint))
+        return heard, spoken, own
 
     def needs(self) -> tuple[list[Need], dict[Incarnation, int]]:
         """Return the decidable demands of S1: of each group, and the number of groups for each life.
@@ -199,6 +222,29 @@ class Ground:
         for told in sorted(self.facts["kept"], key=lambda told: told.fact.record, reverse=True):
             kept[told.trace][told.fact.life] = told.fact.last
         return kept
+
+    def unseen(self) -> dict[Key, int]:
+        """Return the first number of each life that a store may have acknowledged and cut in a trace that is lost.
+
+        A store knew that a life had ended when a trace began, and no earlier trace of it names a later life.
+        """
+        reigns: dict[str, dict[int, dict[Incarnation, int]]] = defaultdict(lambda: defaultdict(dict))
+        for told in self.facts["reign"]:
+            reigns[told.trace][told.fact.first][told.fact.life] = told.fact.last if told.fact.last >= 0 else LIMIT
+        named: dict[str, set[Incarnation]] = defaultdict(set)
+        for kind in ("listened", "held", "said"):
+            for told in self.facts[kind]:
+                named[told.trace].add(told.fact.life)
+        before: dict[Address, set[Incarnation]] = defaultdict(set)
+        unseen: dict[Key, int] = {}
+        for one in sorted(self.witnesses, key=lambda one: (one.ended, one.trace)):
+            for lives in reigns[one.trace].values():
+                for life, end in lives.items():
+                    later = {other for other, until in lives.items() if until > end}
+                    if later and not later & before[one.address]:
+                        unseen[life, one.address] = min(end, unseen.get((life, one.address), end))
+            before[one.address] |= named[one.trace]
+        return unseen
 
     def proxies(self) -> list[Suspect]:
         """Return the suspects of E4."""
@@ -310,7 +356,8 @@ class Across(Ground):
         self._covered("S1", "turned", safe)
         stores, readers = self.stores(), self.readers()
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
-        self._covered("P6", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
+        acked = {key: gave[key] for key in self._keys("acked") if key[1] in stores}
+        self._covered("P6", "acked", acked, self.unseen())
         self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in self.sources()})
         self._covered("H1", "wrote", {(life, ""): sent[life, ""] for life in self.sources()})
         self._covered("A3", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
@@ -319,15 +366,23 @@ class Across(Ground):
         self._nothing_stable_cut(stable)
         return CrossFinding(sorted(self.suspects), sorted(self.untold))
 
-    def _covered(self, rule: str, kind: str, cover: dict[Key, RangeSet]) -> None:
-        """Check that the cover of their key has all numbers of these facts, or report that it is missing."""
+    def _covered(
+        self, rule: str, kind: str, cover: dict[Key, RangeSet], unseen: Mapping[Key, int] = MappingProxyType({})
+    ) -> None:
+        """Check that the cover of their key has all numbers of these facts, or report that it is missing.
+
+        What is missing from the `unseen` number of a key on is not decided.
+        """
         for told in self.facts[kind]:
             fact = told.fact
-            known = cover.get((fact.life, fact.peer))
-            if known is None:
+            key = fact.life, fact.peer
+            known = cover.get(key)
+            missing = [] if known is None else known.missing(fact.first, fact.last + 1)
+            if known is None or (missing and missing[0][0] >= unseen.get(key, LIMIT)):
                 self.untold.add(untold(rule, kind, fact.life, fact.peer))
-            elif missing := known.missing(fact.first, fact.last + 1):
-                self.suspects.append(_suspect(rule, told, missing[0][0]))
+            elif missing:
+                number = missing[0][0]  # "Up to" a number begins at -1, and there is no such message.
+                self.suspects.append(_suspect(rule, told, min(max(number, 0), fact.last)))
 
     def _safe(self) -> dict[Key, RangeSet]:
         """Return the numbers of each life that enough stores hold, by complete traces."""

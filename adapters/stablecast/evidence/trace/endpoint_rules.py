@@ -10,6 +10,7 @@ keeps ranges, however long the trace.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import assert_never
 
 import attrs
@@ -323,13 +324,19 @@ def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
     """
     terms = repository.terms
     counts = repository.synced if terms.written and not terms.write_delay_ns else repository.held
-    starts = [*repository.lives] or [(repository.incarnation, 0)]
     lives: dict[int, RangeSet] = defaultdict(RangeSet)
-    ends = [first for _, first in starts[1:]] + [repository.newest + 1]
-    for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
+    for life, first, stop in spans_of(repository):
         if numbers := counts.within(first, stop):
             lives[life].update(numbers)
     return dict(lives)
+
+
+def spans_of(repository: RepositoryStatus) -> Iterator[tuple[int, int, int]]:
+    """Yield each life that sent numbers to the repository, with its first number and the one after its last."""
+    starts = [*repository.lives] or [(repository.incarnation, 0)]
+    ends = [first for _, first in starts[1:]] + [repository.newest + 1]
+    for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
+        yield life, first, stop
 
 
 def may_pace(config: StoreConfig) -> bool:

@@ -12,6 +12,7 @@
 | held | store | synced, or kept in memory, or dropped within the rules | store |
 | said | store | acknowledged | store |
 | kept | store | at its start it had numbers up to `last` of the source of this life | store |
+| reign | store | at its start this life of RegID `first` had ended before `last`; -1: it had not | store |
 | cut | store | forgotten as the tail of an older life | store |
 | forgot | store | it forgot the source that had RegID `first` | store |
 | proxy, retired | store | a proxy starts or stops standing in for the source with RegID `first` | source |
@@ -66,7 +67,7 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.evidence.trace.endpoint_rules import by_life, may_pace
+from stablecast.evidence.trace.endpoint_rules import by_life, may_pace, spans_of
 from stablecast.evidence.trace.frames import LIMIT
 from stablecast.evidence.trace.quorums import asked_for, both_extended, extended
 
@@ -211,8 +212,11 @@ class ControlFacts:
         self._listen(message, message.reply_to, book)
 
     def _note_context(self, message: Register, book: Book) -> None:
-        """Note which endpoint of a context registers: a context has several, one after the other or at once."""
-        endpoint = digest_of((message.role, message.incarnation, message.topic, message.session_id))
+        """Note which endpoint of a context registers: a context has several, one after the other or at once.
+
+        Endpoints of one client in several processes have the same number if they register in the same way.
+        """
+        endpoint = digest_of((message.role, message.incarnation, message.topic, message.session_id, message.reg_id))
         book.note("context", message.context, endpoint, endpoint, message.reply_to)
 
     def _listen(self, message: Any, sender: str, book: Book) -> None:
@@ -369,8 +373,11 @@ class StoreFacts:
                 continue
             for life in sorted({repository.incarnation, *lives, *(one for one, _ in repository.lives)}):
                 book.note("kept", life, 0, repository.newest, facts.address)
-            if repository.trail > 0:
-                book.note("held", repository.incarnation, 0, repository.trail - 1, facts.address)
+            *ended, current = spans_of(repository)
+            for life, first, stop in (*ended, current):  # What it let go it had before.
+                book.note("held", life, first, min(stop, repository.trail) - 1, facts.address)
+            for life, stop in [(life, stop) for life, _, stop in ended] + [(current[0], -1)] * bool(ended):
+                book.note("reign", life, reg_id, stop, facts.address)
             for life, numbers in lives.items():
                 for first, stop in numbers:
                     book.note("held", life, first, stop - 1, facts.address)

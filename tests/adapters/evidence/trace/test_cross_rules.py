@@ -259,6 +259,31 @@ def test_an_acknowledgement_was_given_by_whom_it_names() -> None:
     assert rules(judged([store(A), reader(), reader("q", complete=False)], **heard, **gave)) == []
 
 
+def reigns(ended: int, current: int) -> list[Fact]:
+    """Return what a store states when a trace begins: the life before ended at a number, and what it has of both."""
+    older = fact("reign", 3, ended, A, life=OLDER), fact("held", 0, ended - 1, A, life=OLDER)
+    return [*older, fact("reign", 3, -1, A), fact("held", ended, current, A)]
+
+
+def test_a_lost_trace_of_a_store_has_what_it_acknowledged_and_cut() -> None:
+    """A store acknowledged 15, cut it for the next life, and lost the trace of both."""
+    acked = {"s6": [fact("acked", 0, 15, A, life=OLDER)]}
+    both = [source(OLDER), source()]
+    finding = judged([store(A), *both], **acked, a=[], **{A: reigns(15, 20)})
+    assert rules(finding) == []
+    assert [text.partition(" ")[0] for text in finding.untold] == ["P6"]
+    below = {"s6": [fact("acked", 0, 15, A, life=OLDER)], A: reigns(14, 20)[:1] + reigns(14, 20)[2:]}
+    assert rules(judged([store(A), *both], **below)) == [("P6", "s6", 0)], "it let go of nothing"
+    current = {"s7": [fact("acked", 15, 21, A)]}
+    assert rules(judged([store(A), *both], **current, **{A: reigns(15, 20)})) == [("P6", "s7", 21)]
+    first, second = (Witness(name, Role.STORE, A, 0, True, ended, 10) for name, ended in (("a1", 1), ("a2", 2)))
+    began = [fact("reign", 3, -1, A, life=OLDER), fact("held", 0, 14, A, life=OLDER)]
+    seen = {"a1": [*began, fact("said", 15, 15, A)], "a2": reigns(15, 20)}
+    assert rules(judged([first, second, *both], **acked, **seen)) == [("P6", "s6", 15)], "the first trace has the end"
+    seen["a1"] = began
+    assert rules(judged([first, second, *both], **acked, **seen)) == [], "a trace between them is lost"
+
+
 def test_delivered_numbers_were_sent() -> None:
     """Rule D1, by the source's trace."""
     delivered = {"r": [fact("delivered", 3, 9)]}
@@ -323,6 +348,23 @@ def test_a_client_is_known_when_all_endpoints_of_its_contexts_have_traces() -> N
     assert rules(judged(both, **{A: registering(8, 1, 2), "s7": speaking(9, 1)}, **second)) == []
     assert rules(judged(both, **{A: registering(3, 1, 2), "s7": speaking(9, 1)}, **second)) == [("H1", A, 3)]
     assert [one.senders for one in judged(both, **{A: registering(3, 1), "s7": speaking(9, 1)}).suspects] == [("s:1",)]
+
+
+def test_a_receiver_confirms_nothing_of_a_process_that_left_no_trace() -> None:
+    """A power cut took a trace. Another process of the receiver has its RegID, and knows only what it did itself."""
+    gave = {"r": [fact("context", 1, 1, "r:1", life=5), fact("holds", 5, 5, A)]}
+    heard = [fact("context", 1, 1, "r:1", life=5), fact("heard", -1, 9, f"{A}/5")]
+    before = fact("context", 1, 1, "r:1", life=4)
+    assert rules(judged([store(A), reader()], **gave, **{A: heard})) == [("A3", A, 0)]
+    finding = judged([store(A), reader()], **gave, **{A: [before, *heard]})
+    assert rules(finding) == []
+    assert [text.partition(" ")[0] for text in finding.untold] == ["A3"]
+    other = fact("context", 2, 2, "r:2", life=4)  # Another receiver.
+    assert rules(judged([store(A), reader()], **gave, **{A: [other, *heard]})) == [("A3", A, 0)]
+    both = gave | {"q": [before, fact("holds", 5, 5, A), fact("confirmed", -1, 8, f"{A}/5")]}
+    assert rules(judged([store(A), reader(), reader("q")], **both, **{A: [before, *heard]})) == [("A3", A, 9)]
+    cut = judged([store(A), reader(), reader("q", complete=False)], **both, **{A: [before, *heard]})
+    assert rules(cut) == []
 
 
 @pytest.mark.no_cover

@@ -186,6 +186,41 @@ FOUND = {
     "a_store_that_is_closed_twice_at_once": WorldSchedule(
         704226, Setup(size=60), (HostFault(4_999, Do.CLOSE, "store0", 1), HostFault(4_999, Do.CLOSE, "store0", 1))
     ),
+    # `verify` reported P6: a store had let go of all messages of a life when it began again, and its traces from before
+    # went with power. It ascribed what it had let go to the next life.
+    "a_life_of_which_a_store_let_go": WorldSchedule(
+        704700,
+        Setup(
+            options=(
+                ("ume_confirmed_delivery_notification", 1),
+                ("ume_activity_timeout", 1_500),
+                ("ume_receiver_paced_persistence", 1),
+                ("ume_flight_size_bytes", 500_000),
+            ),
+            store_options=("repository-allow-receiver-paced-persistence=1",),
+            size=60,
+        ),
+        (HostFault(3_013, Do.KILL, "source", 255), HostFault(4_677, Do.POWER, "store1", 1)),
+    ),
+    # `verify` reported P6: a store alone had the last messages of a life, cut them for the next one, and lost its
+    # traces.
+    "a_tail_that_was_cut_in_a_lost_trace": WorldSchedule(
+        3,
+        Setup(size=60),
+        (
+            HostFault(1_000, Do.MUTE, "source", 400, "store0"),
+            HostFault(1_000, Do.MUTE, "source", 400, "store2"),
+            HostFault(1_290, Do.CUT, "store1", 1_500, "source"),
+            HostFault(1_300, Do.KILL, "source", 200),
+            HostFault(4_677, Do.POWER, "store1", 1),
+        ),
+    ),
+    # `verify` reported A3: the trace of a receiver went with power, and its next process had acknowledged nothing.
+    "a_receiver_whose_first_trace_went_with_power": WorldSchedule(
+        705070,
+        Setup(size=60, pause_ms=120),
+        (HostFault(1_277, Do.POWER, "receiver1", 621), HostFault(3_791, Do.POWER, "source", 185)),
+    ),
 }
 
 
