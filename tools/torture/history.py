@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -228,8 +229,8 @@ class PlayedHistory:
         self.mark("begun")
         if self._plan.prompt:
             self.mark("prompt", late=LATE_NS)
-        if self._plan.kept:
-            self.mark("limited", messages=self._plan.kept)
+        for owner, messages in self._plan.kept_by_owner().items():
+            self.mark("limited", owner=owner, messages=messages)
         began = time.monotonic()
         for step in self._plan.steps:
             time.sleep(max(0.0, began + step.at - time.monotonic()))
@@ -326,20 +327,22 @@ class PlayedHistory:
 
     def _missing(self, receivers: list[str]) -> dict[str, set[str]]:
         names: dict[tuple[str, int], str] = {}
+        sent: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
         wanted: set[str] = set()
         got: dict[str, set[str]] = {name: set() for name in receivers}
         for line in self.lines():
             if line["is"] == "sent":
                 names.update({(line["stream"], number): name for number, name in line["items"]})
+                sent[line["owner"], line["topic"]] += [(number, name) for number, name in line["items"]]
             elif line["is"] == "delivered":
                 got[line["receiver"]].add(line["id"])
         for line in self._lines:
             if line["is"] == "stable":
                 numbers = range(line["first"], line["last"] + 1)
                 wanted |= {names[line["stream"], number] for number in numbers if (line["stream"], number) in names}
-        if self._plan.kept:  # A limit may let go of older ones.
-            sent = [(number, name) for (_, number), name in names.items()]
-            wanted &= {name for _, name in sorted(sent)[-self._plan.kept :]}
+        kept = self._plan.kept_by_owner()
+        for (owner, _), items in sent.items():  # A limit may let go of older ones.
+            wanted -= {name for _, name in sorted(items)[: -kept[owner.partition("/")[0]]]}
         return {name: wanted - ids for name, ids in got.items() if wanted - ids}
 
     def verdict(self) -> Verdict:

@@ -21,6 +21,10 @@ LONG_SECONDS = 4.0
 STARVED_SECONDS = 6.0
 """Longer than the limit of a connection attempt (5 s)."""
 DISK_MEGABYTES = 32
+KEPT_BYTES = 104_857_600
+"""Bytes of the newest messages of a source that a store keeps by default (repository-disk-file-size-limit)."""
+SURCHARGE_BYTES = 200
+"""More than a store counts for a message beside its payload, which may be in several pieces."""
 LEAST_DISK_BYTES = 200_000
 """Limit of a store that messages reach soon: a little above the least that a store permits."""
 
@@ -59,9 +63,15 @@ class Plan:
     store_options: tuple[str, ...] = ()
     """Options of every store, beside the usual ones."""
     kept: int = 0
-    """Messages of a source that stores keep at least, because of a limit; 0: all of them."""
+    """Messages of a source that stores keep at least, because of a limit of this plan; 0: their usual one counts."""
     forked: bool = False
     """True if stores and the relay are forked from the player. It saves the start of interpreters."""
+
+    def kept_by_owner(self) -> dict[str, int]:
+        """Return how many of the newest messages of each owner and topic stores keep at least."""
+        sizes = [(job["owner"], int(job["size"]) + SURCHARGE_BYTES) for job in self.sources.values()]
+        largest = dict(sorted(sizes))
+        return {owner: self.kept or KEPT_BYTES // size for owner, size in largest.items()}
 
     def text(self) -> str:
         """Return the plan as JSON."""

@@ -7,7 +7,7 @@ import pytest
 from tools.torture.__main__ import main, options, plans
 from tools.torture.history import UNDONE
 from tools.torture.kinds import KINDS, draw
-from tools.torture.plan import STORES, Plan
+from tools.torture.plan import KEPT_BYTES, STORES, Plan
 
 SEEDS = range(60)
 OF_DISKS = {"fill", "fail", "power", "damage"}
@@ -48,6 +48,17 @@ def _check_steps(plan: Plan) -> None:
     for_good = {"kill", "start", "copy", "damage", "none", "readdress"}
     assert {step.do for step in plan.steps} <= {*UNDONE, *undone, *for_good}
     assert not set(plan.later) - {step.who for step in plan.steps if step.do == "start"}
+
+
+def test_the_newest_messages_within_the_limit_of_the_stores_are_due() -> None:
+    """Seed 920151 sent 147 MB, and its judge expected all of them of a new receiver."""
+    plan = draw(920_151)
+    assert plan.sources["source"]["size"] == 70_000
+    kept = plan.kept_by_owner()
+    assert kept["source"] * 70_000 < KEPT_BYTES < (kept["source"] + 10) * 70_000
+    assert kept["second"] > 100 * kept["source"]
+    few = draw(0, "overtaken")
+    assert few.kept_by_owner() == {"source": few.kept}
 
 
 def test_a_shown_plan_can_be_played(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

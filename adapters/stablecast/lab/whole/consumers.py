@@ -17,7 +17,7 @@ import attrs
 
 from stablecast import sync
 from stablecast.client import AckHandle, Context, Message, MissingRange, ReadFailed, Receiver, Redelivery
-from stablecast.core.protocol.events import Event, RegistrationSuccess
+from stablecast.core.protocol.events import Event, RegistrationSuccess, UnrecoverableLoss
 from stablecast.lab.whole.application_history import RECORDED_EVENTS, ApplicationHistory
 from stablecast.runtime import machine
 
@@ -81,7 +81,10 @@ class Consumer:
         if isinstance(event, RegistrationSuccess):
             self.history.write("reg-id", topic=self.topic, receiver=self.job["owner"], reg_id=event.reg_id)
         elif isinstance(event, RECORDED_EVENTS):
-            self.history.write("event", topic=self.topic, name=type(event).__name__, text=str(event))
+            lost: dict[str, object] = {}
+            if isinstance(event, UnrecoverableLoss):
+                lost = {"receiver": self.job["owner"], "first": event.first, "last": event.last}
+            self.history.write("event", topic=self.topic, name=type(event).__name__, text=str(event), **lost)
 
     def deliver(self, message: Message | sync.Message) -> str:
         """Write that the application was handed a message; return its name."""

@@ -94,18 +94,32 @@ class HistoryFacts:
     stable_at: dict[str, int] = field(default_factory=dict)  # by message
     registered_at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # by receiver
     paced: bool = False
-    kept: int = 0  # messages of an owner that stores keep at least; 0: all of them
+    kept: dict[str, int] = field(default_factory=dict)  # messages that stores keep at least, by program; "": of all
     within: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    reported: dict[str, list[tuple[str, int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )  # topic and numbers of losses that a receiver reported, by receiver
     departed: str = ""  # the owner whose earlier identities deregistered
+
+    def kept_of(self, owner: tuple[str, str]) -> int:
+        """Return how many of the newest messages of an owner stores keep at least; 0: all of them."""
+        return self.kept.get(owner[0].partition("/")[0], self.kept.get("", 0))
+
+    def numbers_of(self, owner: tuple[str, str]) -> list[tuple[int, str]]:
+        """Return the numbers and names of what an owner sent, in order."""
+        streams = [stream for stream, its in self.owner.items() if its == owner]
+        return sorted(pair for stream in streams for pair in self.number[stream].items())
 
     def newest_of(self, owner: tuple[str, str]) -> set[str]:
         """Return the newest messages of an owner, of which the stores keep all within their limit."""
         if owner not in self.within:
-            numbers = [
-                pair for stream, its in self.owner.items() if its == owner for pair in self.number[stream].items()
-            ]
-            self.within[owner] = {name for _, name in sorted(numbers)[-self.kept :]}
+            self.within[owner] = {name for _, name in self.numbers_of(owner)[-self.kept_of(owner) :]}
         return self.within[owner]
+
+    def exceeds(self, owner: tuple[str, str]) -> bool:
+        """Return whether an owner sent more than stores keep."""
+        kept = self.kept_of(owner)
+        return bool(kept) and len(self.numbers_of(owner)) + len(self.nameless[owner]) > kept
 
 
 def gather(lines: Iterable[Line]) -> HistoryFacts:
@@ -133,18 +147,27 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.registered_at[line["receiver"]].append(line["t"])
         elif what == "confirmed":
             facts.confirmed.append(line)
-        elif what == "paced":
-            facts.paced = True
-        elif what == "limited":
-            facts.kept = line["messages"]
-        elif what == "departed":
-            facts.departed = line["owner"]
+        elif what in {"paced", "limited", "departed", "event"}:
+            _note_condition(facts, line)
         elif what in {"fault", "heal", "ended", "hang", "prompt"}:
             facts.marks.append(line)
     for line in announced:
         _name_stable(facts, line)
     _note_untold(facts)
     return facts
+
+
+def _note_condition(facts: HistoryFacts, line: Line) -> None:
+    """Note what a condition of the guarantees rests on."""
+    match line["is"]:
+        case "paced":
+            facts.paced = True
+        case "limited":
+            facts.kept[line.get("owner", "")] = line["messages"]
+        case "departed":
+            facts.departed = line["owner"]
+        case "event" if "last" in line:
+            facts.reported[line["receiver"]].append((line["topic"], line["first"], line["last"]))
 
 
 def _note_consumed(facts: HistoryFacts, line: Line) -> None:
@@ -257,10 +280,34 @@ def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str,
     if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
         known = facts.registered_at[receiver][QUORUM - 1 : QUORUM]
         missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
-    missing = {name for name in missing if not _is_released(facts, name)}
-    if facts.kept or facts.departed:
-        unseen = {}  # A number without a name stands for no message whose age or owner is known.
-    return missing, {owner: some for owner, some in unseen.items() if some}
+    missing = _not_released(facts, missing, receiver, lines)
+    if facts.departed:
+        unseen = {}  # A number without a name stands for no message whose owner is known,
+    limited = {owner[0] for owner in facts.nameless if facts.exceeds(owner)}  # or its age.
+    return missing, {owner: some for owner, some in unseen.items() if some and owner not in limited}
+
+
+def _not_released(facts: HistoryFacts, missing: set[str], receiver: str, delivered: Sequence[Line]) -> set[str]:
+    """Return what is missing at a receiver although stores kept it, or although the receiver was told of no loss.
+
+    A receiver that returns after limits let go of messages reports them as lost. A new one begins above them.
+    """
+    left = {name for name in missing if not _is_released(facts, name)}
+    begins: dict[tuple[str, str], int] = {}
+    for line in delivered:
+        owner = owner_of(facts, line["id"])
+        begins[owner] = min(line["number"], begins.get(owner, line["number"]))
+    for owner in {owner_of(facts, name) for name in missing - left if not _has_departed(facts, name)}:
+        before = -1
+        for number, name in facts.numbers_of(owner):
+            told = any(
+                topic == owner[1] and first <= number and before < last
+                for topic, first, last in facts.reported[receiver]
+            )
+            if name in missing and begins.get(owner, number + 1) < number and not told:
+                left.add(name)
+            before = max(before, number)
+    return left
 
 
 def _is_released(facts: HistoryFacts, name: str) -> bool:
@@ -269,9 +316,13 @@ def _is_released(facts: HistoryFacts, name: str) -> bool:
     A limit releases the oldest messages. A source that deregisters takes its messages with it.
     """
     owner = owner_of(facts, name)
-    one = owner[0].partition("/")[0]
-    departed = one != facts.departed and _sender(one) == _sender(facts.departed)
-    return departed or (bool(facts.kept) and name not in facts.newest_of(owner))
+    return _has_departed(facts, name) or (bool(facts.kept_of(owner)) and name not in facts.newest_of(owner))
+
+
+def _has_departed(facts: HistoryFacts, name: str) -> bool:
+    """Return whether the source of a message deregistered."""
+    one = owner_of(facts, name)[0].partition("/")[0]
+    return one != facts.departed and _sender(one) == _sender(facts.departed)
 
 
 def _sender(owner: str) -> str:

@@ -245,6 +245,22 @@ def within(messages: int, missing: int) -> Callable[[Lines], None]:
     return plant
 
 
+def told(first: int, last: int) -> Callable[[Lines], None]:
+    """Let stores keep one message, and the late receiver miss the second of three and report a loss."""
+
+    def plant(lines: Lines) -> None:
+        within(1, missing=1)(lines)
+        lines.append(line(8, "event", "late.1", receiver="late", topic="orders", first=first, last=last))
+
+    return plant
+
+
+def another_owner_is_limited(lines: Lines) -> None:
+    """Let stores keep little of another source."""
+    within(0, missing=0)(lines)
+    lines.insert(0, line(0, "limited", "history", messages=2, owner="second"))
+
+
 def after_a_departure(*, missing: int) -> Callable[[Lines], None]:
     """Let the source deregister after its first life; the late receiver misses a message."""
 
@@ -372,6 +388,14 @@ def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
         (missed_large, {"lost"}),
         (within(2, missing=0), set()),  # the limit released the oldest message
         (within(2, missing=1), {"lost"}),
+        (
+            within(1, missing=1),
+            {"lost"},
+        ),  # it let go of that, too, but not before the receiver began, who reports nothing
+        (told(1, 1), set()),
+        (told(0, 5), set()),
+        (told(2, 2), {"lost"}),
+        (another_owner_is_limited, {"lost"}),
         (within(0, missing=0), {"lost"}),
         (after_a_departure(missing=0), set()),  # the source took its messages with it
         (after_a_departure(missing=2), {"lost"}),
