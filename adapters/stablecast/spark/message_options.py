@@ -21,7 +21,7 @@ READ_OPTIONS = (
     "topic", "path", "stores", "start", "end", "sources", "missing", "patience", "quorum", "interface",
     "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace", "archive",
 )  # fmt: skip
-WRITE_OPTIONS = ("topic", "path", "stores", "sink", "batch", "interface", "patience")
+WRITE_OPTIONS = ("topic", "path", "stores", "sink", "batch", "key", "interface", "patience")
 
 PACES: Final = {"receivers": Pace.RECEIVERS, "source": Pace.SOURCE}
 """The pace of the stores' repositories, by the value of the option."""
@@ -107,7 +107,10 @@ class ReadTerms:
 
 @attrs.frozen
 class WriteTerms:
-    """The options of a query that writes: `sink` names it over restarts, `batch` numbers the tables of one sink."""
+    """The options of a query that writes: `sink` names it over restarts, `batch` numbers the tables of one sink.
+
+    `key` names the columns that tell rows apart; without any, their content does.
+    """
 
     topic: str
     stores: tuple[str, ...]
@@ -115,6 +118,7 @@ class WriteTerms:
     interface: str
     patience: float
     batch: int = 0
+    key: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "WriteTerms":
@@ -127,6 +131,7 @@ class WriteTerms:
             options.get("interface", ""),
             _seconds(options),
             _number("batch", options.get("batch", "0")),
+            tuple(name.strip() for name in options.get("key", "").split(",") if name.strip()),
         )
 
 

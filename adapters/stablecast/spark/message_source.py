@@ -35,7 +35,7 @@ from stablecast.spark.archived_topic import archive_of, divided, with_archive
 from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms, interface_to
 from stablecast.spark.message_ranges import Offset, SourceSpan, limited, number_of, pieces, planned, ranges, spans
 from stablecast.spark.message_rows import SCHEMA, rows
-from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
+from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns, sources_seen
 from stablecast.sync.loop_thread import LoopThread
 
 REGISTRATION_SECONDS = 60.0
@@ -118,19 +118,20 @@ class MessageSource(DataSource):
         return TopicStreamReader(ReadTerms.of(self.options), column_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
-        """Return the writer of a table. Raises MessageOptionError."""
-        check_columns(schema)
+        """Return the writer of a table. Raises MessageOptionError, ReadFailed."""
         terms = WriteTerms.of(self.options)
+        check_columns(schema, terms.key)
         if overwrite:
             raise MessageOptionError("a topic cannot be overwritten: use mode('append')")
         if not terms.sink:
             raise MessageOptionError('name the write, so that nobody gets it twice: .option("sink", "orders-2026-01")')
-        return MessageWriter(terms)
+        return MessageWriter(terms, sources_seen(terms))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802 - Spark's
-        """Return the writer of a stream. Raises MessageOptionError."""
-        check_columns(schema)
-        return MessageStreamWriter(WriteTerms.of(self.options))
+        """Return the writer of a batch of a stream. Raises MessageOptionError, ReadFailed."""
+        terms = WriteTerms.of(self.options)
+        check_columns(schema, terms.key)
+        return MessageStreamWriter(terms, sources_seen(terms))
 
 
 def column_names(schema: StructType) -> list[str]:
