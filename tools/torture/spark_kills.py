@@ -4,9 +4,10 @@
 
 Each run has three stores, an application that sends numbered messages, and a driver that copies the topic. `kill -9`
 hits the application, a store, the driver, its planner, and a Python worker or a whole executor, each at a random
-instant. What was killed is started again, as a supervisor would. At the end, both topics are read. Each number must be
-there once, and each source's numbers must ascend. It prints one JSON object a run, and one for all. The exit status is
-0 if nothing is missing, repeated or out of order.
+instant. What was killed is started again, as a supervisor would. Each driver divides the batches otherwise: the one
+that it repeats, too. Half of the runs write in `foreachBatch`. At the end, both topics are read. Each number must be
+there once, and each source's numbers must ascend in the first topic. It prints one JSON object a run, and one for all.
+The exit status is 0 if nothing is missing, repeated or out of order.
 """
 
 import argparse
@@ -44,11 +45,11 @@ BURST: Final = 500
 BATCH_ROWS: Final = 20_000
 """Messages of a batch of the query."""
 
-PIECE: Final = 6_000
-"""Messages of a task, so that a batch has several."""
+PIECES: Final = (2_500, 4_000, 6_000, 11_000, 20_000)
+"""Messages of a task; a driver draws one of them."""
 
-SPREAD_SECONDS: Final = 20.0
-"""Time over which the messages are spread."""
+SPREAD: Final = 10_000
+"""Messages a second."""
 
 PAUSE_SECONDS: Final = 5.0
 """Longest time between two kills."""
@@ -62,8 +63,8 @@ RUN_SECONDS: Final = 600.0
 KINDS: Final = ("sender", "store", "driver", "planner", "executor", "executor")
 """The victims of a run, in an order that the seed draws."""
 
-MASTERS: Final = ("local[2]", "local[2]", "local[2]", "local-cluster[1,2,1024]")
-"""The masters of runs by turns. Only the last one has executors that are processes of their own."""
+MASTERS: Final = ("local[2]", "local[1]", "local[3]", "local-cluster[1,2,1024]")
+"""The masters that a driver draws. Only the last one has executors that are processes of their own."""
 
 
 @attrs.define
@@ -183,8 +184,13 @@ async def send(stores: list[str], messages: int, seconds: float, started: Path) 
             print(error, file=sys.stderr)
 
 
-def drive(stores: str, master: str, folder: Path) -> None:
-    """Copy the topic until the file `sent` is there and all is copied."""
+def drive(stores: str, master: str, seed: int, folder: Path) -> None:
+    """Copy the topic until the file `sent` is there and all is copied; divide its batches as a draw tells."""
+    life = len(list(folder.glob("life-*")))
+    (folder / f"life-{life}").touch()
+    draw = random.Random(f"{seed} {life}")
+    piece, master = draw.choice(PIECES), master or draw.choice(MASTERS)
+    print(f"life {life}: {master}, {piece} messages a task", flush=True)
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - an extra
 
     from stablecast.evidence.spark import connect  # noqa: PLC0415 - an extra, too
@@ -196,16 +202,19 @@ def drive(stores: str, master: str, folder: Path) -> None:
         spark.readStream.format("stablecast-messages")
         .option("stores", stores)
         .option("maxRowsPerBatch", BATCH_ROWS)
-        .option("partitionMessages", PIECE)
+        .option("partitionMessages", piece)
         .load(TOPIC)
     )
-    writer = (
-        found.select("payload")
-        .writeStream.format("stablecast-messages")
-        .option("stores", stores)
-        .option("topic", COPY)
-        .option("checkpointLocation", str(folder / "checkpoint"))
-    )
+
+    def write(table: Any, batch: int) -> None:
+        topic = table.repartition(draw.randint(1, 4)).write.format("stablecast-messages").option("stores", stores)
+        topic.option("sink", COPY).option("batch", batch).mode("append").save(COPY)
+
+    writer = found.select("payload").writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+    if seed % 2:
+        writer = writer.foreachBatch(write)
+    else:
+        writer = writer.format("stablecast-messages").option("stores", stores).option("topic", COPY)
     sent = False
     while not sent:
         try:
@@ -241,8 +250,8 @@ async def read(stores: list[str], topic: str) -> Found:
         return Found(numbers, [str(hole) for hole in reader.holes])
 
 
-def faults(found: Found, messages: int) -> list[str]:
-    """Return what is wrong with the messages of a topic, each in a sentence.
+def faults(found: Found, messages: int, *, ordered: bool = True) -> list[str]:
+    """Return what is wrong with the messages of a topic, each in a sentence. Rows divided anew are not `ordered`.
 
     >>> faults(Found({1: [0, 2, 1], 2: [1]}, []), 4)
     ['source 1 has 1 after 2', '1 came 2 times', '1 of 4 numbers are missing, first 3']
@@ -250,7 +259,7 @@ def faults(found: Found, messages: int) -> list[str]:
     wrong = list(found.holes)
     counts: Counter[int] = Counter()
     for source, numbers in found.numbers.items():
-        backward = [(one, other) for one, other in pairwise(numbers) if other <= one]
+        backward = [(one, other) for one, other in pairwise(numbers) if ordered and other <= one]
         wrong += [f"source {source} has {other} after {one}" for one, other in backward[:5]]
         counts.update(numbers)
     wrong += [f"{number} came {count} times" for number, count in counts.items() if count > 1][:5]
@@ -272,7 +281,7 @@ class Run:
         """Start the stores, the application and the driver."""
         self.seed, self.messages, self.folder = seed, messages, folder
         self.kills: list[tuple[str, float]] = []
-        self.master = master or MASTERS[seed % len(MASTERS)]
+        self.master = master
         self._draw = random.Random(seed)
         self._stack = stack
         self._stores: dict[str, Program] = {}
@@ -281,8 +290,8 @@ class Run:
             self._stores[address] = program
         self._folders = dict(zip(self._stores, "abc", strict=True))
         addresses = ",".join(self._stores)
-        self.sender = self._life("send", addresses, str(messages), str(SPREAD_SECONDS), str(folder / "started"))
-        self.driver = self._life("drive", addresses, self.master, str(folder))
+        self.sender = self._life("send", addresses, str(messages), str(messages / SPREAD), str(folder / "started"))
+        self.driver = self._life("drive", addresses, self.master, str(seed), str(folder))
 
     def _life(self, *arguments: str) -> Life:
         life = Life(list(arguments), self.folder / f"{arguments[0]}.log")
@@ -314,10 +323,13 @@ class Run:
         failed = [line for line in log.splitlines() if line.startswith(FAILED)]
         wrong = [] if ended else [f"the query did not end within {RUN_SECONDS:g} s"]
         for topic in (TOPIC, COPY):
-            wrong += [f"{topic}: {text}" for text in faults(asyncio.run(read(stores, topic)), self.messages)]
+            wrong += [
+                f"{topic}: {text}"
+                for text in faults(asyncio.run(read(stores, topic)), self.messages, ordered=topic == TOPIC)
+            ]
         return {
             "seed": self.seed,
-            "master": self.master,
+            "divisions": [line for line in log.splitlines() if line.startswith("life ")],
             "messages": self.messages,
             "seconds": round(time.monotonic() - begun, 1),
             "kills": self.kills,
@@ -393,13 +405,13 @@ def main() -> int:
         asyncio.run(send(sys.argv[2].split(","), int(sys.argv[3]), float(sys.argv[4]), Path(sys.argv[5])))
         return 0
     if sys.argv[1:2] == ["drive"]:
-        drive(sys.argv[2], sys.argv[3], Path(sys.argv[4]))
+        drive(sys.argv[2], sys.argv[3], int(sys.argv[4]), Path(sys.argv[5]))
         return 0
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--master", default="", help="instead of those by turns")
+    parser.add_argument("--master", default="", help="instead of those that drivers draw")
     parser.add_argument("--keep", type=Path, help="a folder for the files of all runs")
     asked = parser.parse_args()
     totals: Counter[str] = Counter()
