@@ -16,9 +16,11 @@ __all__ = ["MessageSource", "register"]
 def register(spark: SparkSession) -> None:
     """Register the format `stablecast-messages` in a session, and make it the active session of this thread.
 
+    Let Spark also give filters to sources that are written in Python: without that it refuses one that takes some.
     Writers look formats up in the active session. That is another one in a thread that a streaming query began.
     """
     spark.dataSource.register(MessageSource)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     jvm: Any = getattr(spark, "_jvm", None)
     if jvm is not None:  # Spark Connect has one session for each connection.
         # `createDataFrame` does the same; there is no public call.

@@ -1,25 +1,29 @@
 """The options of the format `stablecast-messages`; an unknown one is refused, with the nearest known name."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import attrs
 
 from stablecast.client.range_bounds import EARLIEST, Bound, parse_bound
+from stablecast.config.topic_patterns import expression
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.messages import Pace
+from stablecast.core.protocol.settings import PatternType
 from stablecast.runtime import machine
 from stablecast.runtime.interfaces import choose, facing
+from stablecast.text.json_text import from_json
 
 FAIL = "fail"
 SKIP = "skip"
 
 READ_OPTIONS = (
-    "topic", "path", "stores", "start", "end", "sources", "missing", "patience", "quorum", "interface",
-    "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace", "archive",
+    "topic", "path", "topicPattern", "new", "stores", "start", "end", "sources", "missing", "patience", "quorum",
+    "interface", "partitionMessages", "maxRowsPerBatch", "maxBytesPerBatch", "session", "pace", "archive",
 )  # fmt: skip
 WRITE_OPTIONS = ("topic", "path", "stores", "sink", "batch", "key", "interface", "patience")
 
@@ -28,6 +32,9 @@ PACES: Final = {"receivers": Pace.RECEIVERS, "source": Pace.SOURCE}
 
 PARTITION_MESSAGES = 100_000
 """Messages of one partition at most."""
+
+MAX_BOUNDS: Final = 64
+"""Differing bounds of single sources in one option: each is a question to the stores."""
 
 PATIENCE_SECONDS = 10.0
 """Time to wait for stores that are away."""
@@ -42,7 +49,11 @@ class ReadTerms:
     """The options of a query that reads.
 
     Attributes:
+        topics: The topics by name, each once.
+        pattern: An expression that matches names of further topics; None: none.
+        new: Topics that no store knows are empty; otherwise they are an error.
         start, end: Bounds as users write them, see `parse_bound`.
+        starts, ends: Bounds of single sources, by their name in an offset.
         sources: Session ids; None: all.
         fail_on_missing: Missing messages end the query; otherwise they are logged.
         max_rows, max_bytes: Of one batch of a stream; None: no limit.
@@ -51,7 +62,7 @@ class ReadTerms:
         pace: The pace of the repositories, for a query with a session.
     """
 
-    topic: str
+    topics: tuple[str, ...]
     stores: tuple[str, ...]
     start: str
     end: str
@@ -66,10 +77,27 @@ class ReadTerms:
     session: int | None = None
     pace: Pace = Pace.RECEIVERS
     archive: Path | None = None
+    pattern: str | None = None
+    new: bool = False
+    starts: Mapping[str, str] = attrs.field(factory=dict)
+    ends: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def topic(self) -> str:
+        """Return the topics, for sentences."""
+        return ", ".join(self.topics) if self.topics else str(self.pattern)
+
+    @property
+    def several(self) -> bool:
+        """Return whether sources of several topics may be read, so that their names begin with the topic."""
+        return self.pattern is not None or len(self.topics) > 1
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> "ReadTerms":
-        """Return the options of a query. Raises MessageOptionError, and BoundError for a bound."""
+    def of(cls, given: Mapping[str, str], *, new: bool = False) -> "ReadTerms":
+        """Return the options of a query; `new` is the default of that option.
+
+        Raises MessageOptionError, BoundError for a bound, PatternError for a pattern.
+        """
         options = known(given, READ_OPTIONS)
         missing = options.get("missing", FAIL)
         if missing not in (FAIL, SKIP):
@@ -79,11 +107,13 @@ class ReadTerms:
             raise MessageOptionError(f"the option pace is {' or '.join(PACES)}, not {pace!r}")
         if "pace" in options and "session" not in options:
             raise MessageOptionError("the option pace needs a session, under which the query acknowledges")
+        pattern = expression(options["topicPattern"], PatternType.PCRE) if "topicPattern" in options else None
+        (start, starts), (end, ends) = _bounds(options, "start", EARLIEST), _bounds(options, "end", "")
         terms = cls(
-            topic_of(options),
+            _topics_of(options, pattern),
             stores_of(options),
-            options.get("start", EARLIEST),
-            options.get("end", ""),
+            start,
+            end,
             tuple(_number("sources", one) for one in sources.split(",")) if sources else None,
             missing == FAIL,
             _seconds(options),
@@ -95,13 +125,23 @@ class ReadTerms:
             _optional(options, "session"),
             PACES[pace],
             _folder(options),
+            pattern,
+            _flag(options, "new", default=new),
+            starts,
+            ends,
         )
         terms.bounds()
+        if terms.several and (terms.session is not None or terms.archive is not None):
+            raise MessageOptionError("the options session and archive are for one topic: make a query for each topic")
+        if terms.archive is not None and (starts or ends):
+            raise MessageOptionError("with an archive, the options start and end are one bound for all sources")
         return terms
 
     def bounds(self) -> tuple[Bound, Bound]:
         """Return where the query begins and ends. Raises BoundError."""
         now = machine.clock.wall_ns()
+        for one in (*self.starts.values(), *self.ends.values()):
+            parse_bound(one, now)
         return parse_bound(self.start, now), parse_bound(self.end, now)
 
 
@@ -154,6 +194,49 @@ def topic_of(options: Mapping[str, str]) -> str:
     if not topic:
         raise MessageOptionError('name the topic: .load("TOPIC"), or the option "topic"')
     return topic
+
+
+def _topics_of(options: Mapping[str, str], pattern: str | None) -> tuple[str, ...]:
+    """Return the topics of a query that reads: separated by commas, or a JSON list, as Spark gives it.
+
+    Raises MessageOptionError if there is neither a topic nor a pattern.
+    """
+    named = options.get("topic") or options.get("path") or ""
+    if pattern is not None and not named:
+        return ()
+    topic_of(options)
+    found: Any = named.split(",")
+    if named.startswith("["):
+        with suppress(ValueError):
+            found = from_json(named)
+    topics = tuple(dict.fromkeys(str(name).strip() for name in found))
+    if not all(topics):
+        raise MessageOptionError(f"the option topic has an empty name: {named!r}")
+    return topics
+
+
+def _bounds(options: Mapping[str, str], name: str, default: str) -> tuple[str, dict[str, str]]:
+    """Return a bound, and those of single sources. Raises MessageOptionError."""
+    text = options.get(name, default)
+    if not text.lstrip().startswith("{"):
+        return text, {}
+    try:
+        found = from_json(text)
+    except ValueError as error:
+        raise MessageOptionError(
+            f"the option {name} is a bound, or a JSON object of sources and bounds: {error}"
+        ) from None
+    bounds = {str(source): str(bound) for source, bound in found.items()}
+    if len(set(bounds.values())) > MAX_BOUNDS:
+        raise MessageOptionError(f"the option {name} has at most {MAX_BOUNDS} differing bounds")
+    return bounds.pop("*", default), bounds
+
+
+def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = options.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise MessageOptionError(f"the option {name} is true or false, not {text!r}")
+    return text == "true"
 
 
 def stores_of(options: Mapping[str, str]) -> tuple[str, ...]:

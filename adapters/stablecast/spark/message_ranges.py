@@ -2,10 +2,11 @@
 
 An offset names each source, its newest life, and the first number that is not read: `{"7": {"ce2f9b...": 4711}}`. The
 number alone decides, because a number that is stable is never used again; the life is for people. A source is known by
-its session id, or without one by its first life.
+its session id, or without one by its first life. In a query of several topics its topic comes first: `orders/7`.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -35,10 +36,19 @@ class TopicPiece:
     stop: int
     archived: bool = False
 
+    def topic(self, terms: ReadTerms) -> str:
+        """Return the topic of the source in a query."""
+        return self.source.rpartition("/")[0] if terms.several else terms.topics[0]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the source in its topic."""
+        return self.source.rpartition("/")[2]
+
     @property
     def chosen(self) -> int:
         """Return the session id or the life by which a reader chooses the source."""
-        return chosen_by(self.source)
+        return chosen_by(self.name)
 
 
 @attrs.frozen
@@ -56,49 +66,116 @@ class SourceSpan:
     remembered: bool = False
 
 
-def ranges(terms: ReadTerms, start: str, end: str) -> list[SourceSpan]:
-    """Return the range of each source between two bounds, as users write them. Raises ReadFailed, BoundError."""
-    return run_loop(_ranges(attrs.evolve(terms, start=start, end=end)))
+def ranges(terms: ReadTerms) -> list[SourceSpan]:
+    """Return the range of each source between the bounds of a query. Raises ReadFailed, BoundError, TopicError."""
+    return run_loop(_ranges(terms))
 
 
 async def _ranges(terms: ReadTerms) -> list[SourceSpan]:
-    since, until = terms.bounds()
-    ReadBounds.of(since, until)
     async with Context(interface=interface_to(terms.stores, terms.interface)) as context:
-        return spans(await planned(context, terms))
+        return await spans(context, terms)
 
 
 async def planned(context: Context, terms: ReadTerms) -> list[tuple[SourceContents, SourceRange]]:
-    """Return the sources with the ranges that a query would read now. Raises ReadFailed, BoundError."""
+    """Return the sources with the ranges that a query would read now. Raises ReadFailed, BoundError, TopicUnknown."""
     since, until = terms.bounds()
-    reader = context.reader(
-        terms.topic,
-        stores=terms.stores,
-        sources=terms.sources,
-        since=since,
-        until=until,
-        patience=terms.patience,
-        quorum=terms.quorum,
-        new=True,
-    )
-    return await reader.plan()
+    ReadBounds.of(since, until)
+    found = []
+    for topic in await _topics(context, terms):
+        reader = context.reader(
+            topic,
+            stores=terms.stores,
+            sources=terms.sources,
+            since=since,
+            until=until,
+            patience=terms.patience,
+            quorum=terms.quorum,
+            new=terms.new or terms.archive is not None,
+        )
+        found += await reader.plan()
+    return found
 
 
-def spans(found: list[tuple[SourceContents, SourceRange]]) -> list[SourceSpan]:
-    """Return the planned sources as a query knows them."""
-    return [_state(source, one) for source, one in found]
+async def _topics(context: Context, terms: ReadTerms) -> list[str]:
+    """Return the topics of the query: those that are named, and those that its pattern matches now."""
+    if terms.pattern is None:
+        return list(terms.topics)
+    matches = re.compile(terms.pattern).search
+    stored, _ = await context.stored(stores=terms.stores, patience=terms.patience)
+    return list(dict.fromkeys([*terms.topics, *sorted({one.topic for one in stored.sources if matches(one.topic)})]))
 
 
-def _state(source: SourceContents, one: SourceRange) -> SourceSpan:
+async def spans(context: Context, terms: ReadTerms) -> list[SourceSpan]:
+    """Return the sources as a query would read them now, each between its own bounds if it has some.
+
+    Raises ReadFailed, BoundError, and TopicError for a bound of a source that there is not.
+    """
+    found = {one.name: one for one in _states(terms, await planned(context, terms))}
+    for name in (*terms.starts, *terms.ends):
+        if name not in found:
+            known = ", ".join(sorted(found)) or "none"
+            raise TopicError(f"no store knows source {name!r} of '{terms.topic}', which has a bound: there are {known}")
+    for bound in dict.fromkeys(terms.starts.values()):
+        for one in _states(terms, await planned(context, attrs.evolve(terms, start=bound))):
+            if terms.starts.get(one.name) == bound:
+                found[one.name] = attrs.evolve(one, stop=max(one.first, found[one.name].stop))
+    for bound in dict.fromkeys(terms.ends.values()):
+        for one in _states(terms, await planned(context, attrs.evolve(terms, end=bound))):
+            if terms.ends.get(one.name) == bound:
+                found[one.name] = attrs.evolve(found[one.name], stop=max(found[one.name].first, one.stop))
+    return list(found.values())
+
+
+def _states(terms: ReadTerms, found: list[tuple[SourceContents, SourceRange]]) -> list[SourceSpan]:
+    """Return the planned sources as the query knows them."""
+    return [_state(named(terms, source), source, one) for source, one in found]
+
+
+def named(terms: ReadTerms, source: SourceContents) -> str:
+    """Return the name of a source in the offsets of a query."""
+    return f"{source.topic}/{name_of(source)}" if terms.several else name_of(source)
+
+
+def _state(name: str, source: SourceContents, one: SourceRange) -> SourceSpan:
     newest = source.newest
     kept = sum(stop - first for first, stop in newest.ranges)
     average = newest.stored_bytes // kept if kept else 0
-    return SourceSpan(name_of(source), f"{source.incarnation:016x}", one.first, one.stop, max(1, average))
+    return SourceSpan(name, f"{source.incarnation:016x}", one.first, one.stop, max(1, average))
 
 
 def number_of(offset: Mapping[str, Mapping[str, int]], source: str) -> int | None:
     """Return the first number of a source that is not read, None if the offset does not name the source."""
     return max(offset[source].values(), default=None) if source in offset else None
+
+
+@attrs.define
+class Wanted:
+    """What filters leave of a table: whole topics and sources, and numbers. Spark filters the rows once more.
+
+    Attributes:
+        values: The values that the columns `topic` and `source` may have.
+        first, stop: The numbers that may be wanted, [first, stop).
+    """
+
+    values: dict[str, set[str]] = attrs.field(factory=dict)
+    first: int = 0
+    stop: int = 1 << 63
+
+    def only(self, column: str, values: Iterable[object]) -> None:
+        """Leave only these values of a column."""
+        allowed = {one for one in values if isinstance(one, str)}
+        self.values[column] = self.values.get(column, allowed) & allowed
+
+    def numbers(self, first: int, stop: int) -> None:
+        """Leave only the numbers [first, stop)."""
+        self.first, self.stop = max(self.first, first), min(self.stop, stop)
+
+    def of(self, terms: ReadTerms, piece: TopicPiece) -> Iterator[TopicPiece]:
+        """Yield the part of a piece that may have wanted rows, if there is one."""
+        has = {"topic": piece.topic(terms), "source": piece.name}
+        first, stop = max(piece.first, self.first), min(piece.stop, self.stop)
+        if first < stop and all(has[column] in values for column, values in self.values.items()):
+            yield attrs.evolve(piece, first=first, stop=stop)
 
 
 def pieces(start: Offset, end: Offset, messages: int) -> list[TopicPiece]:

@@ -57,10 +57,11 @@ def _archived(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> Iter
 
 
 async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+    topic = piece.topic(terms)
     async with Context(interface=interface_to(terms.stores, terms.interface)) as context:
         context.prompt = False
         reader = context.reader(
-            terms.topic,
+            topic,
             stores=terms.stores,
             sources=[piece.chosen],
             since=piece.first,
@@ -75,13 +76,13 @@ async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) ->
         async with reader:
             if not reader.sources:
                 raise TopicError(
-                    f"messages {piece.first} to {piece.stop - 1} of source {piece.source} of '{terms.topic}' are "
+                    f"messages {piece.first} to {piece.stop - 1} of source {piece.name} of '{topic}' are "
                     "missing: no store that answers knows the source"
                 )
             pending: list[pa.RecordBatch] = []
             async for batch in reader.batches():
                 _check(reader, terms)
-                pending.append(arrow_batch(batch, piece.source, schema))
+                pending.append(arrow_batch(batch, piece.name, schema))
                 if sum(one.num_rows for one in pending) >= BATCH_ROWS:
                     yield joined(pending)
                     pending = []

@@ -12,11 +12,23 @@ receiver with this session id, and keeps it alive in a thread. Spark reports eac
 consumer acknowledges its messages. Tasks read as they always do.
 """
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 import attrs
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -26,14 +38,25 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.archive.message_columns import COLUMNS, name_of
+from stablecast.archive.message_columns import COLUMNS
 from stablecast.client import Context
 from stablecast.client.range_bounds import EARLIEST
 from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.runtime import garbage_collection
 from stablecast.spark.archived_topic import archive_of, divided, with_archive
 from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms, interface_to
-from stablecast.spark.message_ranges import Offset, SourceSpan, limited, number_of, pieces, planned, ranges, spans
+from stablecast.spark.message_ranges import (
+    Offset,
+    SourceSpan,
+    Wanted,
+    limited,
+    named,
+    number_of,
+    pieces,
+    planned,
+    ranges,
+    spans,
+)
 from stablecast.spark.message_rows import SCHEMA, rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns, sources_seen
 from stablecast.sync.loop_thread import LoopThread
@@ -60,19 +83,19 @@ class ConsumptionAcks:
         config = attrs.evolve(context.template(terms.session), topic=terms.topic, pace=terms.pace)
         return context, StoredConsumer(context.reads, config, terms.stores)
 
-    def spans(self, start: str, end: str) -> list[SourceSpan]:
-        """Return the range of each source between two bounds, after the registration for all of them.
+    def spans(self, terms: ReadTerms) -> list[SourceSpan]:
+        """Return the range of each source between the bounds of the terms, after the registration for all of them.
 
         A source begins where the session is, if a store knows the session. Raises ReadFailed, BoundError,
         ConsumerRefused.
         """
-        return self._thread.run(self._spans(attrs.evolve(self._terms, start=start, end=end)))
+        return self._thread.run(self._spans(terms))
 
     async def _spans(self, terms: ReadTerms) -> list[SourceSpan]:
-        sources = {name_of(source): source for source, _ in await planned(self._context, terms)}
+        sources = {named(terms, source): source for source, _ in await planned(self._context, terms)}
         known = await self._consumer.register(sources, REGISTRATION_SECONDS)
         # The messages are kept from the registration on, so the plan before it may be too old.
-        found = spans(await planned(self._context, terms))
+        found = await spans(self._context, terms)
         return [
             attrs.evolve(one, first=known[one.name], remembered=True) if one.name in known else one for one in found
         ]
@@ -115,7 +138,7 @@ class MessageSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "TopicStreamReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues. Raises MessageOptionError, BoundError."""
-        return TopicStreamReader(ReadTerms.of(self.options), column_names(schema))
+        return TopicStreamReader(ReadTerms.of(self.options, new=True), column_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
         """Return the writer of a table. Raises MessageOptionError, ReadFailed."""
@@ -156,20 +179,51 @@ class _PieceReader:
     names: list[str]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a piece as Arrow batches."""
+        """Yield the rows of a piece as Arrow batches; none of the piece that Spark puts in the place of no piece."""
         garbage_collection.keep_worker()
-        return rows(self.terms, partition.value, self.names)
+        return iter(()) if partition.value is None else rows(self.terms, partition.value, self.names)
 
 
+@attrs.define(slots=False)
 class TopicTableReader(_PieceReader, DataSourceReader):
-    """Batch reader of a topic, as it is stable when the query is planned."""
+    """Batch reader of a topic, as it is stable when the query is planned.
+
+    Attributes:
+        wanted: What filters leave of it.
+    """
+
+    wanted: Wanted = attrs.field(factory=Wanted)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Keep the filters on topics, sources and numbers, and leave those on rows to Spark.
+
+        No filter on `received` is kept: a store that recovered a message later than others has another time.
+        """
+        for one in filters:
+            match one:
+                case EqualTo(attribute=("topic" | "source" as column,), value=value):
+                    self.wanted.only(column, [value])
+                case In(attribute=("topic" | "source" as column,), value=values):
+                    self.wanted.only(column, values)
+                case EqualTo(attribute=("number",), value=value):
+                    self.wanted.numbers(value, value + 1)
+                case GreaterThan(attribute=("number",), value=value):
+                    self.wanted.numbers(value + 1, self.wanted.stop)
+                case GreaterThanOrEqual(attribute=("number",), value=value):
+                    self.wanted.numbers(value, self.wanted.stop)
+                case LessThan(attribute=("number",), value=value):
+                    self.wanted.numbers(0, value)
+                case LessThanOrEqual(attribute=("number",), value=value):
+                    self.wanted.numbers(0, value + 1)
+            yield one
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each piece. Raises ReadFailed if too few stores answer."""
-        states = with_archive(self.terms, ranges(self.terms, self.terms.start, self.terms.end))
+        states = with_archive(self.terms, ranges(self.terms))
         found = pieces(_offset((one, one.first) for one in states), _offset((one, one.stop) for one in states),
                        self.terms.partition_messages)  # fmt: skip
-        return [InputPartition(piece) for piece in divided(archive_of(self.terms), found)]
+        left = [part for piece in found for part in self.wanted.of(self.terms, piece)]
+        return [InputPartition(piece) for piece in divided(archive_of(self.terms), left)]
 
 
 @attrs.define(slots=False)
@@ -179,14 +233,17 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
     Attributes:
         target: The end of a query that reads what is available now.
         acks: The acknowledgements of a query with a session, at the driver.
+        newest: What was stable when the stores were asked last.
     """
 
     target: Offset | None = None
     acks: ConsumptionAcks | None = None
+    newest: Offset | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return the offset at which the query begins, for the sources that there are now."""
-        return _offset((one, one.first) for one in self._spans(self.terms.start, ""))
+        terms = attrs.evolve(self.terms, end="", ends={})
+        return _offset((one, one.first) for one in self._spans(terms))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit that the options set."""
@@ -202,17 +259,25 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """Return the end of the next batch: all that is stable, within the limit."""
-        rows_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        size_limit = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        states = self._states()
+        self.newest = {**start, **_offset((one, one.stop) for one in states)}
+        most = size = None
+        if not isinstance(limit, ReadAllAvailable):
+            # Spark knows one limit of a batch; both options hold.
+            most, size = self.terms.max_rows, self.terms.max_bytes
+        if isinstance(limit, ReadMaxRows):
+            most = min(limit.max_rows, most or limit.max_rows)
+        if isinstance(limit, ReadMaxBytes):
+            size = min(limit.max_bytes, size or limit.max_bytes)
         found = {name: dict(lives) for name, lives in start.items()}
-        for state, first, stop in limited(start, self._reachable(), rows_limit, size_limit):
+        for state, first, stop in limited(start, self._reachable(states), most, size):
             if stop > first or state.name not in found:
                 found[state.name] = {state.life: stop}
         return found
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
-        """Return nothing: it would ask the stores once more for each batch."""
-        return None
+        """Return what was stable when the last batch was planned: to ask once more would cost as much as a batch."""
+        return self.newest
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return a partition for each piece between two offsets."""
@@ -231,19 +296,18 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def _states(self) -> list[SourceSpan]:
         """Return all sources. Those that begin later are read from their first message on."""
-        return self._spans(EARLIEST, self.terms.end)
+        return self._spans(attrs.evolve(self.terms, start=EARLIEST, starts={}))
 
-    def _spans(self, start: str, end: str) -> list[SourceSpan]:
-        if self.terms.session is None:
-            found = ranges(self.terms, start, end)
+    def _spans(self, terms: ReadTerms) -> list[SourceSpan]:
+        if terms.session is None:
+            found = ranges(terms)
         else:
-            self.acks = self.acks or ConsumptionAcks(self.terms)
-            found = self.acks.spans(start, end)
-        return with_archive(attrs.evolve(self.terms, start=start, end=end), found)
+            self.acks = self.acks or ConsumptionAcks(terms)
+            found = self.acks.spans(terms)
+        return with_archive(terms, found)
 
-    def _reachable(self) -> list[SourceSpan]:
+    def _reachable(self, states: list[SourceSpan]) -> list[SourceSpan]:
         """Return the sources, up to the target if there is one."""
-        states = self._states()
         if self.target is None:
             return states
         ends = {name: max(lives.values()) for name, lives in self.target.items()}

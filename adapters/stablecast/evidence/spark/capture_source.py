@@ -123,8 +123,10 @@ class CaptureReader(DataSourceReader):
         return [InputPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the packets of a part as Arrow batches."""
-        part: Part = partition.value
+        """Yield the packets of a part as Arrow batches; none of the part that Spark puts in the place of no part."""
+        part: Part | None = partition.value
+        if part is None:
+            return
         garbage_collection.keep_worker()
         schema = pa.schema([(name, COLUMNS[name]) for name in self.names])
         found = packets(Path(part.path), part.plan, part.start, part.stop)

@@ -245,8 +245,10 @@ class _PieceReader:
     bounds: RowBounds = attrs.field(factory=RowBounds)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a piece as Arrow batches."""
+        """Yield the rows of a piece as Arrow batches; none of the piece that Spark puts in the place of no piece."""
         garbage_collection.keep_worker()
+        if partition.value is None:
+            return iter(())
         return read_piece(partition.value, self.names, self.bounds, self.on_error)
 
 

@@ -246,3 +246,9 @@ def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path
     assert mild.latestOffset(end) == end
     (partition,) = mild.partitions({}, end)
     assert partition.value.stop == len(whole)
+
+
+def test_a_query_of_nothing_is_an_empty_table(spark: SparkSession, whole_world: Path) -> None:
+    traces = spark.read.format("stablecast").load(str(whole_world))
+    assert traces.where("path = 'nowhere'").collect() == []
+    assert traces.where("record < 0").groupBy("role").count().collect() == []
