@@ -54,3 +54,6 @@ def test_known_sources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         known.begin(announced(life, ("a", life)), range(life))
     assert set(known.sources) == {3, 4}
     assert list(known.places.values()) == [{("a", 3)}, {("a", 4)}]
+    known.begin(announced(3, ("a", 3)), [])
+    known.begin(announced(5, ("a", 5)), [])
+    assert set(known.sources) == {3, 5}

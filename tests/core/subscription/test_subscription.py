@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.messages import Life, SourceInfo
+from stablecast.core.protocol.messages import Life, SourceInfo, StoreEntry
 from stablecast.core.subscription import effects as fx
 from stablecast.core.subscription import inputs as ev
 from stablecast.core.subscription.consumption import ReceiverMemory
@@ -116,7 +116,7 @@ def test_each_announcement_reaches_its_session() -> None:
     machine.receive(ev.Announced(FIRST, ONE), 0)
     assert machine.take_effects() == [fx.BeginSession(FIRST, ONE)]
     machine.receive(ev.Begun(1, "session"), 0)
-    newer = attrs.evolve(FIRST, version=2)
+    newer = attrs.evolve(FIRST, version=2, term=2)
     machine.receive(ev.Announced(newer, ONE), 0)
     machine.receive(ev.Announced(FIRST, ONE), 0)
     informed = [effect for effect in machine.take_effects() if isinstance(effect, fx.Inform)]
@@ -144,6 +144,35 @@ def test_a_session_succeeds_those_of_its_source_only() -> None:
     other = told(1, (9, 0))
     assert fx.StartSession(9, {}) in played.follow(Place("nine", 9), other)
     assert fx.StartSession(2, {1: [(0, 5)]}, (1,)) in played.follow(TWO, SECOND_LIFE)
+    assert played.feed(ev.StreamEnded("two")) == [fx.EndSession(2), fx.Look("two", others=True)]
+    assert played.lives == [1, 9]
+
+
+def test_a_session_tells_where_its_source_is_registered_by_now() -> None:
+    """The next life is known by that place only."""
+    played = Played()
+    played.follow(ONE, FIRST)
+    registered = attrs.evolve(FIRST, stores=(StoreEntry(0, 0, "store", 5, 1),))
+    played.feed(ev.Remember(ev.Report(1, 1, registered, {1: [(0, 5)]})))
+    played.follow(Place("nine", 9), told(1, (9, 0)))
+    later = attrs.evolve(told(1, (4, 0)), stores=registered.stores)
+    assert fx.StartSession(4, {1: [(0, 5)]}, (1,)) in played.follow(Place("four", 4), later)
+
+
+def test_only_a_session_that_has_ended_and_is_settled_is_closed() -> None:
+    machine = Subscription(ReceiverMemory())
+    for life, place in ((1, ONE), (9, TWO)):
+        machine.receive(ev.Announced(told(1, (life, 0)), place), 0)
+        machine.receive(ev.Begun(life, life), 0)
+        machine.receive(ev.StreamEnded(place.transport), 0)
+    machine.take_effects()
+    machine.receive(ev.Settled((1, 9)), 0)
+    machine.receive(ev.SessionEnded(1, vain=False), 0)
+    assert machine.take_effects() == []
+    machine.receive(ev.SessionEnded(9, vain=False), 0)
+    machine.take_effects()
+    machine.receive(ev.Settled((9,)), 0)
+    assert machine.take_effects() == [fx.CloseSession(9)]
 
 
 def test_what_a_session_consumed_after_it_was_closed_is_remembered() -> None:
@@ -180,11 +209,14 @@ def test_a_life_that_was_replaced_in_vain_is_followed_again() -> None:
     played.follow(TWO, SECOND_LIFE)
     played.machine.memory.identity.learn(SECOND_LIFE, [9])
     stranger = Place("nine", 9)
+    other = Place("other", 8)
+    played.follow(other, told(1, (8, 0)))
     assert fx.StartSession(9, {2: []}, (2,)) in played.follow(stranger, told(1, (9, 0)))
+    assert played.feed(ev.Announced(SECOND_LIFE, TWO)) == []
     effects = played.feed(ev.StreamEnded("nine"))
-    assert effects == [fx.EndSession(9), fx.EndSession(2), fx.Look("nine", others=False)]
+    assert effects == [fx.EndSession(9), fx.EndSession(2), fx.Look("nine", others=True)]
     assert played.feed(ev.Settled((9, 2)))[:2] == [fx.CloseSession(9), fx.CloseSession(2)]
-    assert played.lives == [2]
+    assert played.lives == [8, 2]
 
 
 def test_a_life_that_comes_back_gets_a_new_session() -> None:
@@ -236,6 +268,19 @@ def test_a_source_that_said_farewell_is_left_when_it_is_silent() -> None:
     assert played.wait(FAREWELL_NS - 1) == []
     left = [fx.LeaveStream(SHARED.transport), fx.EndSession(1), fx.Look(SHARED.transport, others=False)]
     assert played.wait(1) == left
+    unheard = [fx.CloseSession(1), fx.JoinStream(SHARED, (2,))]
+    assert played.feed(ev.Found(SHARED, 2), ev.Withdrawn(SHARED.transport, 1), ev.Settled((1,))) == unheard
+    played.feed(ev.Withdrawn(SHARED.transport, 2))
+    assert played.wait(FAREWELL_NS) == [left[0], left[2]]
+
+
+def test_a_stream_that_ended_before_its_farewell_is_not_left() -> None:
+    played = Played()
+    played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED), ev.Withdrawn(SHARED.transport, 1))
+    played.feed(ev.StreamEnded(SHARED.transport), ev.Settled((1,)))
+    assert played.wait(FAREWELL_NS) == []
+    played.feed(ev.Found(SHARED, 2), ev.StreamEnded(SHARED.transport))
+    assert played.feed(ev.Found(SHARED, 3)) == [fx.JoinStream(SHARED, (3,))]
 
 
 def test_a_stream_with_another_source_stays_joined() -> None:
@@ -247,12 +292,35 @@ def test_a_stream_with_another_source_stays_joined() -> None:
     assert played.lives == [9]
 
 
+def test_a_stream_with_a_source_that_is_only_expected_or_only_heard_stays_joined() -> None:
+    for expected in (True, False):
+        played = Played()
+        played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED))
+        played.feed(ev.Found(SHARED, 9) if expected else ev.Announced(told(1, (9, 0)), SHARED))
+        played.feed(ev.Withdrawn(SHARED.transport, 1))
+        assert played.wait(FAREWELL_NS) == [fx.EndSession(1)]
+
+
+def test_a_life_that_was_passed_over_is_followed_when_the_later_one_said_farewell() -> None:
+    """Another source keeps the stream joined, so no stream ends."""
+    played = Played()
+    played.feed(ev.Found(SHARED, 2), ev.Announced(SECOND_LIFE, SHARED), ev.Announced(told(1, (9, 0)), SHARED))
+    played.follow(ONE, FIRST)
+    assert played.lives == [2, 9]
+    played.feed(ev.Withdrawn(SHARED.transport, 2))
+    assert played.wait(FAREWELL_NS) == [fx.EndSession(2)]
+    assert fx.StartSession(1, {2: []}, (2,)) in played.feed(ev.Announced(FIRST, ONE))
+    assert 1 not in played.machine.passed_over
+
+
 def test_a_plan_for_a_source_that_is_gone_is_dropped() -> None:
     played = Played()
     played.follow(ONE, FIRST)
     played.feed(ev.StreamEnded("one"), ev.Found(SHARED, 7), ev.Withdrawn(SHARED.transport, 7))
     assert played.machine.plans == {}
     assert played.feed(ev.Withdrawn("unknown", 7)) == []
+    played.feed(ev.Found(SHARED, 7), ev.Found(SHARED, 8), ev.Withdrawn(SHARED.transport, 7))
+    assert played.feed(ev.Settled((1,))) == [fx.CloseSession(1), fx.JoinStream(SHARED, (8,))]
 
 
 def test_a_stream_of_one_source_has_no_second_one() -> None:
@@ -267,6 +335,13 @@ def test_a_life_that_moves_is_followed() -> None:
     played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED), ev.Withdrawn(SHARED.transport, 1), ev.Found(ONE))
     assert played.feed(ev.Announced(FIRST, ONE)) == [fx.LeaveStream(SHARED.transport)]
     assert (played.machine.farewells, played.machine.sessions[1].place) == ({}, ONE)
+    assert played.feed(ev.Found(SHARED)) == [fx.JoinStream(SHARED)]
+    played.feed(ev.Announced(told(1, (9, 0)), SHARED))
+    assert played.feed(ev.Announced(FIRST, SHARED)) == [fx.LeaveStream("one")]
+    assert played.feed(ev.Announced(FIRST, ONE)) == []
+    assert played.feed(ev.StreamEnded("one", failed=True), ev.Found(TWO)) == [fx.JoinStream(TWO)]
+    assert played.feed(ev.Announced(FIRST, TWO)) == []
+    assert played.lives == [1, 9]
 
 
 def test_a_place_that_was_given_by_hand_is_joined_again() -> None:
@@ -276,7 +351,10 @@ def test_a_place_that_was_given_by_hand_is_joined_again() -> None:
     assert played.feed(ev.Found(static)) == [fx.JoinStream(static)]
     assert played.feed(ev.StreamEnded("static")) == []
     assert played.wait(REJOIN_NS - 1) == []
+    assert played.feed(ev.Withdrawn("static", 1)) == []
     assert played.wait(1) == [fx.JoinStream(static)]
+    unknown = [fx.Look("unknown", others=False)]
+    assert played.feed(ev.StreamEnded("unknown", failed=True), ev.StreamEnded("unknown")) == unknown
 
 
 def test_what_only_stores_know_is_followed_until_a_source_announces_itself() -> None:
@@ -287,6 +365,13 @@ def test_what_only_stores_know_is_followed_until_a_source_announces_itself() -> 
     assert fx.EndSession(1) in played.follow(TWO, SECOND_LIFE)
     assert played.lives == [2]
     assert played.feed(ev.Announced(THIRD, stored)) == []
+
+
+def test_a_life_that_stores_knew_ends_with_the_stream_on_which_it_announced_itself() -> None:
+    played = Played()
+    played.feed(ev.Announced(FIRST, Place("stored:1", stored=True)))
+    assert played.follow(ONE, FIRST) == [fx.JoinStream(ONE)]
+    assert played.feed(ev.StreamEnded("one")) == [fx.EndSession(1), fx.Look("one", others=False)]
 
 
 def test_a_stream_or_a_session_that_cannot_be_had_is_tried_again() -> None:
@@ -309,6 +394,11 @@ def test_a_stream_that_cannot_be_joined_is_tried_again_without_the_resolver() ->
         assert machine.take_effects() == [fx.JoinStream(ONE)]
         machine.receive(ev.StreamEnded("one", failed=True), now)
         assert machine.next_timeout() == now + RETRY_NS
+    machine.receive(ev.Found(TWO), 2 * RETRY_NS - 1)
+    machine.receive(ev.StreamEnded("two", failed=True), 2 * RETRY_NS - 1)
+    assert machine.next_timeout() == 2 * RETRY_NS
+    machine.receive(ev.Withdrawn("two", 2), 2 * RETRY_NS - 1)
+    assert machine.next_timeout() == 2 * RETRY_NS
     machine.receive(ev.Withdrawn("one", 1), RETRY_NS)
     assert machine.next_timeout() is None
     static = Place("given", static=True)
@@ -323,8 +413,10 @@ def test_a_topic_without_sources_retires_once_all_is_consumed() -> None:
     played.feed(ev.StreamEnded("one"))
     assert played.feed(ev.Retire()) == []
     assert played.feed(ev.Settled((1,))) == [fx.CloseSession(1), fx.Retired()]
-    played.feed(ev.Retire())
+    assert played.feed(ev.Settled(())) == []
     assert played.feed(ev.Found(ONE)) == [fx.JoinStream(ONE)]
+    played.feed(ev.Announced(SECOND_LIFE, ONE), ev.StreamEnded("one"), ev.Retire(), ev.Found(TWO), ev.Settled((2,)))
+    assert played.feed(ev.StreamEnded("two")) == [fx.Look("two", others=False)]
 
 
 def test_who_leaves_closes_everything_and_hears_nothing_more() -> None:
@@ -334,6 +426,9 @@ def test_who_leaves_closes_everything_and_hears_nothing_more() -> None:
     played.feed(ev.StreamEnded("one"), ev.Found(THREE))
     effects = played.feed(ev.Leave())
     assert effects == [fx.LeaveStream("two"), fx.CloseSession(2), fx.CloseSession(1)]
+    retiring = Played()
+    retiring.follow(ONE, FIRST)
+    assert retiring.feed(ev.StreamEnded("one"), ev.Retire(), ev.Leave())[2:] == [fx.CloseSession(1)]
     assert played.machine.next_timeout() is None
     assert played.feed(ev.Found(ONE), ev.Announced(THIRD, THREE), ev.Retire()) == []
 

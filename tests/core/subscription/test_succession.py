@@ -38,6 +38,38 @@ def test_messages_that_an_earlier_session_lost_are_withheld_and_not_consumed() -
     assert inherited.deliver(1, 3, 5) == ([(3, 5)], [], [])
 
 
+def test_messages_of_two_lives_are_withheld_until_all_of_them_came_again_or_never_will() -> None:
+    inherited = Inheritance(lives={1, 2}, lost=RangeSet([(3, 5)]))
+    inherited.add(1, 0, 3)
+    inherited.add(2, 5, 10)
+    assert [inherited.ahead(low, 12) for low in (0, 4, 10)] == [True, True, False]
+    assert inherited.unconsumed
+    assert inherited.consume(0, 3) == []
+    inherited.begin(1)
+    assert inherited.deliver(2, 5, 6) == ([], [], [])
+    assert inherited.consume(4, 7) == [(5, 6)]
+    inherited.drop(2, 9, 10)
+    assert inherited.deliver(2, 9, 10) == ([(9, 10)], [], [])
+    assert inherited.deliver(9, 3, 5) == ([(3, 5)], [], [])
+    assert inherited.skip(1, 5) == [(3, 5)]
+    assert inherited.deliver(1, 3, 5) == ([(3, 5)], [], [])
+    assert inherited.deliver(2, 6, 8) == ([], [(6, 7)], [])
+    assert (inherited.open, inherited.unconsumed) == (True, True)
+    assert inherited.consume(7, 10) == [(7, 8)]
+    assert (inherited.open, inherited.unconsumed) == (True, False)
+    assert inherited.skip(8, 11) == [(9, 11)]
+    assert not inherited.open
+
+
+def test_a_lost_message_keeps_the_machine_watched() -> None:
+    inherited = Inheritance(lost=RangeSet([(0, 5)]), lives={1})
+    inherited.begin(5)
+    opened = [inherited.open]
+    inherited.begin(0)
+    assert [*opened, inherited.open] == [False, True]
+    assert inherited.deliver(1, 0, 5) == ([], [], [(0, 5)])
+
+
 LIVES = ((1, 0), (2, 5), (THIRD, 20))
 
 

@@ -137,8 +137,7 @@ class Subscription:
         """Do what is due; spurious and late calls are harmless."""
         self.now = now
         for transport in [transport for transport, (_, due) in self.plans.items() if due <= now]:
-            if transport in self.plans:
-                self._join(transport)
+            self._join(transport)
         for life in [life for life, (_, due) in self.farewells.items() if due <= now]:
             self._bid_farewell(life, self.farewells.pop(life)[0])
         for place in [place for place, due in self.rejoins.items() if due <= now]:
@@ -240,12 +239,11 @@ class Subscription:
         if life in self.farewells:
             self._delay_farewell(life, transport)
         followed = self.sessions.get(life)
-        if followed is None or (followed.session is not None and followed.comes_back(info)):
+        if followed is None or followed.comes_back(info):
             self._meet(info, place, followed)
         elif followed.session is not None:
             left = followed.place.transport
-            if not (place.stored or followed.place.stored):
-                followed.place = place
+            followed.place = place
             if info.version >= followed.info.version:
                 followed.info = info
             self.outbox.append(fx.Inform(followed.session, info, followed.place.transport))
@@ -291,7 +289,7 @@ class Subscription:
             self.outbox.append(fx.CloseSession(begun.before.session))
             begun.before = None
         identity = self.memory.identity
-        related = identity.begin(begun.info, [life for life, one in self.sessions.items() if one is not begun])
+        related = identity.begin(begun.info, self.sessions)
         heirless = [report for report in event.reports if report.answers]
         begun.replaced = tuple(report.session for report in heirless if identity.same(report.life, event.life))
         for other in self.sessions.values():
@@ -336,8 +334,7 @@ class Subscription:
         for followed in self.finished[: max(0, len(self.finished) - MAX_FINISHED)]:
             self._close(followed)
         for transport in list(self.plans) if not self.finished else ():
-            if transport in self.plans:
-                self._join(transport)
+            self._join(transport)
         others = any(not followed.place.stored for followed in self.sessions.values())
         self.outbox += [fx.Look(transport, others) for transport in self.lost]
         self.lost = []
