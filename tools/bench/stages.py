@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from stablecast.client.outgoing_messages import FLUSH_BYTES
+from stablecast.core.source.outbox import FLUSH_BYTES
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import StreamDecoder, build, payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER

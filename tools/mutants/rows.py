@@ -204,10 +204,10 @@ ROWS: Final = (
     ),
     Mutant(
         "a-block-contains-the-messages-before-it",
-        "adapters/client/outgoing_messages",
-        "        self.parts.clear()",
-        "        pass",
-        Test("adapters/client/test_batching.py::test_a_batch_leaves_when_it_has_grown_to_the_minimum"),
+        "source/outbox",
+        "self._left, self._left_bytes = number, total",
+        "self._left_bytes = total",
+        Test("core/source/test_outbox.py::test_an_interval_is_planned_once_and_a_long_block_ends_it"),
     ),
     Mutant(
         "room-that-was-reserved-is-kept",

@@ -292,6 +292,20 @@ SOURCES: Final = (
         Test("core/source/test_flight.py::test_a_message_that_never_fits_is_misuse"),
     ),
     Mutant(
+        "credit-forgets-what-was-not-reported",
+        "source/outbox",
+        "self._last = known + machine.credit_messages + self._joined",
+        "self._last = self.next + machine.credit_messages",
+        Test("core/source/test_outbox.py::test_credit_is_never_exceeded_and_not_lost"),
+    ),
+    Mutant(
+        "a-message-that-was-cut-takes-the-credit-of-its-pieces",
+        "source/outbox",
+        "self._last = known + machine.credit_messages + self._joined",
+        "self._last = known + machine.credit_messages",
+        Test("core/source/test_outbox.py::test_credit_is_never_exceeded_and_not_lost"),
+    ),
+    Mutant(
         "proactive-retransmission-happens-once-only",
         "source/retransmission",
         "            if gaps:\n",

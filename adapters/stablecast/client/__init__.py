@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stablecast.client.argument_checks import Payload
     from stablecast.client.batch import AckHandle, Batch
     from stablecast.client.callbacks import RegIdRequest
     from stablecast.client.context import Context
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from stablecast.client.event_details import EventDetails
     from stablecast.client.group_receiver import GroupReceiver
     from stablecast.client.message import Message
-    from stablecast.client.outgoing_messages import Payload
     from stablecast.client.range_bounds import last
     from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed, TopicUnknown
     from stablecast.client.receiver import Receiver
@@ -128,7 +128,7 @@ _PLACES = {
     "NotStableYet": "stablecast.client.errors",
     "OptionError": "stablecast.config.option_kinds",
     "PatternError": "stablecast.config.topic_patterns",
-    "Payload": "stablecast.client.outgoing_messages",
+    "Payload": "stablecast.client.argument_checks",
     "PayloadError": "stablecast.client.errors",
     "PortError": "stablecast.runtime.ports",
     "PropertyValue": "stablecast.transports.wire.properties:Value",

@@ -15,6 +15,21 @@ MAX_SESSION_ID = (1 << 64) - 1
 MAX_GROUP_NAME = 64
 """Longest name of a group, in characters."""
 
+Payload = bytes | bytearray | memoryview
+"""The payload of a message as applications give it. A buffer is copied, so that it may change after the call."""
+
+
+def octets_of(payload: Payload) -> bytes:
+    """Return the bytes of a payload. Raises TypeError if it is not bytes-like."""
+    if payload.__class__ is bytes:
+        return payload
+    try:
+        return memoryview(payload).tobytes()
+    except TypeError:
+        raise TypeError(
+            f"a payload must be bytes-like, not {type(payload).__name__}: encode it, or use stablecast.typed"
+        ) from None
+
 
 def check_topic_name(topic: object) -> None:
     """Raise MisuseError unless this is a topic that can be encoded."""

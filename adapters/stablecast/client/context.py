@@ -19,7 +19,6 @@ from stablecast.client.advice import (
     advise_of_transport,
     advised,
 )
-from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.argument_checks import (
     check_callback,
     check_claims,
@@ -34,7 +33,7 @@ from stablecast.client.errors import Closed
 from stablecast.client.group_receiver import GroupReceiver, GroupSettings, Sources
 from stablecast.client.loop_ownership import OPEN, check_loop, uninterrupted, watch_forks
 from stablecast.client.measured_times import ContextTimes
-from stablecast.client.message import Message
+from stablecast.client.message import Message, timestamp
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores, StoreHosts
 from stablecast.client.presence import presence_topic
@@ -49,7 +48,7 @@ from stablecast.client.range_reader import (
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.request_inputs import RequestInputs
-from stablecast.client.source import Source
+from stablecast.client.source import Annotation, Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked
@@ -449,7 +448,7 @@ class Context:
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = self._new_source(config, on_event, annotations, spans)
+            source = Source(config, self.pool, on_event, self.trace, annotations, spans)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -469,19 +468,6 @@ class Context:
             await source.close()
             raise
         return source
-
-    def _new_source(
-        self,
-        config: SourceConfig,
-        on_event: OnEvent | None,
-        annotations: Sequence[Annotation],
-        spans: "MessageSpans | None",
-    ) -> Source:
-        if spans is None and not annotations:
-            return Source(config, self.pool, on_event, self.trace)
-        annotated = AnnotatedSource(config, self.pool, on_event, self.trace)
-        annotated.annotations, annotated.spans = annotations, spans
-        return annotated
 
     @overload
     def receiver(

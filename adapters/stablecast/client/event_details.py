@@ -16,9 +16,6 @@ from stablecast.core.registration.status import RegistrationStatus
 MAX_LATE_TAGS = 10_000
 """Objects of released messages that are kept for late confirmations. Beyond that, the oldest are dropped."""
 
-OPEN = 1 << 62
-"""The last number of a message that is being sent and whose pieces are not counted yet."""
-
 
 @attrs.frozen
 class EventDetails:
@@ -69,18 +66,11 @@ class MessageTags:
         """Return the number of objects."""
         return len(self._tags)
 
-    def begin(self, first: int, tag: object) -> None:
-        """Attach an object to the message that begins with this number, before its events can come."""
+    def add(self, first: int, last: int, tag: object) -> None:
+        """Attach an object to the message with these numbers, before its events can come."""
         self._firsts.append(first)
-        self._lasts.append(OPEN)
+        self._lasts.append(last)
         self._tags.append(tag)
-
-    def end(self, last: int | None) -> None:
-        """Set the last number of the newest message; None: it was not sent."""
-        if last is not None:
-            self._lasts[-1] = last
-            return
-        del self._firsts[-1], self._lasts[-1], self._tags[-1]
 
     def of(self, first: int, last: int) -> tuple[object, ...]:
         """Return the objects of messages that have a number in `first`..`last`."""

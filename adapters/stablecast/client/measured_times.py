@@ -13,11 +13,12 @@ from typing import Final, Protocol
 import attrs
 
 from stablecast.client.batch import Batch
-from stablecast.client.outgoing_messages import Block
+from stablecast.client.observer import Observer
 from stablecast.core.machine import serial
 from stablecast.core.machine.durations import Durations
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import inputs
+from stablecast.core.source.outbox import Block
 from stablecast.runtime import machine
 from stablecast.text.open_metrics import END, buckets, head, label
 
@@ -47,8 +48,8 @@ class MeasuredSource(Protocol):
     def stable_through(self) -> int:
         """Return the number up to which all messages are stable."""
 
-    def measure(self, blocks: "TimedBlocks") -> None:
-        """Time each block from now on."""
+    def observe(self, observer: Observer) -> None:
+        """Let an observer watch from now on."""
 
 
 class MeasuredSession(Protocol):
@@ -143,7 +144,7 @@ class ContextTimes:
 
     def measure_source(self, source: MeasuredSource) -> None:
         """Time the blocks of a source from now on."""
-        source.measure(TimedBlocks(self.of(source.topic).stable, source))
+        source.observe(TimedBlocks(self.of(source.topic).stable, source))
 
     def measure_session(self, session: MeasuredSession) -> None:
         """Time the batches and losses of a session from now on."""
@@ -184,22 +185,24 @@ def _add(counts: dict[str, int], topic: str, count: int) -> None:
 
 
 @attrs.define
-class TimedBlocks:
+class TimedBlocks(Observer):
     """Blocks of a source that left and are not stable: the number after each, and when it left (ns)."""
 
     times: Durations
     source: MeasuredSource
     _left: deque[tuple[int, int]] = attrs.field(factory=deque)
 
-    def emit(self, emit: Callable[[Block], None], block: Block) -> None:
-        """Note when a block leaves, and let it leave."""
+    def sent(self, block: Block) -> None:
+        """Note when a block leaves."""
         if len(self._left) < MAX_TIMED:
-            self._left.append((block[1] + block[2], machine.clock.monotonic_ns()))
-        emit(block)
+            self._left.append((block.first + block.count, machine.clock.monotonic_ns()))
 
-    def settle(self, settle: Callable[[int, int], None], first: int, last: int) -> None:
-        """Note stable or reclaimed messages."""
-        settle(first, last)
+    def reclaimed(self, first: int, last: int, *, forced: bool) -> None:
+        """Forget blocks that were reclaimed before they were stable."""
+        self.stable(first, last)
+
+    def stable(self, first: int, last: int) -> None:
+        """Note the time of each block of which all messages are stable now."""
         through, left = self.source.stable_through, self._left
         while left and left[0][0] <= max(through + 1, first):
             stop, since = left.popleft()

@@ -1,13 +1,15 @@
 """A message as the application gets it, and the ways to acknowledge it."""
 
 import logging
+from collections.abc import Mapping
 from typing import Final, Self
 
 from stablecast.client.batch import AckHandle, Batch
 from stablecast.client.message_ids import ID_PROPERTY
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
-from stablecast.core.machine.units import SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.runtime import machine
 from stablecast.transports.wire.properties import Value
 
 logger = logging.getLogger("stablecast")
@@ -17,6 +19,11 @@ SENT_PROPERTY: Final = "JMSTimestamp"
 
 SHOWN_BYTES: Final = 32
 """Bytes of a payload that `repr` shows."""
+
+
+def timestamp() -> Mapping[str, Value]:
+    """Return the property with the time of sending for a message that is sent now."""
+    return {SENT_PROPERTY: machine.clock.wall_ns() // MILLISECOND}
 
 
 class Message:

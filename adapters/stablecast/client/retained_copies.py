@@ -17,32 +17,23 @@ class Retained:
     def __init__(self, incarnation: Incarnation) -> None:
         """Start before the first message."""
         self._incarnation = incarnation
-        self._blocks: deque[tuple[int, int, bytes, int]] = deque()
+        self._blocks: deque[tuple[int, int, bytes]] = deque()
 
-    def add(self, first: int, stop: int, block: bytes, payload_bytes: int) -> None:
+    def add(self, first: int, stop: int, block: bytes) -> None:
         """Keep the block of messages [first, stop); all of them are plain, or none."""
-        self._blocks.append((first, stop, block, payload_bytes))
+        self._blocks.append((first, stop, block))
 
     def release(self, number: int) -> None:
         """Drop the blocks whose messages all have numbers below `number`."""
         while self._blocks and self._blocks[0][1] <= number:
             self._blocks.popleft()
 
-    def payload_bytes_from(self, number: int) -> int:
-        """Return the payload bytes of the blocks that end above `number`."""
-        size = 0
-        for _, stop, _, payload_bytes in reversed(self._blocks):
-            if stop <= number:
-                break
-            size += payload_bytes
-        return size
-
     def again(self, effect: Resend) -> bytes:
         """Return the requested messages that are still here, encoded as retransmissions."""
         parts: list[bytes] = []
         room = MAX_RESEND_BYTES
         wanted = min(effect.last + 1, effect.first + MAX_REQUEST_MESSAGES)
-        for first, stop, block, _ in self._blocks:
+        for first, stop, block in self._blocks:
             low, high = max(first, effect.first), min(stop, wanted)
             if low < high and room > 0:
                 count = min(high - low, 1 + room * (stop - first) // len(block))

@@ -1,30 +1,23 @@
 """A source: registers with its stores, sends within the credit, and reports what is stable.
 
-The fast path holds no task and no record per message. `try_send` puts a header and the payload into a list and spends
-local credit; the whole list leaves as one block. *Batching* decides when it leaves:
+The fast path holds no task and no record per message. `try_send` offers the payload to the outbox
+(`stablecast.core.source.outbox`), which decides whether it may be sent and when its block leaves. Any other message is
+a *parcel*: it has properties, a hot number or a tag, is too long for one piece, or finds no credit.
 
-* By default the first few messages of a turn of the event loop leave at once. Later ones leave when the turn ends, or
-  when they fill a block.
-* With an interval, a block leaves at its minimum length, or when its oldest message has waited for the interval.
-* Inside `with source.batch()`, a block leaves when it is full, and when the `with` ends.
-* In each case a block leaves on `flush`, before a caller waits for credit or stability, and before a joiner is greeted.
-
-Messages with properties and messages that are cut into pieces are collected beside the plain ones. They never share a
-block with them (`stablecast.transports.codec.chained_messages`).
+Beside the times of batching, a block leaves on `flush`, before a caller waits for credit or stability, and before a
+joiner is greeted.
 """
 
 import asyncio
 import logging
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from stablecast.client.argument_checks import check_properties
+from stablecast.client.argument_checks import Payload, check_properties, octets_of
 from stablecast.client.callbacks import notify
 from stablecast.client.errors import (
     Closed,
@@ -39,24 +32,16 @@ from stablecast.client.errors import (
 from stablecast.client.event_details import EventDetails, MessageTags, store_of
 from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message_ids import ID_PROPERTY, SentIds
-from stablecast.client.outgoing_messages import (
-    FLUSH_BYTES,
-    PROMPT_MESSAGES,
-    TURN_MESSAGES,
-    Block,
-    Outgoing,
-    Payload,
-    octets_of,
-)
+from stablecast.client.sender import Sender
 from stablecast.client.stability import Stability
 from stablecast.core.errors import OversizeError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import events, inputs
-from stablecast.core.protocol.messages import Role, SourceInfo
-from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
-from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.source.outbox import FULL, PLAN, PROMPT, REFUSED, TURN_MESSAGES, Extra
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -64,14 +49,15 @@ from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.source_strings import source_string
 from stablecast.runtime.stream import StreamServer
 from stablecast.runtime.wakeup_latency import Courtesy
-from stablecast.transports import codec
 from stablecast.transports.codec import fragments
 from stablecast.transports.wire import properties as wire_properties
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 from stablecast.transports.wire.properties import Value
 
 if TYPE_CHECKING:
-    from stablecast.client.measured_times import TimedBlocks
+    from opentelemetry.trace import Span, SpanContext
+
+    from stablecast.client.message_spans import MessageSpans
     from stablecast.runtime.reliable_stream import ReliableStream
     from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 
@@ -92,20 +78,11 @@ REPORT_SECONDS = 0.01
 A receiver that the kernel has woken on this core need not wait for that report. A recorded source reports at the end of
 the turn, because a receiver's trace should not run ahead of its source's trace for long."""
 
-NO_LIMIT = 1 << 62
-"""Credit of a source that has no flight, in messages and in bytes."""
-
-_PLAIN = struct.Struct(">III").pack
-"""`DATA_HEADER` of a plain message: kind and first header are 0, which leaves the length in the first word."""
-
 WARN_SECONDS = 30.0
 """Seconds after which a call that waits for the stores logs which ones are missing."""
 
-OutgoingMessage = tuple[Payload, Mapping[str, Value] | None, int | None]
-"""A payload, its properties and its hot number."""
-
-_STABLE = int(events.StableFlag.STABLE)
-"""The flag of stability by the group rule; events about one store or one group come without it."""
+Annotation = Callable[[], Mapping[str, Value]]
+"""Returns properties to add to the message that is sent now."""
 
 
 @attrs.frozen
@@ -130,7 +107,46 @@ class Sent:
         await self.source.wait_stable(self.number, timeout)
 
 
-class Source:
+@attrs.define
+class Parcel:
+    """A message that is not sent by the fast path.
+
+    Attributes:
+        payload: Its payload, with its properties behind it.
+        extra: What a plain message has not, None for a plain one.
+        tag: An object of the application.
+        number_info: Report its number, even if it is not cut into pieces.
+        span: The span of its sending, None without tracing.
+    """
+
+    payload: bytes
+    extra: Extra | None
+    tag: object
+    number_info: bool
+    span: "Span | None"
+
+
+@attrs.frozen
+class TracedSent(Sent):
+    """A message that was sent in a span."""
+
+    _spans: "MessageSpans" = attrs.field(repr=False)
+    _key: str = attrs.field(repr=False)
+    _context: "SpanContext" = attrs.field(repr=False)
+    _since_ns: int = attrs.field(repr=False)
+
+    async def stable(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as `Sent.stable`
+        """Wait as `Sent.stable`, in a span that begins when the message was sent."""
+        span = self._spans.stable(self.source.topic, self._key, self._context, self._since_ns)
+        try:
+            await super().stable(timeout)
+        except BaseException as error:
+            self._spans.end(span, error)
+            raise
+        self._spans.end(span)
+
+
+class Source(Sender):
     """A source of one topic, made by `Context.source`. Use it inside `async with`, or call `close`.
 
     async with await context.source("orders", stores=["127.0.0.1:14567"]) as source:
@@ -146,9 +162,13 @@ class Source:
         pool: ConnectionPool,
         on_event: Callable[[events.Event], None] | None,
         trace: Path | None,
+        annotations: Sequence[Annotation] = (),
+        spans: "MessageSpans | None" = None,
     ) -> None:
-        """Make a source that has not started. Raises TraceError, ConfigError."""
-        self.config = config
+        """Make a source that has not started. Raises TraceError, ConfigError.
+
+        Each message gets the properties of `annotations`, and a span of `spans` if there are some.
+        """
         self.topic = config.topic
         self.place = config.transport
         self.advertise: AdvertiseOptions | None = None
@@ -157,39 +177,31 @@ class Source:
         self.on_receiver_gone: Callable[[events.ReceiverGone], None] | None = None
         self.stream: StreamServer | ReliableStream | None = None
         self.courtesy: Courtesy | None = None
-        self.max_payload = MAX_PAYLOAD
-        self.max_message = MAX_CUT
         self._pool = pool
         self._on_event = on_event
-        self._machine = SourceEndpoint.create(config)
+        self._prepare(config)
+        self._annotations = annotations
+        self._spans = spans
+        self._adds = bool(annotations) or spans is not None
+        self.fit(MAX_PAYLOAD, MAX_CUT)
         recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
         driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
-        self._driver = Driver(driven, self._perform, self.fail, self._report_rest)
+        self._driver = Driver(driven, self._perform, self.fail, self._report)
+        self._feed = self._driver.feed
         self._reports_late = recording is None
         self._report_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._ident = machine.threads.ident
         self._thread = self._ident()
-        self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
-        self._out = Outgoing(config.incarnation)
-        self._credit = 0
-        self._credit_bytes = NO_LIMIT
-        self._least = FLUSH_BYTES
-        self._span_ns = 0
-        self._batches = 0
-        self._prompt = self._emitted = self._turn_began = self._unreported = self._unreported_bytes = 0
-        self._calm = True  # The last turn sent no more than leaves at once.
         self._timer: asyncio.TimerHandle | None = None
-        self._flush_planned = False
         self._changed = asyncio.Event()
-        self._begun = self._over = self._held = self._turned_away = self._closed = False
+        self._closed = False
         self._whose = f"source '{config.topic}'"
         self._end_reason = f"{self._whose} was closed"
         self._stability = Stability.of(config, self._machine.status)
         self._ids = SentIds()
         self._tags = MessageTags(keeps_late=config.confirmations)
         self._troubles = RegistrationTroubles()
-        self._written_info: tuple[SourceInfo, bytes] | None = None
         self._failure: EndpointFailed | None = None
 
     @property
@@ -204,7 +216,7 @@ class Source:
 
     def __repr__(self) -> str:
         """Return the topic, the place, the next number and the state, for debugging."""
-        state = self._end_reason if self._over else "ready" if self._may_send() else "waits for its stores"
+        state = self._end_reason if self.over else "ready" if self._out.may_send else "waits for its stores"
         return f"<Source '{self.topic}' at {source_string(self.place)}, next message {self._out.next}, {state}>"
 
     async def __aenter__(self) -> "Source":
@@ -218,7 +230,7 @@ class Source:
     def disown(self) -> None:
         """Refuse every later call, because this is a forked process."""
         self._thread = -1
-        self._flush_planned, self._prompt = False, 0
+        self._out.collects, self._out.prompt = False, 0
 
     # ------------------------------------------------------------------------------------------------ life of a source
 
@@ -241,8 +253,8 @@ class Source:
         check_loop(self._loop, self._whose)
         try:
             async with asyncio.timeout(within):
-                while not self._may_send():
-                    if self._over:
+                while not self._out.may_send:
+                    if self.over:
                         raise Closed(self._end_reason)
                     await self._change()
         except TimeoutError:
@@ -251,7 +263,7 @@ class Source:
     @property
     def over(self) -> bool:
         """Return True if the source can send no more: closed, failed, deregistered, or replaced by another life."""
-        return self._over
+        return self._out.ended
 
     async def deregister(self) -> None:
         """Ask every store to forget this source and its messages, and wait until all have. The source sends no more.
@@ -259,12 +271,13 @@ class Source:
         The source asks a store that is away again until it answers. Raises Closed.
         """
         check_loop(self._loop, self._whose)
-        if self._over:
+        if self._out.ended:
             raise Closed(self._end_reason)
         self.flush()
-        self._driver.feed(inputs.Withdraw())
-        self._renew_credit()
-        await self._until_over()
+        self._feed(inputs.Withdraw())
+        self._out.renew()
+        while not self.over:
+            await self._change()
         if self._closed:
             raise Closed(self._end_reason)
 
@@ -273,10 +286,6 @@ class Source:
         while self._failure is None:
             await self._change()
         return self._failure
-
-    async def _until_over(self) -> None:
-        while not self._over:
-            await self._change()
 
     async def _change(self) -> None:
         self._changed.clear()
@@ -292,7 +301,6 @@ class Source:
         check_loop(self._loop, self._whose)
         self.flush()
         self._closed = True
-        self._credit = 0
         if self._report_timer is not None:
             self._report_timer.cancel()
         self._driver.close()
@@ -306,10 +314,15 @@ class Source:
 
     # --------------------------------------------------------------------------------------------------------- sending
 
+    def fit(self, plain: int, largest: int) -> None:
+        """Set the bytes of the largest message that is not cut, and of the largest one."""
+        self.max_payload, self.max_message = plain, largest
+        self._room = plain + DATA_HEADER.size
+        self._out.limit(-1 if self._adds else plain)
+
     def collect(self, minimum_bytes: int, span_ns: int) -> None:
         """Set when a block leaves: at `minimum_bytes`, or after `span_ns` nanoseconds (0: when the turn ends)."""
-        self._out.floor = self._least = minimum_bytes
-        self._span_ns = span_ns
+        self._out.collect(minimum_bytes, span_ns)
 
     @property
     def next_number(self) -> int:
@@ -319,7 +332,7 @@ class Source:
     @property
     def credit(self) -> int:
         """Return how many messages `try_send` accepts now. A message that is cut counts once."""
-        return max(0, self._granted()[0])
+        return self._out.credit
 
     def try_send(self, payload: Payload, properties: Mapping[str, Value] | None = None) -> int | None:
         """Send a message without waiting; return its extended number, or None while the flight is full.
@@ -334,33 +347,17 @@ class Source:
             MisuseError: This is not the event loop of the source.
             TypeError, ValueError: A payload that is not bytes-like, or properties that cannot be encoded.
         """
-        if payload.__class__ is not bytes:
-            return self.try_send(octets_of(payload), properties)
-        if not (self._prompt or self._flush_planned) and self._ident() != self._thread:
-            check_loop(self._loop, self._whose)  # It costs a system call on Python 3.11.
-        size = len(payload)
-        if properties or self._credit < 1 or size > self._credit_bytes or size > self.max_payload:
-            if properties or size > self.max_payload:
-                return self._try_other(payload, properties or {})
-            self._check(size)
-            if self._out.pieces or not self._fits(size):
-                self.flush()
-                if not self._fits(size) and not self._block(size):
-                    return None
+        if properties or payload.__class__ is not bytes:
+            return self._try(self._parcel(payload, properties))
         out = self._out
+        if not (out.collects or out.prompt) and self._ident() != self._thread:
+            check_loop(self._loop, self._whose)  # It costs a system call on Python 3.11.
         number = out.next
-        out.next = number + 1
-        self._credit -= 1
-        self._credit_bytes -= size
-        length = size + 12
-        header = _PLAIN(length, out.topic_index, number & 0xFFFF_FFFF)
-        if not self._flush_planned and self._at_once():
-            self._leave((header + payload, number, 1, size, ()))
-            return number
-        out.parts += (header, payload)
-        out.parts_bytes += length
-        if out.parts_bytes >= out.floor:
-            self.flush()
+        act = out.offer(payload)
+        if act:
+            if act == REFUSED:
+                return self._try(self._parcel(payload))
+            self._act(act)
         return number
 
     async def send(
@@ -400,23 +397,29 @@ class Source:
             return await self._send_once(id, payload, properties or {}, more)
         if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
-        plain = tag is None and not number_info and hot_number is None
-        try:
-            if plain:
-                number = self.try_send(payload, properties)
+        if not (properties or number_info or self._adds) and tag is None and hot_number is None:
+            try:
+                number = self.try_send(payload)
+            except NotRegistered:
+                if not wait:
+                    raise
             else:
-                number = self.try_send_as(payload, properties, tag=tag, number_info=number_info, hot_number=hot_number)
-        except NotRegistered:
-            if not wait:
-                raise
-            number = None
-        if number is None:
-            again = partial(self.try_send, payload, properties)
-            if not plain:
-                others: Any = {"tag": tag, "number_info": number_info, "hot_number": hot_number}
-                again = partial(self.try_send_as, payload, properties, **others)
-            number = await self._until_sent(again, (payload, properties, hot_number), timeout, wait)
-        return Sent(number, self)
+                if number is not None:
+                    return Sent(number, self)
+        parcel = self._parcel(payload, properties, tag, number_info, hot_number)
+        try:
+            try:
+                number = self._put(parcel)
+            except NotRegistered:
+                if not wait:
+                    raise
+                number = None
+            if number is None:
+                number = await self._until_sent(parcel, timeout, wait)
+        except BaseException as error:
+            self._end_span(parcel, error=error)
+            raise
+        return self._end_span(parcel, number) or Sent(number, self)
 
     def try_send_as(
         self,
@@ -437,25 +440,7 @@ class Source:
             hot_number: The number, 0 to 2^32 - 1, that all sources give to the same message. Receivers with
                 `hot_failover` get each number once. It must ascend by one for each message; 0 follows the highest.
         """
-        first = self._out.next
-        if hot_number is not None and not 0 <= hot_number < serial.MODULUS:
-            raise ValueError(f"a hot number is from 0 to {serial.MODULUS - 1}, not {hot_number}")
-        if tag is not None:
-            # Sending may report events at once, so the object must be there before.
-            self._tags.begin(first, tag)
-        number = None
-        try:
-            if hot_number is None:
-                number = self.try_send(payload, properties)
-            else:
-                check_loop(self._loop, self._whose)
-                number = self._try_other(octets_of(payload), properties or {}, hot_number)
-        finally:
-            if tag is not None:
-                self._tags.end(number)
-        if number_info and number == first:
-            self._on_notify(events.SequenceNumberInfo(first, first))
-        return number
+        return self._try(self._parcel(payload, properties, tag, number_info, hot_number))
 
     def details(self, event: events.Event) -> EventDetails:
         """Return more facts about an event: names, the session id, and the objects of its messages (P-333).
@@ -485,14 +470,30 @@ class Source:
         check_loop(self._loop, self._whose)
         if isinstance(messages, bytes | bytearray | memoryview | str):
             raise TypeError(f"send_many needs several payloads, not one {type(messages).__name__}: use send")
-        if isinstance(messages, list | tuple) and not self._batches and not self._span_ns:
+        if isinstance(messages, list | tuple) and not (self._out.batches or self._out.span_ns or self._adds):
             return await self._send_list(messages)
         number = None
         for payload in messages:
-            number = self.try_send(payload) if self._may_send() else None
+            number = self.try_send(payload) if self._out.may_send else None
             if number is None:
-                number = await self._send(payload)
+                number = (await self.send(payload)).number
             elif number % TURN_MESSAGES == 0:
+                await asyncio.sleep(0)
+        return number
+
+    async def _send_list(self, messages: Sequence[Payload]) -> int | None:
+        """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
+        number, at, turn = None, 0, TURN_MESSAGES
+        while at < len(messages):
+            self.flush()
+            block = self._out.block_of(messages, at)
+            if block is None:
+                number, at = (await self.send(messages[at])).number, at + 1
+                continue
+            self._emit(block)
+            number, at = block.first + block.count - 1, at + block.count
+            if at >= turn:
+                turn = at + TURN_MESSAGES
                 await asyncio.sleep(0)
         return number
 
@@ -504,12 +505,12 @@ class Source:
         check_loop(self._loop, self._whose)
         await self._room_for(size, fragments.count(size, 0, self._room))
 
-    async def _room_for(self, size: int, count: int) -> None:
+    async def _room_for(self, size: int, pieces: int) -> None:
         while True:
-            self._check(size, count=count)
+            self._check(size, pieces)
             self.flush()
             self._changed.clear()
-            if self._fits(size) or self._block(size):
+            if self._out.fits(size) or self._block(size):
                 return
             await self._changed.wait()
 
@@ -518,10 +519,8 @@ class Source:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._flush_planned = bool(self._batches)
-        if self._out.parts or self._out.pieces:
-            self._emit(self._out.collected())
-        self._report_rest()
+            self._out.end_interval()
+        super().flush()
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -530,25 +529,20 @@ class Source:
         A call inside that waits for credit or stability flushes first.
         """
         check_loop(self._loop, self._whose)
-        self._batches += 1
-        self._flush_planned, self._out.floor = True, max(FLUSH_BYTES, self._least)
+        self._out.open_batch()
         try:
             yield
         finally:
-            self._batches -= 1
-            if not self._batches:
-                self._flush_planned, self._out.floor = False, self._least
+            if self._out.close_batch():
                 self.flush()
 
     def hold(self, held: bool) -> None:
         """Stop or resume sending, because the transport is full or has room again (T13)."""
-        self._held = held
         if not self._reports_late:
-            self._driver.feed(inputs.Held(held))  # Only a trace needs it.
-        self._renew_credit()
+            self._feed(inputs.Held(held))  # Only a trace needs it.
+        waits = self._out.hold(held)
         self._changed.set()
-        if self._turned_away and not held:
-            self._turned_away = False
+        if waits:
             self._on_notify(events.Wakeup())
 
     async def _send_once(
@@ -573,20 +567,15 @@ class Source:
             self._ids.end(message_id, number)
         return sent
 
-    async def _send(self, payload: Payload) -> int:
-        return (await self.send(payload)).number
-
-    async def _until_sent(
-        self, attempt: Callable[[], int | None], message: OutgoingMessage, seconds: float | None, wait: bool
-    ) -> int:
-        """Wait until the attempt to send a message succeeds."""
-        extent = self._extent(*message)
+    async def _until_sent(self, parcel: Parcel, seconds: float | None, wait: bool) -> int:
+        """Wait until there is room for a message, and send it."""
+        size, pieces = len(parcel.payload), 1 if parcel.extra is None else parcel.extra.pieces
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     try:
-                        await self._room_for(*extent)
-                        number = attempt()
+                        await self._room_for(size, pieces)
+                        number = self._put(parcel)
                     except NotRegistered:
                         if not wait:
                             raise
@@ -595,11 +584,11 @@ class Source:
                     if number is not None:
                         return number
         except TimeoutError:
-            raise self._too_late(extent[0], seconds) from None
+            raise self._too_late(size, seconds) from None
 
     def _too_late(self, size: int, seconds: float | None) -> NotRegistered | NoRoom:
         """Return the error of a message of `size` bytes that was not sent in time."""
-        if not self._may_send():
+        if not self._out.may_send:
             return NotRegistered(self._missing_stores(seconds))
         return NoRoom(
             f"{self._whose} had no room for {size} bytes within {seconds:g} s, because {self._unsettled()}: "
@@ -608,7 +597,7 @@ class Source:
 
     def _unsettled(self) -> str:
         """Return why the flight is full."""
-        if self._held:
+        if self._out.held:
             return "the transport accepts no more messages now"
         first = self._stability.through + 1
         return f"messages {first}..{self._out.next - 1} are neither stable nor confirmed by their receivers"
@@ -626,175 +615,131 @@ class Source:
         own = self.config.reply_to
         return self._troubles.explain(self.topic, within, own, self._pool.connected, self._pool.cause, silent)
 
-    def _extent(
-        self, payload: Payload, properties: Mapping[str, Value] | None, hot_number: int | None = None
-    ) -> tuple[int, int]:
-        """Return the bytes of a message with its properties, and its pieces."""
-        block = wire_properties.block(properties) if properties else b""
-        size = len(octets_of(payload)) + len(block)
-        return size, fragments.count(size, len(block), self._room, hot_number)
+    def _parcel(
+        self,
+        payload: Payload,
+        properties: Mapping[str, Value] | None = None,
+        tag: object = None,
+        number_info: bool = False,
+        hot_number: int | None = None,
+    ) -> Parcel:
+        """Prepare a message: with the properties that each message gets, and with its span."""
+        if hot_number is not None and not 0 <= hot_number < serial.MODULUS:
+            raise ValueError(f"a hot number is from 0 to {serial.MODULUS - 1}, not {hot_number}")
+        octets, block, span = octets_of(payload), b"", None
+        if properties:
+            check_properties(properties)
+        if self._adds:
+            named: dict[str, Value] = {}
+            for annotation in self._annotations:
+                named |= annotation()
+            properties = named | dict(properties or {})
+            span = None if self._spans is None else self._spans.send(self.topic, properties)
+        if properties:
+            block = wire_properties.block(properties)
+            octets += block
+        pieces = fragments.count(len(octets), len(block), self._room, hot_number)
+        plain = pieces == 1 and not block and hot_number is None
+        return Parcel(octets, None if plain else Extra(len(block), hot_number, pieces), tag, number_info, span)
 
-    async def _send_list(self, messages: Sequence[Payload]) -> int | None:
-        """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
-        number, at, turn = None, 0, TURN_MESSAGES
-        while at < len(messages):
-            self.flush()
-            self._renew_credit()
-            block = self._out.portion(messages, at, (self._credit, self._credit_bytes), self.max_payload)
-            if block is None:
-                number, at = await self._send(messages[at]), at + 1
-                continue
-            _, first, count, size, _ = block
-            number, at = first + count - 1, at + count
-            self._credit -= count
-            self._credit_bytes -= size
-            self._emit(block)
-            if at >= turn:
-                turn = at + TURN_MESSAGES
-                await asyncio.sleep(0)
+    def _try(self, parcel: Parcel) -> int | None:
+        """Send a message if there is room. Without room nothing was sent; a span that does not end is not exported."""
+        try:
+            number = self._put(parcel)
+        except BaseException as error:
+            self._end_span(parcel, error=error)
+            raise
+        if number is not None:
+            self._end_span(parcel, number)
         return number
 
-    def _try_other(self, payload: bytes, properties: Mapping[str, Value], hot_number: int | None = None) -> int | None:
-        """Send a message with properties or a hot number, or one that is cut."""
-        check_properties(properties)
-        block = wire_properties.block(properties) if properties else b""
-        size = len(payload) + len(block)
-        count = fragments.count(size, len(block), self._room, hot_number)
-        self._check(size, count=count)
-        if self._out.parts or not self._fits(size):
+    def _put(self, parcel: Parcel) -> int | None:
+        """Put a message into its block; return its number, or None while the flight is full."""
+        check_loop(self._loop, self._whose)
+        out, extra, size = self._out, parcel.extra, len(parcel.payload)
+        self._check(size, 1 if extra is None else extra.pieces)
+        if out.mixes(extra) or not out.fits(size):
             self.flush()
-            if not self._fits(size) and not self._block(size):
+            if not out.fits(size) and not self._block(size):
                 return None
-        number = self._out.cut(payload + block, len(block), self._room, hot_number)
-        self._renew_credit()
-        if self._out.pieces_bytes >= self._out.floor:
+        first = out.next
+        act = out.add(parcel.payload, extra)
+        last = out.next - 1
+        if parcel.tag is not None:
+            self._tags.add(first, last, parcel.tag)  # Sending may report events at once.
+        if act:
+            self._act(act)
+        if parcel.number_info and first == last:
+            self._on_notify(events.SequenceNumberInfo(first, first))
+        return last
+
+    def _end_span(self, parcel: Parcel, number: int = 0, error: BaseException | None = None) -> Sent | None:
+        """End the span of a message that was sent or not; return the message, None if it has no span."""
+        span, spans = parcel.span, self._spans
+        if span is None or spans is None:
+            return None
+        if error is not None:
+            spans.end(span, error)
+            return None
+        key = f"{self.life:016x}-{number}"
+        span.set_attribute("messaging.message.id", key)
+        spans.end(span)
+        return TracedSent(number, self, spans, key, span.get_span_context(), machine.clock.wall_ns())
+
+    def _act(self, act: int) -> None:
+        """Plan the end of the turn or of the interval, and let messages leave, as the outbox decided."""
+        out = self._out
+        if act & PLAN:
+            if out.span_ns:
+                self._timer = self._loop.call_later(out.span_ns / SECOND, self._planned_flush)
+            else:
+                try:
+                    self._loop.call_soon(self._planned_flush)
+                except RuntimeError:  # The loop is closed.
+                    out.end_turn()
+                    check_loop(self._loop, self._whose)
+                    raise
+        if act & PROMPT:
+            self._emit(out.take())
+            if out.calm and self.courtesy is not None:
+                self.courtesy.give_way()  # A receiver that this wakes on our core runs first.
+        elif act & FULL:
             self.flush()
-        elif not self._flush_planned and self._at_once():
-            self._leave(self._out.collected())
-        return number
-
-    def _leave(self, block: Block) -> None:
-        """Send at once, and let a receiver that this wakes on our core run first."""
-        self._emit(block)
-        if self._calm and self.courtesy is not None:
-            self.courtesy.give_way()
-
-    def _emit(self, block: Block) -> None:
-        """Write messages to the stream, and report them to the machine now or soon."""
-        octets, first, count, payload_bytes, large = block
-        if self.stream is not None:
-            try:
-                self.stream.write(octets)
-            except Exception as error:  # noqa: BLE001 - the numbers are used: without the messages nothing may follow
-                self.fail("to write messages", error)
-        self._out.retained.add(first, first + count, octets, payload_bytes)
-        self._emitted = first + count
-        self._unreported += count
-        self._unreported_bytes += payload_bytes
-        if large or not self._prompt:
-            self._report_sent(large)
-        if not self._credit:
-            self._renew_credit()
-
-    def _report_sent(self, large: tuple[tuple[int, int], ...] = ()) -> None:
-        count, size, self._unreported, self._unreported_bytes = self._unreported, self._unreported_bytes, 0, 0
-        self._driver.feed(inputs.Sent(self._emitted - count, count, size, large))
-
-    def _report_rest(self) -> None:
-        if self._unreported:
-            self._report_sent()
-
-    def _at_once(self) -> bool:
-        """Plan when the next message leaves; return True if that is now."""
-        if self._span_ns:
-            self._flush_planned = True
-            self._timer = self._loop.call_later(self._span_ns / SECOND, self._planned_flush)
-            return False
-        if not self._prompt:
-            try:
-                self._loop.call_soon(self._planned_flush)
-            except RuntimeError:  # The loop is closed.
-                check_loop(self._loop, self._whose)
-                raise
-            self._turn_began = self._emitted
-        self._prompt += 1
-        self._flush_planned = self._prompt == PROMPT_MESSAGES
-        return True
 
     def _planned_flush(self) -> None:
-        self._calm = self._out.next - self._turn_began <= PROMPT_MESSAGES
-        self._prompt = 0
-        if self._batches:
-            return
-        self._flush_planned = False
-        if self._out.parts or self._out.pieces or not self._reports_late:
+        act = self._out.end_turn()
+        if act == FULL or (act and not self._reports_late):
             self.flush()
-        elif self._unreported and self._report_timer is None:
+        elif act and self._report_timer is None:
             self._report_timer = self._loop.call_later(REPORT_SECONDS, self._report_late)
 
     def _report_late(self) -> None:
         self._report_timer = None
-        self._report_rest()
-
-    # ---------------------------------------------------------------------------------------------------------- credit
-
-    @property
-    def _room(self) -> int:
-        """Bytes of the largest piece with its headers."""
-        return self.max_payload + DATA_HEADER.size
-
-    def _may_send(self) -> bool:
-        return self._begun and not self._over and self._machine.can_send
+        self._report()
 
     def _block(self, size: int) -> bool:
         """Ask the machine for a `Wakeup` when there is room; return True if there is room already."""
-        self._turned_away |= self._held
-        if not self._held:
-            self._driver.feed(inputs.Blocked(size))
-        return self._fits(size)
+        question = self._out.refuse(size)
+        if question is not None:
+            self._feed(question)
+        return self._out.fits(size)
 
-    def _fits(self, size: int) -> bool:
-        return self._renew_credit() >= 1 and size <= self._credit_bytes
-
-    def _check(self, size: int, count: int = 1) -> None:
-        """Raise if a message of `size` bytes in `count` pieces cannot be sent now, or ever."""
-        if self._over:
+    def _check(self, size: int, pieces: int) -> None:
+        """Raise if a message of `size` bytes in `pieces` pieces cannot be sent now, or ever."""
+        if self.over:
             raise Closed(self._end_reason)
         if size > self.max_message:
             raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {self.max_message} bytes")
-        if count > fragments.MAX_PIECES:
+        if pieces > fragments.MAX_PIECES:
             raise MessageTooLarge(
-                f"a message of {count} pieces has more than {fragments.MAX_PIECES}: raise the datagram size"
+                f"a message of {pieces} pieces has more than {fragments.MAX_PIECES}: raise the datagram size"
             )
-        if self._blocking:  # A streaming source has no flight.
-            try:
-                self._machine.check_size(size)
-            except OversizeError as error:
-                raise MessageTooLarge(str(error)) from None
-        if not self._may_send():
+        try:
+            self._out.check_size(size)
+        except OversizeError as error:
+            raise MessageTooLarge(str(error)) from None
+        if not self._out.may_send:
             raise NotRegistered("not currently registered with enough stores")
-
-    def _granted(self) -> tuple[int, int]:
-        """Return the messages and payload bytes that the machine grants, less those not reported to it yet."""
-        machine = self._machine
-        if self._held or not self._may_send():
-            return (0, self._credit_bytes)
-        if not self._blocking:
-            return (NO_LIMIT, NO_LIMIT)
-        reported = machine.next_number  # Large messages are reported as they leave, so those that wait here are newer.
-        room = machine.credit_bytes
-        size = NO_LIMIT if room is None else room - self._out.bytes_from(reported)
-        return (machine.credit_messages - (self._out.next - reported - self._out.joined), size)
-
-    def _renew_credit(self) -> int:
-        """Give the fast path the granted credit; return the granted messages.
-
-        The fast path gets none while pieces wait, because a plain message must not join their block. Between renewals
-        `_credit` may be too low, but never too high. `try_send` renews it when it is used up.
-        """
-        messages, self._credit_bytes = self._granted()
-        self._credit = 0 if self._out.pieces else messages
-        return messages
 
     # ------------------------------------------------------------------------------------------------------- stability
 
@@ -870,17 +815,10 @@ class Source:
 
     # --------------------------------------------------------------------------------------------- inputs and effects
 
-    def measure(self, blocks: "TimedBlocks") -> None:
-        """Time each block from now on. A source that is not measured has the plain methods."""
-        self._emit = partial(blocks.emit, self._emit)  # type: ignore[method-assign]
-        stability = self._stability
-        stability.on_stable = partial(blocks.settle, stability.on_stable)  # type: ignore[method-assign]
-        stability.on_reclaimed = partial(blocks.settle, stability.on_reclaimed)  # type: ignore[method-assign]
-
     def receive(self, event: inputs.SourceInput) -> None:
         """Feed the machine; the context calls this."""
-        self._report_rest()
-        self._driver.feed(event)
+        self._report()
+        self._feed(event)
 
     def stores_of(self, _: int, index: int | None = None) -> list[str]:
         """Return the addresses of the stores of the source, or of the store with an index."""
@@ -891,41 +829,19 @@ class Source:
         known, stores = self._machine.status.registrations, self.config.stores
         return [stores[index].name for index, one in known.items() if one.present]
 
-    def greeting(self) -> bytes:
-        """Return the bytes that a joiner gets first: the session, and the source information if there is some."""
-        return codec.greeting(codec.split(self.config.incarnation)[0]) + self.info()
+    def _write(self, octets: bytes) -> None:
+        if self.stream is not None:
+            self.stream.write(octets)
 
-    def info(self) -> bytes:
-        """Return the encoded source information, or no bytes before the source is active."""
-        self.flush()
-        return self._encoded(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+    def _send_to(self, address: str, octets: bytes) -> None:
+        self._pool.send(address, octets)
 
-    def _encoded(self, info: SourceInfo) -> bytes:
-        """Encode source information. It seldom changes, so the last encoding is kept."""
-        if self._written_info is None or self._written_info[0] != info:
-            self._written_info = (info, codec.encode(info))
-        return self._written_info[1]
+    def _has_room(self, address: str) -> bool:
+        return self._pool.room(address)
 
-    def _perform(self, effect: fx.SourceEffect) -> None:
-        match effect:
-            case fx.Notify():
-                self._on_notify(effect.event)
-            case fx.Release():
-                self._out.retained.release(effect.number)
-                if self._tags:
-                    self._tags.release(effect.number)
-            case fx.Send():
-                self._pool.send(effect.to, codec.encode(effect.message))
-            case fx.Broadcast(message=message):
-                if self.stream is not None:
-                    known = self._encoded(message) if isinstance(message, SourceInfo) else codec.encode(message)
-                    self.stream.write(known)
-            case fx.Resend():
-                # A peer that has not read what it got asks again; its other receivers share the connection.
-                if self._pool.room(effect.to) and (again := self._out.retained.again(effect)):
-                    self._pool.send(effect.to, again)
-            case _:
-                assert_never(effect)
+    def _released(self, number: int) -> None:
+        if self._tags:
+            self._tags.release(number)
 
     def fail(self, what: object, error: Exception) -> None:
         """End the source, because an effect failed; raise the reason for every caller that sends or waits.
@@ -943,15 +859,16 @@ class Source:
         self._driver.close()
         self._end(text)
 
+    def _on_stable(self, first: int, last: int) -> None:
+        self._stability.on_stable(first, last)
+        self._changed.set()
+        super()._on_stable(first, last)
+
     def _on_notify(self, event: events.Event) -> None:
         if self._closed:
             return
         event = self._pool.explained(event)
         match event:
-            case events.Stable():
-                if int(event.flags) & _STABLE:
-                    self._stability.on_stable(event.first, event.last)
-                    self._changed.set()
             case events.NotStable():
                 self._stability.on_lost_at_store(event.first, event.last)
                 self._changed.set()
@@ -967,31 +884,23 @@ class Source:
             case events.StoreUnresponsive() | events.RegistrationError():
                 self._troubles.add(event)
             case events.RegistrationComplete():
-                self._begin(event.number)
+                if not self._out.begun:  # The first registration fixes the first number.
+                    self._stability.begin(event.number)
+                self._troubles.clear()
+                self._changed.set()
             case events.QuorumLost():
-                self.flush()
-                self._renew_credit()
                 self._changed.set()
             case events.Overtaken():
                 self._end(f"another life of {self._whose} has taken its place: make a new source")
             case events.DeregistrationComplete():
                 self._end(f"{self._whose} was deregistered")
+        super()._on_notify(event)
         notify(self._on_event, event, self._whose)
-
-    def _begin(self, number: int) -> None:
-        """Enough stores have registered the source; its first registration fixes its first number."""
-        if not self._begun:
-            self._begun = True
-            self._out.next = number
-            self._stability.begin(number)
-        self._troubles.clear()
-        self._renew_credit()
-        self._changed.set()
 
     def _end(self, reason: str) -> None:
         """Send no more, and wake every caller that waits."""
-        self._over = True
         self._end_reason = reason
         self._stability.close(reason)
-        self._renew_credit()
+        self._out.ended = True
+        self._out.renew()
         self._changed.set()

@@ -192,7 +192,7 @@ class Transports:
             from stablecast.runtime.reliable_stream import ReliableStream  # noqa: PLC0415
 
             room = sources.settings(session).datagram_max - RESERVED - DATA_HEADER.size
-            source.max_payload, source.max_message = room, MAX_SUBMITTED // 2
+            source.fit(room, MAX_SUBMITTED // 2)
 
             def failed(error: Exception) -> None:
                 source.fail("to send what waited for the rate limit", error)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Context, Source
-from stablecast.client.outgoing_messages import FLUSH_BYTES, PROMPT_MESSAGES
 from stablecast.config.option_kinds import OptionError
 from stablecast.config.options import Value
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.inputs import Departed
+from stablecast.core.source.outbox import FLUSH_BYTES, PROMPT_MESSAGES
 from tests.support.network import Network, until
 
 HOUR = 3_600_000
@@ -207,6 +207,6 @@ async def test_a_documented_profile_batches_as_documented(net: Network) -> None:
     """2048 bytes and 200 ms, to the letter; what is set explicitly wins."""
     context = await net.context(profile="6.17")
     source = await context.source("orders")
-    assert (source._least, source._span_ns) == (2048, 200 * MILLISECOND)
+    assert (source._out._least, source._out.span_ns) == (2048, 200 * MILLISECOND)
     other = await context.source("quotes", options={"implicit_batching_interval": 0})
-    assert (other._least, other._span_ns) == (2048, 0)
+    assert (other._out._least, other._out.span_ns) == (2048, 0)

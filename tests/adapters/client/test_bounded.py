@@ -6,8 +6,8 @@ import pytest
 
 from stablecast.client import Receiver, Source
 from stablecast.client.inbox import BATCH_BYTES
-from stablecast.client.outgoing_messages import MAX_BLOCK_BYTES
 from stablecast.config.options import Value
+from stablecast.core.source.outbox import MAX_BLOCK_BYTES
 from stablecast.runtime.reliable_stream import MAX_WAITING, ReliableStream
 from stablecast.runtime.stream import StreamServer
 from stablecast.store.store import Store
@@ -68,7 +68,7 @@ def check(source: Source, receiver: Receiver, store: Store, size: int) -> None:
         assert held_up <= MAX_BLOCK_BYTES  # by the rate limit, which a quick machine reaches
         assert window.payload_bytes - held_up <= WINDOW
     assert source._machine.window.retained_bytes <= 2 * RETAINED
-    assert sum(len(block) for _, _, block, _ in source._out.retained._blocks) <= 2 * RETAINED + MAX_BLOCK_BYTES
+    assert sum(len(block) for _, _, block in source._retained._blocks) <= 2 * RETAINED + MAX_BLOCK_BYTES
     for repository in store.machine.repositories.values():
         assert repository.window.bytes(repository.window.memory) <= STORED
     recovered = (PROXIMITY + ASKED) * (size + BATCH_BYTES)
@@ -126,4 +126,4 @@ async def test_a_stream_without_stores_drops_who_does_not_read(net: Network) -> 
                 assert subscriber.transport.get_write_buffer_size() <= source.stream.maximum + MAX_BLOCK_BYTES
         assert receiver.inbox._bytes <= INBOX + READ
         source.flush()
-        assert not source._out.retained._blocks
+        assert not source._retained._blocks

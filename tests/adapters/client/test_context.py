@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Closed, Context, RegistrationFailed
-from stablecast.client.outgoing_messages import PROMPT_MESSAGES
 from stablecast.config.options import OptionError
 from stablecast.config.stores import StoreListError
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.protocol.inputs import Gone, Reset
 from stablecast.core.protocol.messages import Keepalive, Role
+from stablecast.core.source.outbox import PROMPT_MESSAGES
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime import ports
 from stablecast.runtime.address import AddressError

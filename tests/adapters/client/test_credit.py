@@ -12,7 +12,6 @@ from stablecast.client import (
     NotStable,
     Source,
 )
-from stablecast.client.outgoing_messages import FLUSH_BYTES
 from stablecast.client.source import MAX_CUT, MAX_PAYLOAD
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect
@@ -23,6 +22,7 @@ from stablecast.core.protocol.events import (
     Stable,
     StableFlag,
 )
+from stablecast.core.source.outbox import FLUSH_BYTES, Outbox
 from stablecast.core.source.stability import StabilityWindow
 from tests.support.network import Events, Network, until
 
@@ -229,7 +229,9 @@ async def test_numbers_beyond_32_bits(net: Network) -> None:
     """On the wire they wrap; the application's go on."""
     context = await net.context()
     source = await context.source("orders")
-    source._out.next = source._machine.window.next = source._machine.window.trail = serial.MODULUS - 2
+    source._machine.window.begin(serial.MODULUS - 2)
+    source._out = Outbox(source._machine)
+    source._out.begin(serial.MODULUS - 2)
     blocks: list[bytes] = []
     assert source.stream is not None
     source.stream.write = blocks.append  # type: ignore[method-assign, assignment]

@@ -162,8 +162,7 @@ def test_objects_are_found_by_any_number_of_their_message(
     tags, twin, number = MessageTags(), [], 0
     for gap, length in messages:
         number += gap
-        tags.begin(number, number)
-        tags.end(number + length - 1)
+        tags.add(number, number + length - 1, number)
         twin.append((number, number + length - 1))
         number += length
     tags.release(first // 2)
@@ -174,8 +173,7 @@ def test_objects_are_found_by_any_number_of_their_message(
 def test_objects_that_wait_for_confirmations_are_bounded() -> None:
     tags = MessageTags(keeps_late=True)
     for number in range(MAX_LATE_TAGS + 5):
-        tags.begin(number, number)
-        tags.end(number)
+        tags.add(number, number, number)
     tags.release(MAX_LATE_TAGS)
     assert len(tags) == MAX_LATE_TAGS
     assert tags.of(0, 5) == (5,)

@@ -10,6 +10,7 @@ from stablecast.client import METRICS_TYPE, Context, MisuseError, Receiver, Sour
 from stablecast.client.measured_times import MAX_TIMED, MAX_TOPICS, OTHER, ContextTimes, TimedBlocks, TimedSession
 from stablecast.core.machine.durations import Durations
 from stablecast.core.protocol import inputs
+from stablecast.core.source.outbox import Block
 from stablecast.sync import Context as BlockingContext
 from tests.support.network import Network, until
 from tests.support.traffic import send, take
@@ -77,8 +78,7 @@ async def test_a_context_that_is_not_asked_runs_the_plain_code(net: Network) -> 
         receiver = context.receiver(f"orders{asked}", session_id=9)
         await until(partial(dict.copy, receiver._sessions))
         (session,) = receiver._sessions.values()
-        assert ("_emit" in vars(source)) is asked
-        assert ("on_stable" in vars(source._stability)) is asked
+        assert bool(source._observers) is asked
         assert ("consumed" in vars(session)) is asked
         assert ("feed" in vars(session._driver)) is asked
         assert (session._give == receiver.deliver) is not asked
@@ -99,21 +99,19 @@ class Emitted:
     stable_through = -1
 
 
-def block(first: int, count: int) -> Any:
-    return b"", first, count, 0, ()
+def block(first: int, count: int) -> Block:
+    return Block(first, count, 0, [])
 
 
 def test_a_block_is_stable_when_all_of_it_is() -> None:
     source: Any = Emitted()
     times = Durations()
     blocks = TimedBlocks(times, source)
-    seen: list[Any] = []
     for first in (0, 5, 10):
-        blocks.emit(seen.append, block(first, 5))
-    assert len(seen) == 3
+        blocks.sent(block(first, 5))
     for through, counted in ((3, 0), (4, 1), (8, 1), (14, 3)):
         source.stable_through = through
-        blocks.settle(lambda first, last: None, 0, through)
+        blocks.stable(0, through)
         assert times.view().count == counted
 
 
@@ -121,11 +119,11 @@ def test_a_block_that_was_reclaimed_has_no_time() -> None:
     source: Any = Emitted()
     times = Durations()
     blocks = TimedBlocks(times, source)
-    blocks.emit(lambda one: None, block(0, 5))
-    blocks.emit(lambda one: None, block(5, 5))
-    blocks.settle(lambda first, last: None, 0, 4)
+    blocks.sent(block(0, 5))
+    blocks.sent(block(5, 5))
+    blocks.stable(0, 4)
     source.stable_through = -1
-    blocks.settle(lambda first, last: None, 5, 9)
+    blocks.reclaimed(5, 9, forced=True)
     assert times.view().count == 0
 
 
@@ -147,7 +145,7 @@ def test_what_is_timed_at_once_is_bounded() -> None:
     source: Any = Emitted()
     blocks = TimedBlocks(Durations(), source)
     for first in range(MAX_TIMED + 5):
-        blocks.emit(lambda one: None, block(first, 1))
+        blocks.sent(block(first, 1))
     assert len(blocks._left) == MAX_TIMED
     times = ContextTimes()
     for number in range(MAX_TOPICS + 5):

@@ -10,7 +10,6 @@ from stablecast.client import (
     NotRegistered,
     RegistrationFailed,
 )
-from stablecast.client.outgoing_messages import TURN_MESSAGES
 from stablecast.config.options import Value
 from stablecast.core.protocol.effects import Resend
 from stablecast.core.protocol.events import (
@@ -25,6 +24,7 @@ from stablecast.core.protocol.events import (
     StoreUnresponsive,
 )
 from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
+from stablecast.core.source.outbox import TURN_MESSAGES
 from stablecast.transports import codec
 from tests.support.network import LOCAL, Events, Network, unused_port
 from tests.support.retransmissions import encode_recovered

@@ -153,7 +153,7 @@ async def test_a_source_whose_session_refuses_its_messages_ends_with_the_reason(
     stream = source.stream
     assert isinstance(stream, ReliableStream)
     await (await source.send(b"one")).stable()
-    await until(lambda: not source._held)
+    await until(lambda: not source._out.held)
     if later:
         source.try_send(bytes(5000))
         for number in range(3):

@@ -234,7 +234,7 @@ async def test_a_source_that_its_transport_forgot_is_named(
     async with Context(trace=where) as context:
         source = await context.source("orders", stores=[store], options=options)
         sending = asyncio.ensure_future(source.send_many([bytes(500)] * 20))
-        await until(lambda: source._held)
+        await until(lambda: source._out.held)
         await asyncio.sleep(1.2)  # A record comes at least each half second, and that is what is judged.
         sending.cancel()
     summary = verify_paths(find([where]))

@@ -1,11 +1,8 @@
 """The receiver's process: worlds of every kind, and what seldom comes to it."""
 
-import ast
-
 import attrs
 import pytest
 
-from stablecast.client.subscriber import Subscriber
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.inputs import Lost
@@ -14,7 +11,7 @@ from stablecast.core.subscription.inputs import Place
 from stablecast.core.subscription.subscription import DRAIN_NS
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.receiver import ReceiverProcess, Recipient
+from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.transports import codec
@@ -22,7 +19,6 @@ from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.lab.sim.setups import KINDS, lively, world
 from tests.support.abstract_states import abstract
-from tests.support.tree import ROOT
 
 
 @pytest.mark.rows("P-402", "P-410", "P-443", "P-584")
@@ -197,32 +193,3 @@ def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert report.counts["pieces given up"] > 0
     monkeypatch.setattr(FragmentReassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
     assert {violation.rule for violation in world("large and streaming").violations} == {"D1"}
-
-
-SAME_NAMES = {
-    "_drive": "the machine runs on the world's clock",
-    "_make": "sessions are watched",
-    "_open": "a stream of the world, which may lose runs",
-    "_refused": "nothing is refused in a world",
-    "_owners": "the inbox is the application's",
-    "_perform": "the resolver is the world's, and sessions of who leaves deregister",
-    "choose_low": "no application chooses",
-    "choose_reg_id": "no application chooses",
-    "found": "who leaves joins nothing more",
-    "on_notify": "losses are judged",
-}
-"""What the receiver of a world does otherwise than the client's, and why. Whatever is not here is the client's own."""
-
-
-def test_the_receiver_of_a_world_has_no_rules_of_its_own() -> None:
-    """Lives, joins, plans and what is inherited are the machine's; what drives it is the client's."""
-
-    def names(*files: str) -> set[str]:
-        trees = [ast.parse((ROOT / "adapters" / "stablecast" / file).read_text(encoding="utf-8")) for file in files]
-        nodes = [node for tree in trees for node in ast.walk(tree)]
-        return {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name[:2] != "__"}
-
-    assert issubclass(Recipient, Subscriber)
-    ours = {name for kind in (Recipient, ReceiverProcess) for name in vars(kind)}
-    theirs = names("client/receiver.py", "client/subscriber.py")
-    assert sorted(ours & theirs) == sorted(SAME_NAMES)

@@ -1,10 +1,6 @@
 """The source's process: worlds of every kind, and what seldom comes to it."""
 
-from itertools import pairwise
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
@@ -14,7 +10,7 @@ from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, WorldSetup
-from stablecast.lab.sim.source import SourceProcess, portions
+from stablecast.lab.sim.source import SourceProcess
 from tests.adapters.lab.sim.setups import KINDS, dead_connection, lively, world
 from tests.support.abstract_states import abstract
 
@@ -40,19 +36,6 @@ def test_messages_of_many_sizes_are_cut_and_put_together() -> None:
     assert report.violations == ()
     assert report.counts["cut"] > 10
     assert source_of(lively(WorldSetup(large=8, paced=True))).pieces == 8
-
-
-@given(st.lists(st.integers(1, 4), max_size=12))
-def test_blocks_are_plain_or_cut_and_as_long_as_they_can_be(sizes: list[int]) -> None:
-    at, large = 5, list[tuple[int, int]]()
-    for size in sizes:
-        if size > 1:
-            large.append((at, at + size - 1))
-        at += size
-    found = list(portions(5, at, large))
-    assert [number for first, stop, _ in found for number in range(first, stop)] == list(range(5, at))
-    assert [one for _, _, cut in found for one in cut] == large
-    assert all(bool(one[2]) != bool(other[2]) for one, other in pairwise(found))
 
 
 def test_what_is_for_another_life_is_not_for_this_one() -> None:

@@ -1,0 +1,33 @@
+"""What watches a source or a session of a receiver: metrics, and the judges of simulators.
+
+An observer is asked once for each block or batch, never for a message, and not at all where there is none.
+"""
+
+from typing import TYPE_CHECKING
+
+from stablecast.core.source.outbox import Block
+
+if TYPE_CHECKING:
+    from stablecast.client.batch import Batch
+
+
+class Observer:
+    """Watch everything, and do nothing. Numbers are extended; ranges are `first` to `last`."""
+
+    def sent(self, block: Block) -> None:
+        """Note that a block of a source leaves now."""
+
+    def stable(self, first: int, last: int) -> None:
+        """Note that messages of a source are stable."""
+
+    def reclaimed(self, first: int, last: int, *, forced: bool) -> None:
+        """Note that a source reclaimed messages; `forced`: before they were settled."""
+
+    def missing(self, wire_first: int, count: int) -> None:
+        """Note that a stream lost messages, by the number on the wire of the first."""
+
+    def delivered(self, batch: "Batch") -> None:
+        """Note that a session delivers a batch now."""
+
+    def consumed(self, first: int, last: int) -> None:
+        """Note that the application consumed messages, or that they are for other shares."""
