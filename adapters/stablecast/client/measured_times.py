@@ -1,13 +1,12 @@
 """The times for which messages and calls wait in a context: until stable, consumed or recovered, and for the loop.
 
-A context without `metrics=True` has none of this. Its sources and sessions then run the same code as if this module did
-not exist, because a context replaces methods of single sources and sessions only when it measures. Blocks and batches
-are timed, not messages.
+A context without `metrics=True` has none of this: its sources and sessions have no observers. Blocks and batches are
+timed, not messages.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 import attrs
@@ -59,8 +58,8 @@ class MeasuredSession(Protocol):
     def topic(self) -> str:
         """Return the topic of the session."""
 
-    def measure(self, timed: "TimedSession") -> None:
-        """Time each batch and loss from now on."""
+    def observe(self, observer: Observer) -> None:
+        """Let an observer watch from now on."""
 
 
 class MeasuredReceiver(Protocol):
@@ -148,7 +147,7 @@ class ContextTimes:
 
     def measure_session(self, session: MeasuredSession) -> None:
         """Time the batches and losses of a session from now on."""
-        session.measure(TimedSession(self.of(session.topic), session.topic))
+        session.observe(TimedSession(self.of(session.topic), session.topic))
 
     def text(self, sources: Iterable[MeasuredSource], receivers: Iterable[MeasuredReceiver]) -> str:
         """Return all as OpenMetrics."""
@@ -214,7 +213,7 @@ class TimedBlocks(Observer):
 
 
 @attrs.define
-class TimedSession:
+class TimedSession(Observer):
     """Batches and losses of a session that are open: the number after each, and when it began (ns)."""
 
     times: TopicTimes
@@ -222,29 +221,26 @@ class TimedSession:
     _waiting: deque[tuple[int, int]] = attrs.field(factory=deque)
     _lost: deque[tuple[int, int]] = attrs.field(factory=deque)
 
-    def deliver(self, deliver: Callable[[Batch], None], batch: Batch) -> None:
-        """Let a batch go to the application: what was missing before it is there, or given up."""
+    def delivered(self, batch: Batch) -> None:
+        """Note a batch that goes to the application: what was missing before it is there, or given up."""
         stop, lost = batch.first + batch.count, self._lost
         while lost and serial.extend(lost[0][0], stop) <= stop:
             number, since = lost.popleft()
             self._end(self.times.recovery, number, machine.clock.monotonic_ns() - since)
         if len(self._waiting) < MAX_TIMED:
             self._waiting.append((stop, batch.arrived_ns))
-        deliver(batch)
 
-    def consumed(self, consumed: Callable[[int, int], None], first: int, last: int) -> None:
+    def consumed(self, first: int, last: int) -> None:
         """End the times of the batches that are consumed up to `last`."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= last + 1:
             stop, since = waiting.popleft()
             self._end(self.times.delivery, stop, machine.clock.wall_ns() - since)
-        consumed(first, last)
 
-    def feed(self, feed: Callable[[inputs.ReceiverInput], None], event: inputs.ReceiverInput) -> None:
-        """Let the machine have an input."""
-        if isinstance(event, inputs.Lost) and len(self._lost) < MAX_TIMED:
-            self._lost.append((event.wire_first + event.count, machine.clock.monotonic_ns()))
-        feed(event)
+    def missing(self, lost: inputs.Lost) -> None:
+        """Note when messages began to be missing."""
+        if len(self._lost) < MAX_TIMED:
+            self._lost.append((lost.wire_first + lost.count, machine.clock.monotonic_ns()))
 
     def _end(self, times: Durations, stop: int, took: int) -> None:
         labels = (("topic", self.topic), ("number", str(stop - 1)))

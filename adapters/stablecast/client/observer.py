@@ -5,6 +5,7 @@ An observer is asked once for each block or batch, never for a message, and not 
 
 from typing import TYPE_CHECKING
 
+from stablecast.core.protocol.inputs import Lost
 from stablecast.core.source.outbox import Block
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class Observer:
     def reclaimed(self, first: int, last: int, *, forced: bool) -> None:
         """Note that a source reclaimed messages; `forced`: before they were settled."""
 
-    def missing(self, wire_first: int, count: int) -> None:
-        """Note that a stream lost messages, by the number on the wire of the first."""
+    def missing(self, lost: Lost) -> None:
+        """Note that a stream lost messages."""
 
     def delivered(self, batch: "Batch") -> None:
         """Note that a session delivers a batch now."""

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import Protocol, assert_never
 
 import attrs
 
 from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.inbox import Inbox
+from stablecast.client.observer import Observer
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
@@ -27,9 +27,6 @@ from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
-
-if TYPE_CHECKING:
-    from stablecast.client.measured_times import TimedSession
 
 BEFORE_DELIVERY = (ReceiverState.WAITING, ReceiverState.REGISTERING, ReceiverState.CHOOSING)
 """States of a session that has delivered nothing."""
@@ -102,6 +99,7 @@ class ClientSession:
         self._ident, self._receiver = machine.threads.ident, receiver
         self._thread = self._ident()
         self._give: Callable[[Batch], None] = receiver.deliver
+        self._observers: tuple[Observer, ...] = ()
         self.arrival, self.redeliverer = receiver.arrival, receiver.redeliverer
         self._pool = pool
         self._tokens, self._pieces = Tokens(), FragmentReassembly()
@@ -213,12 +211,21 @@ class ClientSession:
             self._driver.feed(inputs.Reset(store))
         return not behind
 
-    def measure(self, timed: "TimedSession") -> None:
-        """Time each batch and loss from now on. A session that is not measured has the plain methods."""
-        self._give = partial(timed.deliver, self._give)
-        self.consumed = partial(timed.consumed, self.consumed)  # type: ignore[method-assign]
-        self.pass_over = partial(timed.consumed, self.pass_over)  # type: ignore[method-assign]
-        self._driver.feed = partial(timed.feed, self._driver.feed)  # type: ignore[method-assign]
+    def observe(self, observer: Observer) -> None:
+        """Let an observer watch from now on."""
+        self._observers += (observer,)
+        self._give = self._give_watched
+
+    def _give_watched(self, batch: Batch) -> None:
+        for one in self._observers:
+            one.delivered(batch)
+        self._receiver.deliver(batch)
+
+    def miss(self, lost: inputs.Lost) -> None:
+        """Feed a loss of the stream to the machine."""
+        for one in self._observers:
+            one.missing(lost)
+        self._driver.feed(lost)
 
     def choose(self, question: fx.AskLow, low: int) -> None:
         """Begin at the number that was chosen."""
@@ -258,7 +265,7 @@ class ClientSession:
         lost = None if self._stream is None else self._stream.check(incarnation, run)
         self._driver.feed(inputs.Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
         if lost is not None:
-            self._driver.feed(lost)
+            self.miss(lost)
 
     def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Feed retransmissions to the machine."""
@@ -312,6 +319,8 @@ class ClientSession:
         The machine gets one report for many messages, after the data that arrived meanwhile was read.
         """
         self.waiting -= last - first + 1
+        if self._observers:
+            self._note_consumed(first, last)
         if self._consumed is None:
             self._consumed = (first, last)
             self._driver.settle_soon()
@@ -331,6 +340,7 @@ class ClientSession:
     def pass_over(self, first: int, last: int) -> None:
         """Acknowledge messages `first` to `last` without the application, because they are for other shares."""
         self.waiting -= last - first + 1
+        self._note_consumed(first, last)
         if self._unseen is not None and self._unseen[1] + 1 == first:
             first = self._unseen[0]
         else:
@@ -339,6 +349,10 @@ class ClientSession:
         self._unseen = (first, last)
         if self.ended and not self.waiting:
             self._receiver.on_consumed(self)
+
+    def _note_consumed(self, first: int, last: int) -> None:
+        for one in self._observers:
+            one.consumed(first, last)
 
     def report_consumed(self) -> None:
         """Feed the consumed numbers that were not fed yet."""

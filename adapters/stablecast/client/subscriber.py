@@ -212,7 +212,7 @@ class Subscriber(ABC, Generic[SessionT]):
     def _on_lost(self, lost: Lost) -> None:
         session = self._sessions.get(lost.session)
         if session is not None:
-            session.receive(lost)
+            session.miss(lost)
 
     def on_control(self, message: ControlMessage) -> None:
         """Pass a control message from the request port to its session."""

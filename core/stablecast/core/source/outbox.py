@@ -295,7 +295,6 @@ class Outbox:
         self._left += block.count
         self._left_bytes += block.payload_bytes
         self._set_floor()
-        self.renew()
         return block
 
     def _set_floor(self) -> None:
