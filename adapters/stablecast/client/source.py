@@ -655,13 +655,15 @@ class Source(Sender):
 
     def _put(self, parcel: Parcel) -> int | None:
         """Put a message into its block; return its number, or None while the flight is full."""
-        check_loop(self._loop, self._whose)
         out, extra, size = self._out, parcel.extra, len(parcel.payload)
-        self._check(size, 1 if extra is None else extra.pieces)
-        if out.mixes(extra) or not out.fits(size):
-            self.flush()
-            if not out.fits(size) and not self._block(size):
-                return None
+        if not (out.collects or out.prompt):
+            check_loop(self._loop, self._whose)
+        if size > self.max_payload or out.mixes(extra) or not out.fits(size):
+            self._check(size, 1 if extra is None else extra.pieces)
+            if out.mixes(extra) or not out.fits(size):
+                self.flush()
+                if not out.fits(size) and not self._block(size):
+                    return None
         first = out.next
         act = out.add(parcel.payload, extra)
         last = out.next - 1

@@ -182,6 +182,8 @@ class Outbox:
 
     def fits(self, size: int) -> bool:
         """Return whether a message of `size` bytes may be taken now."""
+        if self.next < self._last and self._total + size <= self._most:
+            return True
         self.renew()
         return self.next < self._last and self._total + size <= self._most
 
@@ -278,16 +280,21 @@ class Outbox:
     def _part(self) -> Block:
         """Remove the longest beginning that is all plain, or all other."""
         first, others = self._left, self._others
-        extras, large, stop = list[Extra](), list[tuple[int, int]](), next(iter(others))
-        if stop == first:
-            while extra := others.pop(stop, None):
-                extras.append(extra)
-                if extra.pieces > 1:
-                    large.append((stop, stop + extra.pieces - 1))
-                stop += extra.pieces
-        payloads = self._payloads[: len(extras) or stop - first]
-        del self._payloads[: len(payloads)]
-        self._joined -= sum(extra.pieces - 1 for extra in extras)
+        stop = next(iter(others))
+        if stop > first:
+            payloads = self._payloads[: stop - first]
+            del self._payloads[: stop - first]
+            return Block(first, stop - first, sum(map(len, payloads)), payloads)
+        extras: list[Extra] = []
+        large: list[tuple[int, int]] = []
+        while extra := others.pop(stop, None):
+            extras.append(extra)
+            stop += extra.pieces
+            if extra.pieces > 1:
+                large.append((stop - extra.pieces, stop - 1))
+                self._joined -= extra.pieces - 1
+        payloads = self._payloads[: len(extras)]
+        del self._payloads[: len(extras)]
         self.longest = -1 if others else self._plain
         return Block(first, stop - first, sum(map(len, payloads)), payloads, extras, tuple(large))
 
