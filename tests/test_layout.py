@@ -264,7 +264,7 @@ ROOMS: Mapping[str, str] = {
     "lab.prove": "core text config lab.model lab.proof",
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
-    "testing": "core config evidence.trace store.journal lab",
+    "testing": "core config client evidence.trace store.journal lab",
     "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing archive",
 }
 # fmt: on

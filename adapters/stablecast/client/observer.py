@@ -3,13 +3,18 @@
 An observer is asked once for each block or batch, never for a message, and not at all where there is none.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.source.outbox import Block
 
 if TYPE_CHECKING:
     from stablecast.client.batch import Batch
+
+
+session_watches: Final[list[Callable[[Any], None]]] = []
+"""Each is called with every session of a receiver that begins in this process. Only simulated worlds have any."""
 
 
 class Observer:

@@ -19,6 +19,7 @@ from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.loop_ownership import check_loop, uninterrupted
 from stablecast.client.message import Message
+from stablecast.client.observer import session_watches
 from stablecast.client.range_bounds import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.session import ClientSession
@@ -292,6 +293,8 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         self._met = True
         if context.times is not None:
             context.times.measure_session(session)
+        for watch in session_watches:
+            watch(session)
         return session
 
     def _open(self, place: Place, items: Callable[[int, Any], None], ended: Callable[[bool], None]) -> Joiner:

@@ -19,6 +19,8 @@ def failure_lines(report: WorldReport) -> list[str]:
     lines += ["", "Faults:" if found.strikes else "Faults: none. The test fails without any fault."]
     lines += [f"  {strike}" for strike in found.strikes]
     lines += ["", f"Timeline ({'real' if report.real else 'virtual'} time):", *found.timeline.lines()]
+    if found.fates:
+        lines += ["", "Messages that programs had when they were killed:", *found.fates]
     if found.failure.waiting:
         lines += ["", "Programs wait at:", *(f"  {place}" for place in found.failure.waiting)]
     if report.traces:

@@ -107,12 +107,14 @@ class Supervisor:
     Attributes:
         programs: All programs.
         failure: The first program that failed and may not, with its exception.
+        on_crash: Is called with the name of a host whose programs are to be killed.
     """
 
     def __init__(self, report: Callable[[str, str, str], object]) -> None:
         """Make a supervisor; `report` adds a host, a kind and a text to the timeline."""
         self.programs: list[Program] = []
         self.failure: tuple[Program, BaseException] | None = None
+        self.on_crash: Callable[[str], object] = str
         self._report = report
         self._of: dict[SimulatedProcess, Program] = {}
 
@@ -137,6 +139,7 @@ class Supervisor:
 
     def crash(self, host: SimulatedHost, *, power: bool = False) -> list[Program]:
         """Kill the running programs of a host, and return them."""
+        self.on_crash(host.name)
         victims = [one for one in self.programs if one.host == host.name and one.is_running]
         for one in victims:
             one.down = True

@@ -12,6 +12,7 @@ from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
+from stablecast.testing.deliveries import Deliveries
 from stablecast.testing.fault_injection import FaultInjector
 from stablecast.testing.programs import Errors, Program, Supervisor
 from stablecast.testing.schedule import MILLISECOND, Activity, HostActivity, Strike
@@ -51,6 +52,8 @@ class SimulatedWorld:
         self.stores: list[str] = []
         self.timeline = WorldTimeline()
         self.supervisor = Supervisor(self._report)
+        self.deliveries = Deliveries(lambda: lab.now - self._begun, self._running_host)
+        self.supervisor.on_crash = self.deliveries.end
         self.injector = FaultInjector(lab.kernel, lab.network, lab.hosts, self.supervisor, self._report)
         self._lab = lab
         self._kinds: dict[str, str] = {}
@@ -144,9 +147,11 @@ class SimulatedWorld:
 
     def note(self, text: str) -> None:
         """Add a line to the timeline. It counts as a movement for `settled`."""
+        self._report(self._running_host(), NOTE, text)
+
+    def _running_host(self) -> str:
         running = self._lab.kernel.current
-        host = TEST_HOST if running is None else running.owner.host.name  # type: ignore[attr-defined]
-        self._report(host, NOTE, text)
+        return TEST_HOST if running is None else running.owner.host.name  # type: ignore[attr-defined]
 
     async def settled(self, quiet: float = QUIET_S, limit: float = SETTLED_LIMIT_S) -> None:
         """Wait until all faults are over, killed programs run again, and nothing moved for `quiet` seconds.

@@ -70,6 +70,7 @@ class Outcome:
         struck: The strikes that had an effect.
         failure: The failure; None if the test passed.
         timeline: All that happened.
+        fates: What became of the messages that programs had when faults ended them.
         activity: The activity of its hosts.
         digest: A digest of the run: equal digests, equal runs.
         traces: The traces of each host, if the world was traced.
@@ -83,6 +84,7 @@ class Outcome:
     activity: Activity
     digest: str
     traces: Mapping[str, DiskBackup] = attrs.field(factory=dict, repr=False)
+    fates: Sequence[str] = ()
 
 
 @attrs.frozen
@@ -136,7 +138,7 @@ def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[St
 def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
     lab = World(seed)
     world = SimulatedWorld(lab, strikes, TRACES if setting.traced else None)
-    with lab.open():
+    with lab.open(), world.deliveries.watching():
         if setting.stores:
             from stablecast.testing.simulated_stores import start_stores  # noqa: PLC0415 - stores load the whole client
 
@@ -158,6 +160,7 @@ def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]
             world.activity(),
             _digest(lab, world),
             world.traces(),
+            world.deliveries.lines() if failure is not None else (),
         )
 
 

@@ -66,23 +66,23 @@ def test_a_ledger_in_a_file_survives_what_its_program_does_not(early: float | No
 
 @pytest.mark.parametrize("seed", [2 * EAGER, EAGER + 1])
 def test_an_acknowledgement_before_the_commit_is_found_without_a_delay(seed: int) -> None:
-    """In the worlds that acknowledge at once. The report names the line that the crash struck."""
-    found: list[str] = []
+    """In the worlds that acknowledge at once. The report names the struck line, and the message that was lost."""
 
     async def body(world: SimulatedWorld) -> None:
         world.start(sell, world.stores, host="shop", **world.context_of("shop"))
         world.start(book, 0.0, host="office", **world.context_of("office"))
         await world.settled()
-        found.extend(await world.start(look, host="office").wait())
+        assert len(await world.start(look, host="office").wait()) == ORDERS
 
     lost = []
     for turn in range(16, 48):
-        found.clear()
-        outcome = run_world(
-            WorldSetting(stores=1), body, seed, [Strike("crash", on="office", turn=turn, span=MILLISECOND)]
-        )
-        assert outcome.failure is None
-        if len(found) < ORDERS:
-            lost.append([one.text for one in outcome.timeline.happenings if one.kind == PLACE])
+        strikes = [Strike("crash", on="office", turn=turn, span=MILLISECOND)]
+        outcome = run_world(WorldSetting(stores=1), body, seed, strikes)
+        if outcome.failure is not None:
+            lost.append(([one.text for one in outcome.timeline.happenings if one.kind == PLACE], outcome.fates))
     assert bool(lost) is (seed == 2 * EAGER)
-    assert all("it struck test_databases.py:" in line and " in book" in line for (line,) in lost)
+    for (line,), (fate, *_) in lost:
+        assert "it struck test_databases.py:" in line
+        assert " in book" in line
+        assert "was acknowledged by test_databases.py:" in fate
+        assert "and was never handed out again" in fate
