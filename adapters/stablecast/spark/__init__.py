@@ -6,9 +6,13 @@ stores. This package needs the spark extra and a Java.
 
 from typing import Any
 
-from pyspark.sql import SparkSession
+from stablecast.text.pyspark_version import need_pyspark
 
-from stablecast.spark.message_source import MessageSource
+need_pyspark()  # Before all that imports PySpark: an older one is one sentence.
+
+from pyspark.sql import SparkSession  # noqa: E402
+
+from stablecast.spark.message_source import MessageSource  # noqa: E402
 
 __all__ = ["MessageSource", "register"]
 

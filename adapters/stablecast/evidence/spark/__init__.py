@@ -8,13 +8,17 @@
 This package needs the spark extra and a Java; others import it on demand.
 """
 
-from pyspark.sql import SparkSession
+from stablecast.text.pyspark_version import need_pyspark
 
-from stablecast.evidence.spark.capture_judge import judge_on
-from stablecast.evidence.spark.capture_source import CaptureSource
-from stablecast.evidence.spark.spark_session import SparkError, connect
-from stablecast.evidence.spark.trace_source import TraceSource
-from stablecast.evidence.spark.verification_job import VerificationOutcome, verify_on
+need_pyspark()  # Before all that imports PySpark: an older one is one sentence.
+
+from pyspark.sql import SparkSession  # noqa: E402
+
+from stablecast.evidence.spark.capture_judge import judge_on  # noqa: E402
+from stablecast.evidence.spark.capture_source import CaptureSource  # noqa: E402
+from stablecast.evidence.spark.spark_session import SparkError, connect  # noqa: E402
+from stablecast.evidence.spark.trace_source import TraceSource  # noqa: E402
+from stablecast.evidence.spark.verification_job import VerificationOutcome, verify_on  # noqa: E402
 
 __all__ = ["SparkError", "VerificationOutcome", "connect", "judge_on", "register", "verify_on"]
 

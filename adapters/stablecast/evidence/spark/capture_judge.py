@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.capture.judge import CaptureFindings, judged
+from stablecast.evidence.spark.piece_judge import UNSEEN
 from stablecast.evidence.spark.spark_jobs import NO_PROGRESS, job
 from stablecast.evidence.spark.table_format import arrow_task, sql_schema
 from stablecast.text import plural
@@ -33,10 +34,15 @@ def judge_on(
     Raises:
         SparkError: A worker was lost, or a task failed.
     """
-    files, ports = [*paths], [*told]
+    # Workers have other working directories.
+    files, ports = [path.absolute() for path in paths], [*told]
+    seen = {path for path in files if path.exists()}
 
     def rows_of(place: int) -> Iterator[list[dict[str, Any]]]:
-        yield [{"place": place, "outcome": pickle.dumps(judged(files[place], ports))}]
+        path = files[place]
+        unseen = path in seen and not path.exists()
+        outcome = f"{path} cannot be read: {UNSEEN}" if unseen else judged(path, ports)
+        yield [{"place": place, "outcome": pickle.dumps(outcome)}]
 
     numbers = spark.range(0, len(files), 1, len(files))
     tasks = numbers.mapInArrow(arrow_task(rows_of, COLUMNS), sql_schema(COLUMNS))

@@ -27,17 +27,29 @@ SCHEMA: Final = sql_schema(TYPES)
 
 Row = dict[str, Any]
 
+UNSEEN: Final = "this worker does not see it, and the driver does; give every worker the folder under this path"
+
 PIECE_BYTES: Final = 1 << 20
 """Compressed bytes of a piece, at least one frame. A task holds one frame at a time, however long its piece."""
 
 
 @attrs.frozen
 class TracePiece:
-    """The frames of a file that begin in [start, stop), in bytes."""
+    """The frames of a file that begin in [start, stop), in bytes; `seen`: the driver saw the file."""
 
     path: str
     start: int
     stop: int
+    seen: bool = attrs.field(default=True, eq=False)
+
+    def __str__(self) -> str:
+        """Return the file."""
+        return self.path
+
+    def check(self) -> None:
+        """Raise TraceError, on a worker, if it does not see a file that the driver saw."""
+        if self.seen and not Path(self.path).exists():
+            raise TraceError(f"{self.path} cannot be read: {UNSEEN}")
 
 
 def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[TracePiece]:
@@ -54,7 +66,7 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
     except TraceError:
         if whole:
             raise
-        return [TracePiece(str(path), start, END)]
+        return [TracePiece(str(path), start, END, path.exists())]
     pieces, begin = [], start
     for offset in offsets[1:]:
         if offset - begin >= size or offset == offsets[-1]:
@@ -92,6 +104,7 @@ def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:
     path, offset, known = Path(piece.path), piece.start, KnownState()
     outcome: FrameVerdict | TraceError
     try:
+        piece.check()
         for portion in FrameReader.at(path, piece.start).read(ended=True):
             offset = portion.offset
             if offset >= piece.stop:

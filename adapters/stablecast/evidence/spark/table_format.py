@@ -35,6 +35,7 @@ def sql_schema(columns: Mapping[str, Any]) -> str:
 def named_paths(options: Mapping[str, str], kind: str, error: type[StablecastError]) -> list[Path]:
     """Return the paths of a query's options `paths` and `path`: separated by commas, or a JSON list as Spark gives it.
 
+    They are absolute, because workers have other working directories.
     Raise the `error` if there is none, or if one is not on a local file system.
     """
     named = options.get("paths") or options.get("path")
@@ -56,7 +57,7 @@ def _local(name: str, kind: str, error: type[StablecastError]) -> Path:
     """Return the path of a name, which may be a `file:` URI. Raise the `error` for another kind of URI."""
     scheme = _SCHEME.match(name)
     if scheme is None:
-        return Path(name)
+        return Path(name).absolute()
     if scheme[1].lower() != "file":
         raise error(f"{name!r} is not on a local file system: copy the {kind} to a folder that every worker has")
     return Path(unquote(urlsplit(name).path))

@@ -298,7 +298,7 @@ class TraceStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def latestOffset(self, start: Ends | None = None, limit: ReadLimit | None = None) -> Ends:  # noqa: N802 - Spark's
         """Return the end of finished frames of each file, within the limit; a directory may still be empty."""
-        ends, read = dict(start or {}), 0
+        ends, read = _absolute(start or {}), 0
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         for path in (one for root in self.paths for one in _now(root)):
             name = str(path)
@@ -325,11 +325,17 @@ class TraceStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
 
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
         """Return a partition for the new bytes of each file."""
+        start, end = _absolute(start), _absolute(end)
         return [
             InputPartition(TracePiece(path, start.get(path, 0), stop))
             for path, stop in sorted(end.items())
             if start.get(path, 0) < stop
         ]
+
+
+def _absolute(ends: Ends) -> Ends:
+    """Return an offset as it is written now; that of an earlier release may have relative paths."""
+    return {str(Path(path).absolute()): stop for path, stop in ends.items()}
 
 
 def _now(path: Path) -> list[Path]:
@@ -362,6 +368,7 @@ def narrow(bounds: RowBounds, one: Filter) -> None:
 def read_piece(piece: TracePiece, names: list[str], bounds: RowBounds, on_error: str) -> Iterator[Any]:
     """Yield the rows of a piece, and ignore damage unless `on_error` is `fail`."""
     try:
+        piece.check()
         yield from batches(piece.path, piece.start, piece.stop, names, bounds)
     except TraceError:
         if on_error == FAIL:

@@ -60,7 +60,8 @@ def verify_on(
     Raises:
         SparkError: A worker was lost, or a task failed. Then nothing is known of the traces.
     """
-    files = [path for parts in traces_of(paths) for path in parts]
+    # Workers have other working directories.
+    files = [path for parts in traces_of(path.absolute() for path in paths) for path in parts]
     summary, points = VerificationSummary(), list[Point]()
     if pieces := plan(files, piece_bytes):
         with job(spark, f"verify {plural(len(files), 'trace')}", show):

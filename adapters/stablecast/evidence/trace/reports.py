@@ -97,6 +97,7 @@ class FileReport:
         error: Why the file could not be read to its end, one sentence, or None.
         truncated: Whether that is because its end is missing.
         pauses: Of a source: times for which nothing became stable, more than a second each.
+        begun: Where its first frame began.
         doubts: Rules of which a capture cannot tell whether this endpoint kept them.
     """
 
@@ -113,10 +114,12 @@ class FileReport:
     truncated: bool = False
     doubts: list[str] = attrs.field(factory=list)
     pauses: list[StabilityPause] = attrs.field(factory=list, eq=False)
+    begun: FrameLink | None = attrs.field(default=None, eq=False)
 
     def take(self, one: FrameVerdict, found: Iterable[TraceViolation], pauses: Iterable[StabilityPause]) -> None:
         """Add a whole frame, with its violations in the order of the records."""
         self.role, self.endpoint = one.begin.role, one.begin.endpoint
+        self.begun = self.begun or one.begin
         self.frames += 1
         self.records += one.count
         self.gaps += one.gap
@@ -143,10 +146,17 @@ NOT_JUDGED: Final[Mapping[str, str]] = TABLES["not_judged"]
 
 @attrs.define
 class VerificationSummary:
-    """The reports of all files; `untold` has a sentence for each question that missing traces leave open."""
+    """The reports of all files.
+
+    Attributes:
+        files: The reports.
+        untold: A sentence for each question that missing traces leave open.
+        noted: A sentence for each trace that is not there, or there twice.
+    """
 
     files: list[FileReport] = attrs.field(factory=list)
     untold: list[str] = attrs.field(factory=list)
+    noted: list[str] = attrs.field(factory=list)
 
     def add(self, violations: Iterable[TraceViolation]) -> None:
         """Add violations found between traces; skip a rule that the same record already breaks."""
@@ -188,6 +198,7 @@ class VerificationSummary:
             "truncated": [str(report.path) for report in self.files if report.truncated],
             "errors": [report.error for report in self.files if report.error is not None],
             "untold": self.untold,
+            "noted": self.noted,
             "not_judged": NOT_JUDGED,
         }
 

@@ -17,13 +17,14 @@ import attrs
 
 from stablecast.core.protocol.messages import Incarnation, Role
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.trace.cross_rules import Suspect, Told, Witness, judge_across
+from stablecast.evidence.trace.cross_rules import Suspect, Told, Witness, by_kind, judge_across
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.facts import Book, StabilityPause
 from stablecast.evidence.trace.file_names import part_of, traces_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
 from stablecast.evidence.trace.frame_link import Broken, FrameLink, broken_beginning
 from stablecast.evidence.trace.frames import FramePortion, FrameReader
+from stablecast.evidence.trace.presence import absent, doubled
 from stablecast.evidence.trace.reports import (
     MAX_VIOLATIONS,
     FileReport,
@@ -216,8 +217,11 @@ def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list
 def summarize(traces: list[EndedTrace]) -> VerificationSummary:
     """Return the findings in each trace and between them."""
     witnesses = [witness for trace in traces if (witness := trace.close()) is not None]
-    finding = judge_across((told for trace in traces for told in trace.told), witnesses)
-    summary = VerificationSummary([report for trace in traces for report in trace.reports], finding.untold)
+    told = [one for trace in traces for one in trace.told]
+    finding = judge_across(told, witnesses)
+    reports = [report for trace in traces for report in trace.reports]
+    begins = [(one.path, one.begun) for one in reports if one.begun is not None]
+    summary = VerificationSummary(reports, finding.untold, [*absent(by_kind(told), witnesses), *doubled(begins)])
     for _, some in groupby(finding.suspects, key=lambda one: one.path):
         summary.add(violation(suspect) for suspect in islice(some, MAX_VIOLATIONS))
     return summary

@@ -63,6 +63,7 @@ class Paper:
         """Add the results of more files."""
         self.summary.files += summary.files
         self.summary.untold += summary.untold
+        self.summary.noted += summary.noted
         self.points += points
 
 
@@ -150,7 +151,7 @@ def spark_extra() -> Any:
     try:
         return import_module("stablecast.evidence.spark")
     except ModuleNotFoundError as error:
-        raise TraceError(f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)") from error
+        raise TraceError(str(error)) from error
 
 
 def _lines(summary: VerificationSummary) -> Iterator[str]:
@@ -165,6 +166,7 @@ def _lines(summary: VerificationSummary) -> Iterator[str]:
                 f"  no rule is broken by this, but nothing became stable for {seconds:.1f} s until record "
                 f"{longest.record}: `stablecast incident` names the cause"
             )
+    yield from summary.noted
     yield from summary.untold[:SHOWN_UNTOLD]
     if len(summary.untold) > SHOWN_UNTOLD:
         yield f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided"
@@ -181,6 +183,6 @@ def _sentence(report: FileReport) -> str:
     if report.missing:
         notes.append(f"{report.missing:,} before them in parts that are gone")
     if report.frames and not report.closed and report.error is None:
-        notes.append("not closed, its process was killed")
+        notes.append("not closed: its process was killed, or still runs")
     who = f"{report.role} {report.endpoint}: " if report.role else ""
     return f"{report.path}: {verdict}: {who}{', '.join(notes)}"

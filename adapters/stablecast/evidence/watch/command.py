@@ -203,8 +203,7 @@ def _traces(wanted: WatchRequest, stack: ExitStack) -> WatchedTraces:
         from stablecast.evidence.spark.spark_session import connect  # noqa: PLC0415 - an extra
         from stablecast.evidence.watch.watch_query import SparkWatch  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        text = f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)"
-        raise StablecastError(text) from error
+        raise StablecastError(str(error)) from error
     found = SparkWatch.begin(connect(wanted.master), wanted.paths, wanted.checkpoint, whole=wanted.whole)
     stack.callback(found.close)
     return found

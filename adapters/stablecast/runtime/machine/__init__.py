@@ -121,8 +121,18 @@ def text_of(octets: bytes) -> str:
 
 
 def installed_file(path: Path) -> bytes:
-    """Return the contents of a file that was installed with the programs. It is the same on every machine."""
-    return path.read_bytes()
+    """Return the contents of a file that was installed with the programs. It is the same on every machine.
+
+    The programs may lie in a zip archive, as Spark sends them to its workers.
+    """
+    try:
+        return path.read_bytes()
+    except NotADirectoryError:
+        from zipfile import ZipFile  # noqa: PLC0415 - few programs lie in an archive
+
+        archive = next(parent for parent in path.parents if parent.is_file())
+        with ZipFile(archive) as packed:
+            return packed.read(path.relative_to(archive).as_posix())
 
 
 def installed_at_ns(path: Path) -> int:

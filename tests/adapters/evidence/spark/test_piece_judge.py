@@ -61,3 +61,11 @@ def test_any_frame_can_be_judged_alone(tmp_path: Path, seed: int) -> None:
 def test_no_files_no_pieces(tmp_path: Path) -> None:
     assert find([]) == []
     assert list(judge_with([])(iter([]))) == []
+
+
+def test_a_worker_that_does_not_see_a_file_says_so(tmp_path: Path) -> None:
+    [error] = verdicts(TracePiece(str(tmp_path / "gone.sct"), 0, END))
+    assert "this worker does not see it, and the driver does" in str(error)
+    [piece] = pieces_of(tmp_path / "gone.sct")
+    [error] = verdicts(piece)
+    assert "this worker" not in str(error)

@@ -24,7 +24,7 @@ from stablecast.evidence.trace.errors import TraceError
     ],
 )
 def test_paths_as_spark_gives_them(given: dict[str, str], paths: list[str]) -> None:
-    assert named_paths(given, "traces", TraceError) == [Path(path) for path in paths]
+    assert named_paths(given, "traces", TraceError) == [Path(path).absolute() for path in paths]
 
 
 @pytest.mark.parametrize("path", ["s3a://bucket/traces", "hdfs://host:8020/traces", "https://host/traces"])
@@ -48,3 +48,8 @@ def test_unknown_options_are_refused() -> None:
         TraceSource({"path": "a", "onEror": "skip"})
     with pytest.raises(CaptureError, match="no option 'master': there are path"):
         CaptureSource({"path": "a", "master": "local"})
+
+
+def test_paths_are_absolute_because_workers_have_other_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert named_paths({"path": "a/b"}, "traces", TraceError) == [Path("/a/b")]

@@ -80,6 +80,7 @@ def test_a_summary_is_plain_json() -> None:
         "truncated": ["b.sct"],
         "errors": ["b.sct is truncated at byte 7"],
         "untold": ["S1 cannot be told"],
+        "noted": [],
         "not_judged": NOT_JUDGED,
     }
 
