@@ -227,6 +227,11 @@ def test_off_transport_recovery_of_a_streaming_source_asks_the_source() -> None:
     assert [effect.otr for effect in driver.effects if isinstance(effect, fx.Deliver)] == [True, False]
     driver.inform(version=2, high=15)
     assert driver.asked() == [(13, 15)]
+    for use in (UseOtr.OFF, UseOtr.PERSISTENT):
+        driver = ReceiverDriver.joining(otr=OtrTimes(use=use))
+        driver.hear(LateJoinInfo(LIFE, 1, 10, 9))
+        driver.data(12, 1)
+        assert driver.asked() == []
 
 
 def test_a_persistent_source_may_be_joined_without_its_stores() -> None:

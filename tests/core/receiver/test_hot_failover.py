@@ -87,6 +87,11 @@ def test_a_number_that_is_put_back_comes_again() -> None:
     assert numbers.fresh(2)
     assert numbers.take(B, 2)
     assert not numbers.fresh(2)
+    numbers = stream(A, B)
+    numbers.take(A, 1)
+    numbers.put_back(A, 1)
+    numbers.leave(9)
+    assert numbers.take(B, 1)
 
 
 def test_numbers_wrap() -> None:

@@ -133,7 +133,7 @@ def test_a_request_without_progress_goes_to_another_store() -> None:
     reading.accept(0, 4)
     reading.progress(0, 4, SECOND // 2)
     reading.handle_timeout(SECOND + 1)
-    assert reading.asked, "progress gives more time"
+    assert [(one.start, one.stop) for one in reading.asked] == [(4, 10)], "progress gives more time"
     reading.handle_timeout(2 * SECOND)
     assert reading.stale() == [first.store]
     [second] = reading.issue(2 * SECOND)
@@ -161,7 +161,8 @@ def test_messages_that_were_not_requested_are_dropped() -> None:
     reading.learn("a", holding(set(range(10)), 0, 1))
     assert reading.accept(0, 2) == []
     reading.issue(1)
-    assert reading.accept(0, 10) == [(0, 4)]
+    assert reading.accept(2, 3) == [(2, 3)]
+    assert reading.accept(0, 10) == [(0, 2), (3, 4)]
     assert reading.accept(0, 4) == []
 
 
@@ -171,6 +172,67 @@ def test_the_application_that_waits_stops_requests() -> None:
     assert reading.issue(1, waiting=16) == []
     assert reading.issue(1, waiting=14) == [], "small requests wait until there is room for a larger one"
     assert sum(request.stop - request.start for request in reading.issue(1, waiting=8)) == 8
+
+
+def told(held: RangeSet, asked_at: int = 1, trail: int = 0, reach: int = LENGTH) -> Holding:
+    return Holding(1, 7, held, 0, reach, LENGTH, trail, asked_at)
+
+
+def asked(requests: list[ReadRequest]) -> list[tuple[int, int]]:
+    return [(request.start, request.stop) for request in requests]
+
+
+def test_requests_stay_in_the_window_and_in_the_range() -> None:
+    reading = RangeProgress(0, 10, WINDOW, SECOND, PATIENCE)
+    reading.learn("a", told(RangeSet([(0, 40)])))
+    assert asked(reading.issue(1)) == [(0, 10)]
+    reading = RangeProgress(0, LENGTH, WINDOW, SECOND, PATIENCE)
+    reading.learn("a", told(RangeSet([(WINDOW, LENGTH)])))
+    assert reading.issue(1) == []
+
+
+def test_progress_of_one_request_gives_no_other_more_time() -> None:
+    reading = RangeProgress(0, 8, WINDOW, SECOND, PATIENCE)
+    reading.learn("a", told(RangeSet([(0, 8)])))
+    assert asked(reading.issue(1, most=4)) == [(0, 4), (4, 8)]
+    reading.progress(4, 6, SECOND)
+    assert [(one.start, one.stop, one.deadline) for one in reading.asked] == [(0, 4, SECOND + 1), (6, 8, 2 * SECOND)]
+
+
+def test_what_a_store_that_is_lost_was_asked_for_is_asked_of_another() -> None:
+    reading = RangeProgress(0, 8, WINDOW, SECOND, PATIENCE)
+    for store in ("a", "b"):
+        reading.learn(store, told(RangeSet([(0, 8)])))
+    one, two = reading.issue(1, most=4)
+    assert reading.next() == SECOND + 1
+    reading.lose(one.store)
+    assert reading.asked == [two]
+    assert [(again.start, again.stop, again.store) for again in reading.issue(2)] == [(0, 4, two.store)]
+
+
+def test_a_store_is_asked_again_when_half_of_what_it_told_is_settled_and_no_more_is_known() -> None:
+    for reach, half, stale in ((20, 9, []), (20, 10, ["a"]), (LENGTH, 30, [])):
+        reading = RangeProgress(0, LENGTH, 2 * LENGTH, SECOND, PATIENCE)
+        reading.learn("a", told(RangeSet([(0, LENGTH)]), reach=reach))
+        reading.issue(1)
+        reading.accept(0, half)
+        reading.settle(1)
+        assert reading.stale() == stale
+
+
+def test_a_number_that_a_store_let_go_while_it_was_asked_for_is_waited_for() -> None:
+    """The answer may be on its way. Without one the limit of the store is the reason, however long it was asked."""
+    reading = RangeProgress(0, 2, WINDOW, SECOND, SECOND)
+    reading.learn("a", told(RangeSet([(0, 2)])))
+    reading.issue(1)
+    reading.learn("a", told(RangeSet(), asked_at=2, trail=2))
+    assert reading.settle(3) == []
+    reading.handle_timeout(2 * SECOND)
+    assert reading.settle(2 * SECOND) == []
+    for asked_at, answered in ((2 * SECOND, False), (2 * SECOND + 1, True)):
+        reading.learn("a", told(RangeSet(), asked_at, trail=2))
+        assert (reading.stale() == []) is answered
+    assert reading.settle(2 * SECOND + 1) == [Hole(0, 2, HoleReason.LET_GO)]
 
 
 THREE = Quorums.of(GroupRules((3,)), [0, 0, 0])
@@ -230,7 +292,9 @@ def test_numbers_are_judged_one_by_one(held: list[set[int]], trails: list[int], 
 def test_a_reader_that_follows_waits_for_numbers_that_were_sent_just_now() -> None:
     reading = RangeProgress(0, 10, 16, SECOND, PATIENCE, grows=True)
     reading.learn("a", Holding(1, 7, RangeSet([(5, 10)]), 0, 10, 10, 0, 1))
+    assert reading.next() is None
     assert reading.settle(2) == []
+    assert reading.next() == 2 + PATIENCE
     reading.learn("a", Holding(1, 7, RangeSet([(5, 10)]), 0, 10, 10, 0, 3))
     assert reading.settle(4) == []
     assert reading.settle(2 + PATIENCE) == [Hole(0, 5, HoleReason.NEVER_STORED)]

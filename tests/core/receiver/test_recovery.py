@@ -89,6 +89,15 @@ def test_history_and_gaps_have_windows_and_give_up_times_of_their_own() -> None:
     assert 0 not in machine.cared
 
 
+def test_an_answer_to_a_request_for_history_is_none_to_a_request_for_gaps() -> None:
+    machine, out = recovery(delay_ns=0), list[fx.Effect]()
+    machine.look([(5, 12)], 0)
+    machine.issue(TARGET, 0, out)
+    asked = [m for _, m in sends(out) if isinstance(m, RetransmitRequest)]
+    assert [(m.first, m.last) for m in asked] == [(5, 9), (10, 11)]
+    assert len({m.request for m in asked}) == 2
+
+
 def test_nothing_is_given_up_unless_it_may_be() -> None:
     machine = recovery()
     machine.look([(0, 3)], 0)

@@ -109,6 +109,8 @@ def test_stores_that_are_whole_again_end_the_wait() -> None:
     driver.feed(Tick(), 2 * INTERVAL_NS)
     assert [to for to, _ in driver.sent(Register)] == ["store0:1", "store1:1", "store2:1"]
     assert driver.grant(1, now=2 * INTERVAL_NS, **LACKS) == []
+    driver.feed(Tick(), 2 * INTERVAL_NS)
+    assert driver.sent(Register) == []
     driver.feed(Tick(), 3 * INTERVAL_NS)
     driver.grant(1, now=3 * INTERVAL_NS, low=0, high=HIGH)
     assert proposed(driver) == []
@@ -157,6 +159,9 @@ def begun(**changes: Any) -> ReceiverDriver:
 
 def test_a_late_grant_below_the_start_takes_the_session_back() -> None:
     driver = begun()
+    told = driver.grant(0, now=INTERVAL_NS, low=driver.machine.start_number, high=HIGH, old=True)
+    assert RegistrationComplete not in {type(event) for event in told}
+    driver = begun()
     told = driver.grant(0, now=INTERVAL_NS, **KNOWS)
     assert [event.number for event in told if isinstance(event, RegistrationComplete)] == [17]
     assert driver.machine.start_number == 17
@@ -199,6 +204,14 @@ def test_where_the_application_wished_to_begin_no_later_grant_counts() -> None:
     told = driver.grant(0, now=INTERVAL_NS, **KNOWS)
     assert {type(event) for event in told} & {RegistrationComplete, UnrecoverableLoss} == set()
     assert driver.machine.start_number == 36
+
+
+def test_a_receiver_that_sets_the_pace_tells_stores_with_older_messages_where_it_begins() -> None:
+    driver = registering(pace=Pace.RECEIVERS)
+    driver.grant(0, low=20, high=HIGH, pace=Pace.RECEIVERS)
+    driver.grant(1, 2, **UNMARKED, pace=Pace.RECEIVERS)
+    driver.feed(LowChosen(34), INTERVAL_NS)
+    assert [(to, ack.number) for to, ack in driver.sent(ConsumptionAck)] == [("store0:1", 33)]
 
 
 def test_a_receiver_that_sets_the_pace_hears_of_a_late_grant_too() -> None:

@@ -136,7 +136,6 @@ class RangeProgress:
         """Note that a store answered, and holds nothing of the source."""
         self.away.pop(store, None)
         self.holdings.pop(store, None)
-        self.failed.pop(store, None)
         self._withdraw(store)
 
     def stale(self) -> list[Address]:
