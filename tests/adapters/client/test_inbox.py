@@ -138,9 +138,10 @@ def test_messages_that_the_application_settles_itself_take_room(monkeypatch: pyt
     inbox.next_batch()
     fullness = [inbox.full]
     for batch in held[:2]:
-        inbox.release(batch)
+        assert inbox.release(batch)
         fullness.append(inbox.full)
     assert (fullness, room) == ([True, True, False], [0])
+    assert not inbox.release(held[0])
 
 
 def test_dropped_messages_make_room(monkeypatch: pytest.MonkeyPatch) -> None:

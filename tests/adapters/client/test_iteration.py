@@ -45,14 +45,14 @@ async def turns_of(numbers: AsyncIterator[Any], count: int) -> int:
     return len(handles) - 1
 
 
-@pytest.mark.parametrize(("seconds", "messages"), [(0.0, 1000), (3600.0, 1)])
+@pytest.mark.parametrize(("seconds", "messages", "turns"), [(0.0, 1000, 20), (3600.0, 1, 20), (3600.0, 5, 4)])
 async def test_the_event_loop_makes_a_turn_by_time_and_by_count(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, messages: int
+    monkeypatch: pytest.MonkeyPatch, seconds: float, messages: int, turns: int
 ) -> None:
     monkeypatch.setattr(module, "TURN_SECONDS", seconds)
     monkeypatch.setattr(module, "TURN_MESSAGES", messages)
     _, reading = reader_of(batch_of(10), batch_of(10, first=10))
-    assert await turns_of(reading, 20) >= 20
+    assert await turns_of(reading, 20) >= turns
 
 
 async def test_it_makes_none_while_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +206,24 @@ async def test_calls_of_a_turn_are_bounded_by_time(monkeypatch: pytest.MonkeyPat
     assert seen == list(range(6))
     assert [first for first, _ in told.consumptions] == seen
     assert told.acknowledged == [(-1, -1)] * 6
+
+
+@pytest.mark.parametrize("queued", [False, True])
+async def test_messages_that_come_during_a_call_wait_for_its_end(queued: bool) -> None:
+    """A callback may send or read, and what arrives meanwhile comes after the messages of its batch."""
+    seen: list[int] = []
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+
+    def on_message(message: Message) -> None:
+        if not seen:
+            deliver(batch_of(2, first=3))
+        seen.append(message.sequence_number)
+
+    handover = CallbackDelivery(on_message, "receiver", inbox, 0.1)
+    deliver = handover.deliver_queued if queued else handover.deliver
+    deliver(batch_of(3))
+    handover.deliver(batch_of(1, first=5))
+    assert seen == list(range(6))
 
 
 async def test_short_calls_are_not_interrupted() -> None:

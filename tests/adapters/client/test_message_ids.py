@@ -1,6 +1,7 @@
 """Ids of messages: a message that an application sends twice is processed once."""
 
 import asyncio
+from unittest import mock
 
 import pytest
 
@@ -19,6 +20,12 @@ async def test_a_message_with_the_same_id_is_sent_once(net: Network) -> None:
     await again.stable()
     found = [await anext(receiver) for _ in range(2)]
     assert [(one.payload, one.id) for one in found] == [(b"one", "order-1"), (b"two", "order-2")]
+
+
+def test_a_property_of_another_type_is_no_id() -> None:
+    """Other senders choose what they put there."""
+    batch = mock.Mock(properties=lambda _: {message_ids.ID_PROPERTY: 7})
+    assert Message(b"", batch, 0).id is None
 
 
 async def test_calls_at_the_same_time_send_once(net: Network) -> None:

@@ -24,6 +24,7 @@ def test_properties_that_cannot_be_read_are_none() -> None:
     )
     assert [batch.properties(index) for index in range(3)] == [{"symbol": "ABC"}, {}, {}]
     assert batch.payloads() == [b"p", b"q", b"r"]
+    assert batch.size == 3 + 2 * len(good) - 3 + len(b"nonsense"), "properties take memory, too"
 
 
 def test_numbers_between_messages_are_not_told_to_be_consumed() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from stablecast.client import Batch, Context, Message
 from stablecast.client import inbox as inbox_module
-from stablecast.core.errors import MisuseError
+from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.protocol.events import (
     Confirmed,
     RegistrationComplete,
 )
 from stablecast.core.protocol.inputs import Reset
+from stablecast.core.subscription import subscription
 from stablecast.core.subscription.inputs import Place
 from stablecast.core.subscription.subscription import Followed
 from stablecast.evidence.trace import TraceError
@@ -255,6 +256,24 @@ async def test_a_trace_that_cannot_be_written_later_ends_no_receiver(
     await send(source, 1)
     assert await take(receiver, 1) == [1]
     assert "no trace can be written" in capfd.readouterr().err
+
+
+async def test_a_stream_that_cannot_be_opened_is_tried_again(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resolver reports a source once."""
+    monkeypatch.setattr(subscription, "RETRY_NS", 0)
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    opening, failures = receiver._open, [StablecastError("no descriptor is left")]
+
+    def opened(*arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return opening(*arguments)
+
+    monkeypatch.setattr(receiver, "_open", opened)
+    _, source = await source_of(net, "a")
+    await send(source, 1)
+    assert await take(receiver, 1) == [0]
+    assert not failures
 
 
 async def test_the_memory_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,28 @@ async def test_dead_letters_that_are_closed_keep_the_message(net: Network) -> No
     assert await after_a_crash(net, context, 1) == [0]
 
 
+async def test_a_message_is_consumed_when_its_dead_letter_is_stable_and_no_sooner(net: Network) -> None:
+    sent, stable = asyncio.Event(), asyncio.Event()
+
+    async def send(*_: object) -> mock.Mock:
+        sent.set()
+        return mock.Mock(stable=stable.wait)
+
+    policy = Redelivery(attempts=1, dead_letters=mock.Mock(send=send))
+    _, _, receiver = await orders(net, 1, auto_ack=False, redelivery=policy)
+    (await anext(receiver)).nack()
+    await sent.wait()
+    [burial] = receiver._delivery.redeliverer._burials
+    done, _ = await asyncio.wait([burial], timeout=0)
+    await asyncio.sleep(0)
+    assert not done
+    assert not burial.done()
+    assert list(receiver.inbox.unconsumed())
+    stable.set()
+    await burial
+    assert not list(receiver.inbox.unconsumed())
+
+
 async def test_a_receiver_that_is_closed_delivers_and_buries_nothing(net: Network) -> None:
     """What was not settled stays unacknowledged, and comes to its next run alone."""
     sending = asyncio.Event()

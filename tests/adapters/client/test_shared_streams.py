@@ -6,10 +6,12 @@ from unittest import mock
 import pytest
 
 from stablecast.client.shared_streams import SharedStream, StreamShare
+from stablecast.core.protocol.inputs import Lost
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
-from stablecast.transports.wire.lbmc import decode
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import Message, MessageKind, decode
 from tests.core.samples import info
 
 SESSION = 9
@@ -35,6 +37,28 @@ async def test_a_later_share_is_told_of_the_sources_that_it_found(claims: list[i
     await asyncio.sleep(0)
     assert got == [announced(index) for index in told]
     assert stream.joiner.claim.mock_calls == [mock.call(topic) for topic in claims]
+
+
+async def test_every_share_gets_what_cannot_be_decoded_losses_and_the_end() -> None:
+    """Each counts what is malformed. A peer that sends it ends nobody's stream."""
+    forgotten: list[bool] = []
+    stream = SharedStream(lambda: forgotten.append(True))
+    stream.joiner = mock.Mock()
+    told = mock.Mock()
+    shares = [StreamShare(stream, told.items, told.lost, told.end) for _ in range(2)]
+    for share in shares:
+        stream.add(share)
+    malformed, lost = Message(MessageKind.CONTROL), Lost(SESSION, 5, 3)
+    with pytest.raises(WireError):
+        codec.decode(malformed)
+    stream.on_items(SESSION, [malformed])
+    stream.on_lost(lost)
+    shares[1].abandon()
+    stream.on_end(False)
+    stream.on_end(True)
+    calls = [mock.call.items(SESSION, [malformed])] * 2 + [mock.call.lost(lost)] * 2
+    assert told.mock_calls == [*calls, mock.call.end(False), mock.call.end(True)]
+    assert forgotten == [True]
 
 
 async def test_a_source_that_is_found_later_is_announced_then() -> None:
