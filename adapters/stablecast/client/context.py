@@ -36,6 +36,7 @@ from stablecast.client.measured_times import ContextTimes
 from stablecast.client.message import Message, timestamp
 from stablecast.client.message_division import MessageKey
 from stablecast.client.named_stores import NamedStores, StoreHosts
+from stablecast.client.parcel import Annotation
 from stablecast.client.presence import presence_topic
 from stablecast.client.range_bounds import Bound, ReadBounds, ReceiverStart
 from stablecast.client.range_inquiry import RangeRoutes, StoredTopics, placed, stored
@@ -48,7 +49,7 @@ from stablecast.client.range_reader import (
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.request_inputs import RequestInputs
-from stablecast.client.source import Annotation, Source
+from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked

@@ -59,6 +59,11 @@ class MessageSpans:
             propagate.inject(properties, trace.set_span_in_context(span))
         return span
 
+    def sent(self, span: Span, key: str) -> None:
+        """End the span of a message that was sent, and has this key now."""
+        span.set_attribute("messaging.message.id", key)
+        self.end(span)
+
     def stable(self, topic: str, key: str, sent: SpanContext, since_ns: int) -> Span:
         """Begin to wait for the stability of a message that was sent at `since_ns`, in ns since the epoch."""
         parent = trace.set_span_in_context(trace.NonRecordingSpan(sent))

@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 import attrs
 
 from stablecast.client.advice import log
-from stablecast.client.source import RESERVED, Source
+from stablecast.client.loop_sender import RESERVED
+from stablecast.client.source import Source
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine import serial

@@ -15,7 +15,7 @@ from stablecast.client import (
     NotRegistered,
     Redelivery,
 )
-from stablecast.client.source import MAX_CUT
+from stablecast.client.loop_sender import MAX_CUT
 from tests.adapters.client.misuses import context_of, pair, refused, right, source_of
 from tests.support.network import LOCAL, Network, until, unused_port
 

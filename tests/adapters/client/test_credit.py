@@ -12,7 +12,7 @@ from stablecast.client import (
     NotStable,
     Source,
 )
-from stablecast.client.source import MAX_CUT, MAX_PAYLOAD
+from stablecast.client.loop_sender import MAX_CUT, MAX_PAYLOAD
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.events import (

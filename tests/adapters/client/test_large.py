@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from stablecast.client import Context, Message, MessageTooLarge, NotStable, Receiver
-from stablecast.client.source import MAX_PAYLOAD
+from stablecast.client.loop_sender import MAX_PAYLOAD
 from stablecast.config.options import Value
 from stablecast.core.protocol.events import (
     Confirmed,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stablecast.client import Context, MessageTooLarge
-from stablecast.client.source import MAX_PAYLOAD
+from stablecast.client.loop_sender import MAX_PAYLOAD
 from stablecast.config.options import Value
 from stablecast.core.protocol.events import Event, Reclaimed, UnrecoverableLoss
 from stablecast.core.protocol.settings import FLIGHT_BYTES, RETAINED_BYTES
