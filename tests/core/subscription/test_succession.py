@@ -1,20 +1,25 @@
 """What the session with a life inherits from the sessions before: what it withholds, acknowledges, and begins with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from stablecast.core.errors import MisuseError
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.effects import AskLow
+from stablecast.core.machine.serial import HALF, MODULUS, wire
+from stablecast.core.protocol.effects import AskLow, Deliver, Notify
 from stablecast.core.protocol.events import Event, RegistrationComplete
-from stablecast.core.protocol.inputs import History, LowChosen, Tick
-from stablecast.core.protocol.messages import ConsumptionAck
+from stablecast.core.protocol.inputs import Arrived, Consumed, Data, History, LowChosen, Start, Tick
+from stablecast.core.protocol.messages import ConsumptionAck, Life
 from stablecast.core.protocol.settings import AckMode, Ordering
 from stablecast.core.subscription.succession import Inheritance, Succession
-from tests.core.drivers import INTERVAL_NS, ReceiverDriver
+from tests.core.drivers import ACK_NS, INTERVAL_NS, ReceiverDriver
 from tests.core.samples import LIFE as THIRD
+from tests.core.samples import info
 
 
 class Nothing:
@@ -127,8 +132,15 @@ def test_an_acknowledgement_covers_no_number_that_the_next_life_used_again() -> 
     inherited = succession.inherited = Inheritance(lives={2})
     before = ReceiverDriver.active(high=29)
     before.machine.config = attrs.evolve(before.machine.config, incarnation=2)
-    Succession(before.machine, lambda _: None, NOTHING, heir=succession).on_acknowledged(10, 25)
+    place_before = Succession(before.machine, lambda _: None, NOTHING, heir=succession)
+    place_before.on_acknowledged(10, 25)
+    place_before.on_acknowledged(21, 25)
     assert inherited.claims == RangeSet([(10, 20)])
+    with pytest.raises(MisuseError):
+        place_before.on_acknowledged(10, 30)
+    place_before.shift = 100
+    place_before.on_acknowledged(-92, -91)
+    assert inherited.claims == RangeSet([(8, 20)])
 
 
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
@@ -157,3 +169,159 @@ def test_dead_or_unordered_messages_do_not_tell_where_a_run_began() -> None:
     assert succession.low(AskLow(29, 0, 0), 0) == 0
     unheard = ReceiverDriver()
     assert Succession(unheard.machine, lambda _: None, NOTHING).low(AskLow(29, 0, 0), 0) == 0
+
+
+@attrs.define(eq=False)
+class Waiting:
+    """Messages [first, stop) of one life, the first of which the application has in hand."""
+
+    owner: "Session"
+    incarnation: int
+    first: int
+    stop: int
+    handed: int = 0
+
+
+@attrs.define
+class Queue:
+    """An inbox."""
+
+    batches: list[Waiting] = attrs.field(factory=list)
+
+    def unconsumed(self) -> Iterator[tuple[Waiting, int, int]]:
+        yield from ((batch, batch.first, batch.stop) for batch in self.batches)
+
+    def drop(self, bounds: Callable[[Waiting], tuple[int, int] | None]) -> list[tuple[Waiting, int, int]]:
+        dropped, kept = [], []
+        for batch in self.batches:
+            low, high = bounds(batch) or (0, 0)
+            low, high = max(low, batch.first + batch.handed), min(high, batch.stop)
+            if low >= high:
+                kept.append(batch)
+                continue
+            dropped.append((batch, low, high))
+            parts = ((batch.first, low, batch.handed), (high, batch.stop, 0))
+            kept += [Waiting(batch.owner, batch.incarnation, *part) for part in parts if part[0] < part[1]]
+        self.batches = kept
+        return dropped
+
+
+class Session:
+    """A session with one life, as a driver makes it: `waiting` delivered messages are not consumed."""
+
+    def __init__(self, life: int, queue: Queue, *earlier: "Session", **changes: Any) -> None:
+        self.life, self.queue, self.waiting, self.acked = life, queue, 0, -1
+        self.driver = ReceiverDriver(incarnation=life, **changes)
+        self.senders: list[int] = []
+        self.succession = Succession(self.driver.machine, self.feed, queue)
+        self.succession.earlier = [session.succession for session in earlier]
+        self.feed(Start())
+
+    def begin(self, first: int, stop: int, low: int, lives: tuple[Life, ...]) -> None:
+        """The source announces that it resumes at `first`, and stores that hold up to `stop` know the receiver."""
+        told = {"incarnation": self.life, "high": wire(stop - 1)}
+        lives = tuple((life, wire(at)) for life, at in lives)
+        self.feed(Arrived(info(1, 1, 1, low=wire(first), lives=lives, term=len(lives), **told)))
+        if self.succession.due:
+            self.succession.inherit()
+        for store in range(3):
+            self.driver.grant(store, low=wire(low), old=True, **told)
+            self._perform()
+
+    def arrive(self, life: int, first: int, count: int, recovered: bool = False) -> None:
+        self.senders.append(life)
+        self.feed(Data(self.life, life, wire(first), count, 0, recovered, len(self.senders) - 1))
+
+    def feed(self, event: Any, now: int = 0) -> None:
+        self.driver.feed(event, now)
+        self._perform()
+
+    def consumed(self, first: int, stop: int) -> None:
+        self.waiting -= stop - first
+        self.feed(Consumed(first, stop - 1))
+        self.succession.on_consumed(first, stop)
+
+    def dropped(self, count: int) -> None:
+        self.waiting -= count
+
+    def _perform(self) -> None:
+        for _, ack in self.driver.sent(ConsumptionAck):
+            self.acked = ack.number
+        for effect in self.driver.effects:
+            match effect:
+                case Deliver():
+                    life = self.senders[effect.token]
+                    for first, stop in self.succession.fresh(life, effect.first, effect.first + effect.count):
+                        self.queue.batches.append(Waiting(self, life, first, stop))
+                        self.waiting += stop - first
+                    self.succession.claim()
+                case AskLow():
+                    self.feed(LowChosen(self.succession.low(effect, effect.low)))
+                case Notify(event=RegistrationComplete(number=number)):
+                    self.succession.begin(number)
+
+
+def read(queue: Queue, count: int, got: list[tuple[int, int]]) -> None:
+    """Consume messages one by one, those in hand first."""
+    for _ in range(count):
+        if not queue.batches:
+            return
+        batch = queue.batches[0]
+        number = batch.first
+        if not batch.handed:
+            got.append((batch.incarnation, wire(number)))
+        batch.first, batch.handed = number + 1, max(batch.handed - 1, 0)
+        if batch.first == batch.stop:
+            del queue.batches[0]
+        batch.owner.consumed(number, number + 1)
+
+
+@given(
+    base=st.sampled_from([5, MODULUS - 3, HALF - 3]),
+    sent=st.integers(1, 8),
+    consumed=st.integers(0, 8),
+    handed=st.integers(0, 3),
+    cut=st.integers(0, 8),
+    later=st.integers(0, 5),
+    between=st.integers(0, 12),
+    step=st.integers(1, 4),
+)
+def test_an_application_gets_each_message_of_two_lives_once_and_in_order(
+    base: int, sent: int, consumed: int, handed: int, cut: int, later: int, between: int, step: int
+) -> None:
+    """The second life uses numbers again; what was not handed over of them is gone. All is acknowledged in the end."""
+    queue, got = Queue(), list[tuple[int, int]]()
+    first = Session(2, queue)
+    first.begin(base, base, base, ((2, base),))
+    first.arrive(2, base, sent)
+    read(queue, consumed, got)
+    if queue.batches:
+        queue.batches[0].handed = handed = min(handed, queue.batches[0].stop - queue.batches[0].first)
+        got += [(2, wire(queue.batches[0].first + place)) for place in range(handed)]
+    told = len(got)
+    resumed = max(base, base + sent - cut)
+    second = Session(3, queue, first)
+    lives = ((2, base), (3, resumed))
+    second.begin(resumed, resumed, base + min(consumed, sent, resumed - base), lives)
+    assert not second.succession.due
+    assert first.succession.shift_to(second.succession) == first.succession.shift
+    assert second.succession.shift_to(first.succession) is None
+    assert first.succession.end is second.succession
+    begins = second.driver.machine.start_number
+    again = wire(resumed - begins)
+    for place in range(0, again, step):
+        second.arrive(2, begins + place, min(step, again - place), recovered=True)
+    read(queue, between, got)
+    if later:
+        second.arrive(3, resumed, later)
+    assert second.succession.settled is all(batch.owner is second for batch in queue.batches)
+    read(queue, 100, got)
+    old = [(2, wire(number)) for number in range(base, max(resumed, base + told))]
+    assert got == [*old, *((3, wire(number)) for number in range(resumed, resumed + later))]
+    assert (first.waiting, second.waiting) == (0, 0)
+    assert second.succession.settled
+    known = second.succession.consumed().items()
+    assert {(life, wire(number)) for life, ranges in known for part in ranges for number in range(*part)} == set(got)
+    second.feed(Tick(), ACK_NS)
+    if later:
+        assert second.acked == wire(resumed + later - 1)
