@@ -37,7 +37,7 @@ async def test_nothing_is_archived_or_planned_while_too_few_stores_know_the_sour
             await planned(context, terms(trio))
         await trio.start("c")
         assert (await archive(context, given)).messages == 10
-        [span] = spans(await planned(context, terms(trio)))
+        [span] = await spans(context, terms(trio))
         assert (span.first, span.stop) == (0, 10)
 
 
@@ -52,7 +52,7 @@ async def test_an_archive_and_a_query_end_before_a_message_that_too_few_stores_h
         assert (
             await archive(context, ArchiveTerms("orders", tmp_path / "orders", trio.stores, PATIENCE))
         ).messages == 12
-        [span] = spans(await planned(context, terms(trio)))
+        [span] = await spans(context, terms(trio))
         assert span.stop == 12
 
 
