@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import attrs
 import pytest
 
 from stablecast.client import Context, MisuseError, NotProcessed, Receiver, Redelivery, Source, inbox
 from stablecast.client import message as messages
+from stablecast.client.redelivery import why_unsettled
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
 from tests.support.network import Network, drop, until
 
 SOON = Redelivery(delay=0.01)
@@ -293,6 +297,22 @@ async def test_ways_to_settle_wrongly(net: Network) -> None:
     for wrong in ({"delay": -1}, {"attempts": 0}):
         with pytest.raises(ValueError, match="must be >="):
             Redelivery(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "settled"),
+    [
+        ({}, True),
+        ({"ordering": Ordering.ARRIVAL}, True),
+        ({"repairs": Repair.ALL & ~Repair.PREFIX}, True),
+        ({"repairs": Repair.ALL & ~Repair.PREFIX, "ordering": Ordering.ARRIVAL}, False),
+        ({"repairs": Repair.ALL & ~Repair.PREFIX, "ack_mode": AckMode.IMMEDIATE}, False),
+        ({"ack_mode": AckMode.EXPLICIT}, False),
+    ],
+)
+def test_messages_are_settled_where_no_acknowledgement_passes_over_one(changes: dict[str, Any], settled: bool) -> None:
+    config = attrs.evolve(ReceiverConfig("orders", 1, "me:1"), **changes)
+    assert (why_unsettled(config) == "") is settled
 
 
 async def test_many_messages_in_work_hold_the_stream(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

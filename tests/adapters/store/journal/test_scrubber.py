@@ -1,7 +1,9 @@
 """The scrubber: every synced record in a period, at a bounded rate, after the fetcher's other jobs."""
 
 import asyncio
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +12,7 @@ import attrs
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal.disk import MIN_SCRUB_BYTES, ScrubPace
 from stablecast.store.journal.fetcher import Fetcher, Verified
-from stablecast.store.journal.record_format import FILE_HEADER_BYTES
+from stablecast.store.journal.record_format import FILE_HEADER_BYTES, Block
 from stablecast.store.journal.scrubber import BUSY_SECONDS, Scrubber
 from stablecast.store.journal.segments import PIECE_BYTES, JournalSegment, RecordPlace, SegmentReader
 from tests.adapters.store.journal.support import Owner, no_states, segments
@@ -194,7 +196,14 @@ async def test_records_longer_than_a_piece_are_verified_too(tmp_path: Path) -> N
 
 async def test_only_live_records_that_are_bad_are_reported(tmp_path: Path) -> None:
     """Records that are not synced yet are not read; other records of the segment stay."""
-    owner = Owner(Journal.open(tmp_path, Disk(scrub=ScrubPace(0))), no_states)
+    writing = threading.Event()
+    writing.set()
+
+    def write(fd: int, parts: Sequence[Block], offset: int) -> int:
+        writing.wait()
+        return os.pwritev(fd, parts, offset)
+
+    owner = Owner(Journal.open(tmp_path, Disk(write, scrub=ScrubPace(0), short_ns=-1)), no_states)
     for number in range(70):
         owner.journal.append_messages(1, number, 1, 5, b"message %03d" % number, number + 1)
     await owner.until(70)
@@ -213,9 +222,11 @@ async def test_only_live_records_that_are_bad_are_reported(tmp_path: Path) -> No
         told.set()
 
     owner.journal.on_bad = on_bad
+    writing.clear()
     owner.journal.append_messages(1, 70, 1, 5, b"late", 72)
     owner.journal.scrubber.hurry()
     await told.wait()
+    writing.set()
     await owner.until(72)
     assert bad == [(1, 40)]
     assert owner.journal.segments == 2  # A new checkpoint, because the bad record might have been a state.
