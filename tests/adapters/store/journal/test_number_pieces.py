@@ -46,6 +46,12 @@ def check(pieces: Pieces, naive: Naive, places: list[JournalSegment]) -> None:
     )
 
 
+def test_a_chunk_takes_numbers_whose_distance_fits_32_bits() -> None:
+    chunk = tested.PieceChunk(100, [])
+    far = 100 + (1 << 32)
+    assert [chunk.reaches(number) for number in (99, 100, far - 1, far)] == [False, True, True, False]
+
+
 @given(STEPS, st.integers(2, 4), st.integers(1, 4), st.sampled_from([64, 1 << 31]), st.data())
 def test_against_a_dict(
     steps: list[tuple[str, int, int]], most: int, count: int, reach: int, data: st.DataObject

@@ -50,6 +50,17 @@ def test_bad_file_header(bad: bytes) -> None:
     assert file_salt(bad, 1) is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "blocks", "good"),
+    [(RecordKind.MESSAGES, False, True), (RecordKind.MESSAGES, True, False), (RecordKind.STATE, False, False)],
+)
+def test_only_the_bodies_of_messages_may_go_unverified(kind: RecordKind, blocks: bool, good: bool) -> None:
+    whole = record(b"body of a record", kind=kind)
+    entry = entry_at(whole, 0, SALT, blocks=blocks)
+    assert entry is not None
+    assert (entry_at(whole[:-1] + b"x", 0, SALT, blocks=blocks) == entry) is good
+
+
 def test_file_header_of_another_segment() -> None:
     assert file_salt(HEADER, 2) is None
 
