@@ -1,0 +1,33 @@
+"""What a program asks of its own process."""
+
+import os
+import resource
+from pathlib import Path
+
+from stablecast.runtime.machine.system_process import SystemProcess
+
+
+def test_a_daemon_may_open_as_many_descriptors_as_the_system_lets_it() -> None:
+    process = SystemProcess()
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, most))
+        few = process.free_descriptors()
+        process.raise_descriptor_limit()
+        assert process.free_descriptors() - few == most - 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+
+
+def test_files_are_private_from_then_on(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        SystemProcess().keep_files_private()
+        (tmp_path / "file").write_text("")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+
+
+def test_memory_is_told_in_bytes() -> None:
+    assert SystemProcess().resident_bytes() > 10 << 20
