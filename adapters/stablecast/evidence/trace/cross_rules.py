@@ -4,7 +4,8 @@
 
 S2 and S3 do not judge numbers that a store had and began again without, because a disk was lost or damaged, or a memory
 was. They are not promised where no quorum survives, and traces do not always show how many stores survived. Nor do they
-judge a life that asked to be deregistered: stores forget it, one after the other, and its numbers begin again.
+judge a life that asked to be deregistered, or those before it: stores forget the source, one after the other, and its
+numbers begin again.
 
 The rules compare no clocks of different hosts. A rule decides only where the traces of all witnesses are there and
 complete; elsewhere it reports that it cannot be decided. Violations are *suspects* first, which point to a frame;
@@ -187,7 +188,7 @@ class Ground:
     def lost(self) -> dict[Incarnation, int]:
         """Return the first number of each life that a store lost: it had it, did not cut it, and began without it.
 
-        A life that asked to be deregistered lost everything.
+        A life that asked to be deregistered lost everything, and so did those before it.
 
         Traces of one store that know of a life follow each other by the store's clock. Lost numbers below others that
         remain do not affect S2 and S3: a life begins, and a tail is cut, after the last one.
@@ -205,7 +206,26 @@ class Ground:
                 first = kept[after].get(life, last) + 1
                 if first <= last:
                     lost[life] = min(lost.get(life, first), first)
-        return lost | dict.fromkeys((told.fact.life for told in self.facts["withdrew"]), 0)
+        return lost | dict.fromkeys(self._withdrawn(), 0)
+
+    def _withdrawn(self) -> set[Incarnation]:
+        """Return the lives that asked to be deregistered, and earlier ones that had a RegID of theirs."""
+        withdrawn = {told.fact.life for told in self.facts["withdrew"]}
+        began: dict[Incarnation, tuple[int, str]] = {}
+        shared: dict[tuple[str, int], set[Incarnation]] = defaultdict(set)
+        sources = {one.trace for one in self.witnesses if one.role is Role.SOURCE} if withdrawn else ()
+        for told in self.facts["holds"]:
+            if told.trace in sources:
+                life, instant = told.fact.life, (told.fact.time, told.path)
+                began[life] = min(began.get(life, instant), instant)
+                shared[told.fact.peer, told.fact.first].add(life)
+        return withdrawn | {
+            life
+            for lives in shared.values()
+            for last in lives & withdrawn
+            for life in lives
+            if began[life] < began[last]
+        }
 
     def _had(self) -> dict[str, dict[Incarnation, int]]:
         """Return the last number of each life that a store had by this trace and did not cut."""

@@ -242,6 +242,29 @@ def test_a_life_that_asked_to_be_deregistered_is_not_judged() -> None:
     assert rules(judged(both, **facts, **{B: [fact("withdrew", 0, 0, life=OLDER)]})) == []
 
 
+def test_lives_before_one_that_was_deregistered_are_not_judged() -> None:
+    """A store that was away when a later life registered and left has an earlier one, and cuts it for the next one."""
+    between, gone = 8, fact("withdrew", 0, 0, life=8)
+    facts = {
+        "s6": [fact("holds", 5, 5, A, OLDER), fact("holds", 6, 6, B, OLDER), fact("stable", 0, 9, life=OLDER)],
+        "s8": [fact("holds", 6, 6, B, between, time=2), gone],
+        "s7": [fact("holds", 5, 5, A, time=5), fact("holds", 7, 7, B, time=5), fact("stable", 0, 3, time=5)],
+        A: [fact("cut", 0, 9, A, OLDER)],
+        B: [fact("forgot", 6, 6, B)],
+    }
+    witnesses = [store(A), store(B), source(), source(OLDER), source(between)]
+    assert rules(judged(witnesses, **facts)) == []
+    found = [("S2", "s7", 0), ("S3", A, 0)]
+    facts["s8"] = [fact("holds", 6, 6, B, between, time=2)]
+    assert sorted(rules(judged(witnesses, **facts))) == found, "it did not leave"
+    facts["s8"] = [fact("holds", 9, 9, B, between, time=2), gone]
+    assert sorted(rules(judged(witnesses, **facts))) == found, "another source left"
+    facts["s8"] = [fact("holds", 6, 6, B, between, time=2), gone]
+    facts["s6"][1] = fact("holds", 6, 6, B, OLDER, time=3)
+    facts["s6"][0] = fact("holds", 5, 5, A, OLDER, time=3)
+    assert sorted(rules(judged(witnesses, **facts))) == found, "a later life had those numbers"
+
+
 @pytest.mark.rows("P-302", "P-346")
 def test_an_acknowledgement_was_given_by_whom_it_names() -> None:
     """Rules P6 and A3 (P-302, P-346)."""

@@ -202,6 +202,17 @@ FOUND = {
         ),
         (HostFault(3_013, Do.KILL, "source", 255), HostFault(4_677, Do.POWER, "store1", 1)),
     ),
+    # `verify` reported S2 and S3: a store was away while the next life of a source registered and deregistered. It had
+    # the life before, and cut it for the one that began again.
+    "a_life_before_the_one_that_deregistered": WorldSchedule(
+        900134,
+        Setup(size=60),
+        (
+            HostFault(228, Do.POWER, "store0", 3_531),
+            HostFault(1_259, Do.KILL, "source", 1),
+            HostFault(3_285, Do.LEAVE, "source", 1),
+        ),
+    ),
     # `verify` reported P6: a store alone had the last messages of a life, cut them for the next one, and lost its
     # traces.
     "a_tail_that_was_cut_in_a_lost_trace": WorldSchedule(
