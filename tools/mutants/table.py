@@ -18,6 +18,7 @@ from tools.mutants.rows import ROWS
 from tools.mutants.shared import SHARED
 from tools.mutants.sharing import SHARING
 from tools.mutants.sources import SOURCES
+from tools.mutants.spark import SPARK
 from tools.mutants.stores import STORES
 from tools.mutants.subscription import SUBSCRIPTION
 from tools.mutants.terms import TERMS
@@ -26,6 +27,7 @@ from tools.mutants.votes import VOTES
 MUTANTS: Final[tuple[Mutant, ...]] = (
     *SHARED,
     *SOURCES,
+    *SPARK,
     *TERMS,
     *VOTES,
     *RANGE_READERS,

@@ -23,7 +23,8 @@ class Sink:
 
     def __init__(self, stores: dict[str, Program], **options: str) -> None:
         self.stores = stores
-        self.terms = WriteTerms.of({"path": "copies", "stores": ",".join(stores), "sink": "one", **options})
+        given = {"path": "copies", "stores": ",".join(stores), "sink": "one", "patience": "60"}
+        self.terms = WriteTerms.of(given | options)
 
     def write(
         self, batch: int, epoch: str, *division: Sequence[object], fail_at: tuple[int, int] | None = None
