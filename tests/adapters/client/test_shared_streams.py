@@ -53,6 +53,9 @@ async def test_every_share_gets_what_cannot_be_decoded_losses_and_the_end() -> N
         codec.decode(malformed)
     stream.on_items(SESSION, [malformed])
     stream.on_lost(lost)
+    shares[0].pause()
+    shares[1].resume()
+    assert stream.joiner.mock_calls == [mock.call.pause(), mock.call.resume()]
     shares[1].abandon()
     stream.on_end(False)
     stream.on_end(True)

@@ -96,6 +96,24 @@ async def nothing_comes_again(net: Network, receiving: Context, source: Source, 
     assert (await anext(again)).numbers[1] == source.next_number - 1
 
 
+async def test_a_session_that_begins_behind_what_waits_withholds_nothing_more(net: Network) -> None:
+    """The application still has the messages of the life before, and no store sends them again."""
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders", start_at=lambda question: question.high + 1)
+    await until(lambda: any(session._machine.window.next is not None for session in receiver._sessions.values()))
+    await fill(source, 3)
+    await backlog(net, receiver, source)
+    context, source = await returned(net, context, receiver)
+    [session] = receiver._sessions.values()
+    await until(lambda: session._machine.window.next is not None)
+    assert session._machine.start_number == 3
+    assert session.succession.plain
+    await fill(source, 1)
+    log = Log()
+    await log.read(receiver, 3)
+    assert log.numbers == [0, 1, 2, 3]
+
+
 FORMS: dict[str, tuple[str, dict[str, Value], int]] = {
     "each": ("each", {}, 8),
     "batches": ("batches", {}, 8),

@@ -52,6 +52,31 @@ async def test_append_close_reopen(tmp_path: Path) -> None:
     again.abort()
 
 
+async def test_times_are_those_of_the_append_and_now_for_what_is_not_synced(tmp_path: Path) -> None:
+    syncing = threading.Event()
+    syncing.set()
+
+    def sync(fd: int) -> None:
+        syncing.wait()
+        os.fdatasync(fd)
+
+    owner, began = start(tmp_path, sync=sync), time.time_ns()
+    owner.journal.append_messages(1, 0, 2, 7, b"ab", 1)
+    await owner.until(1)
+    syncing.clear()
+    ended = time.time_ns()
+    owner.journal.append_messages(1, 2, 3, 7, b"cde", 2)
+    search = owner.journal.times(1)
+    found, reach = await search.times(0, 9, 5)
+    since, none = await search.first_since(0, 5, ended), await owner.journal.times(9).times(0, 9, 5)
+    syncing.set()
+    ((zero, came), (two, waiting)) = found
+    assert (zero, two, reach, since, none) == (0, 2, 9, 2, ([], 9))
+    assert began <= came <= ended <= waiting <= time.time_ns()
+    await owner.journal.close()
+    assert await search.ends(0, 5) == (None, None)
+
+
 async def test_pending_data_can_be_read(tmp_path: Path) -> None:
     gate = Gate()
     owner = start(tmp_path, sync=gate)
