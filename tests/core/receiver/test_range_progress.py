@@ -223,7 +223,9 @@ def test_a_store_is_asked_again_when_half_of_what_it_told_is_settled_and_no_more
 def test_a_number_that_a_store_let_go_while_it_was_asked_for_is_waited_for() -> None:
     """The answer may be on its way. Without one the limit of the store is the reason, however long it was asked."""
     reading = RangeProgress(0, 2, WINDOW, SECOND, SECOND)
-    reading.learn("a", told(RangeSet([(0, 2)])))
+    for asked_at in (0, 1):
+        reading.learn("a", told(RangeSet([(0, 2)]), asked_at))
+        assert reading.settle(asked_at) == [], "not asked for yet"
     reading.issue(1)
     reading.learn("a", told(RangeSet(), asked_at=2, trail=2))
     assert reading.settle(3) == []

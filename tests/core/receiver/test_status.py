@@ -1,9 +1,9 @@
 """What a session tells its driver about its stores and messages."""
 
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, Moved, Reset, Tick
-from stablecast.core.protocol.messages import Register
+from stablecast.core.protocol.messages import Register, RetransmitRequest
 from stablecast.core.protocol.settings import AckMode
-from tests.core.drivers import ACK_NS, ReceiverDriver
+from tests.core.drivers import ACK_NS, RETRY_NS, ReceiverDriver
 
 
 def test_an_application_that_acknowledges_owes_what_it_was_handed() -> None:
@@ -51,3 +51,11 @@ def test_a_receiver_that_moved_registers_with_later_stores_from_its_new_address(
     driver.feed(Moved("me:2"))
     driver.inform(1, 1, 1, 1, version=2)
     assert {request.reply_to for _, request in driver.sent(Register)} == {"me:2"}
+
+
+def test_a_receiver_that_moved_has_answers_sent_to_its_new_address() -> None:
+    driver = ReceiverDriver.active(high=9)
+    driver.feed(Moved("me:2"))
+    driver.grant(0, 1, 2, low=0, high=9)
+    driver.feed(Tick(), RETRY_NS)
+    assert {request.reply_to for _, request in driver.sent(RetransmitRequest)} == {"me:2"}
