@@ -170,6 +170,16 @@ def test_a_late_grant_below_the_start_takes_the_session_back() -> None:
     assert driver.delivered == [*range(17, HIGH + 1)]
 
 
+def test_a_store_that_knows_more_than_the_session_acknowledged_ends_the_doubt() -> None:
+    """It knows that of an earlier session, so a store that knows less was away then."""
+    driver = begun()
+    driver.grant(0, now=INTERVAL_NS, low=36, high=HIGH, old=True)
+    driver.feed(Reset("store1:1"), INTERVAL_NS)
+    told = driver.grant(1, now=INTERVAL_NS, **KNOWS)
+    assert RegistrationComplete not in {type(event) for event in told}
+    assert driver.machine.start_number == 34
+
+
 def test_in_arrival_order_it_takes_back_a_session_that_delivered() -> None:
     driver = begun(ordering=Ordering.ARRIVAL)
     driver.data(36, 2, recovered=True, now=INTERVAL_NS)
