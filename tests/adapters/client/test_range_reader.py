@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, TopicUnknown, last, range_replay
+from stablecast.client.range_source import Portion, _portions
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.serial import wire
 from stablecast.core.machine.units import SECOND
 from stablecast.core.receiver.range_progress import HoleReason
 from stablecast.runtime import machine
+from stablecast.transports import codec
 from tests.support.network import Network, until, unused_port
 from tests.support.traffic import send, source_of
 
@@ -32,6 +35,29 @@ async def read(context: Context, net: Network, **bounds: Any) -> list[int]:
         found = await numbers(reader)
         assert not reader.holes
     return found
+
+
+def test_messages_that_came_together_are_joined_by_life_and_number() -> None:
+    def one(number: int, life: int) -> codec.Recovered:
+        return codec.Recovered(9, life, wire(number), b"%d" % number)
+
+    run = codec.RecoveredRun(9, 2, wire(4), [b"4", b"5"])
+    messages: list[codec.Recovered | codec.RecoveredRun] = [
+        one(-1, 1),
+        one(0, 1),
+        one(1, 2),
+        one(3, 2),
+        run,
+        one(6, 2),
+        one(7, 2),
+    ]
+    assert list(_portions(messages, 0)) == [
+        Portion(-1, 1, [b"-1", b"0"]),
+        Portion(1, 2, [b"1"]),
+        Portion(3, 2, [b"3"]),
+        Portion(4, 2, [b"4", b"5"]),
+        Portion(6, 2, [b"6", b"7"]),
+    ]
 
 
 async def test_a_reader_reads_all_that_is_stable_and_registers_nowhere(net: Network) -> None:

@@ -420,6 +420,10 @@ async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_ane
         assert handled == [f"the connection to {there.address} failed"]
         assert real is not None
         real.abort()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert told.reports == [("reset", there.address)], "the end of a link is told once"
+        assert told.pool.connected(there.address)
         await told.pool.close()
 
 

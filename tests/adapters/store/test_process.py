@@ -125,21 +125,6 @@ def test_a_pidfile_does_not_overwrite_what_a_link_leads_to(tmp_path: Path) -> No
     assert target.read_text() == "secret"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may own another's link")
-@pytest.mark.parametrize("owner", [0, 65_534])
-def test_root_follows_only_its_own_links_to_a_log(owner: int, tmp_path: Path) -> None:
-    """Containers link a log to standard output."""
-    target, link = tmp_path / "target", tmp_path / "log"
-    link.symlink_to(target)
-    os.lchown(link, owner, owner)
-    if owner:
-        with pytest.raises(OSError, match="symbolic links"):
-            machine.files.file(link, "ab", 0)
-    else:
-        machine.files.file(link, "ab", 0).close()
-    assert target.exists() == (owner == 0)
-
-
 def test_a_refusal_of_the_system_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_: int) -> None:
         raise OSError(22, "Invalid argument")

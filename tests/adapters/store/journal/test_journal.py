@@ -77,6 +77,19 @@ async def test_times_are_those_of_the_append_and_now_for_what_is_not_synced(tmp_
     assert await search.ends(0, 5) == (None, None)
 
 
+@pytest.mark.parametrize("abort", [False, True])
+async def test_a_journal_that_ended_looks_at_no_files(tmp_path: Path, abort: bool) -> None:
+    owner = start(tmp_path)
+    look = owner.journal._look_timer
+    assert look is not None
+    assert not look.cancelled()
+    if abort:
+        owner.journal.abort()
+    else:
+        await owner.journal.close()
+    assert look.cancelled()
+
+
 async def test_pending_data_can_be_read(tmp_path: Path) -> None:
     gate = Gate()
     owner = start(tmp_path, sync=gate)
