@@ -352,3 +352,19 @@ async def test_an_idle_machine_is_left_alone() -> None:
     await woken.wait()
     driver.close()
     assert len(machine.wakes) == 5
+
+
+async def test_what_comes_before_the_timer_is_called_once_when_all_has_settled(clock: Clock) -> None:
+    """A driver reports there what it gathered, such as consumed messages."""
+    calls: list[int | None] = []
+    machine = Machine(due=5)
+    driver: Driver[Input, Effect] = Driver(
+        Driven(machine, None), lambda _: None, unexpected, lambda: calls.append(machine.due)
+    )
+    for _ in range(3):
+        driver.settle_soon()
+    assert calls == []
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert calls == [5]
+    driver.close()

@@ -82,3 +82,10 @@ def test_the_reason_of_a_refusal_is_named(monkeypatch: pytest.MonkeyPatch, numbe
         multicast.hearing(GROUP, PORT, HOST)
     with pytest.raises(PortError, match=r"cannot multicast from 127\.0\.0\.1: refused"):
         multicast.sending(HOST)
+
+
+def test_a_member_has_the_configured_buffer() -> None:
+    """The kernel counts twice what it is asked for."""
+    with multicast.hearing(GROUP, PORT, HOST, 50_000) as sock, multicast.hearing(GROUP, PORT, HOST, 0) as usual:
+        sizes = [one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for one in (sock, usual)]
+    assert sizes[0] == 100_000 < sizes[1]

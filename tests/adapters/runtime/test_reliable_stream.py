@@ -193,6 +193,17 @@ async def test_sources_that_wait_for_room_get_it_in_turn() -> None:
         assert turns == [0, 1, 2]
 
 
+async def test_a_stream_that_is_closed_twice_leaves_its_session_once() -> None:
+    found, left = Bench(PLENTY), list[int]()
+    stream = ReliableStream(found.sources, found.session, lambda: b"", found.held.append, lambda: left.append(1))
+    await stream.start()
+    await stream.close()
+    await stream.close()
+    assert left == [1]
+    assert found.sources.streams == 0
+    found.sources.close()
+
+
 async def test_a_stream_that_never_started_can_be_closed() -> None:
     found = Bench(PLENTY)
     await found.stream.close()

@@ -252,3 +252,14 @@ def test_a_file_that_cannot_be_tidied_up_stays_and_is_reported(tmp_path: Path, m
     assert len(rolled(tmp_path)) == 3
     said = "".join((tmp_path / name).read_text() for name in (*rolled(tmp_path), "srs.log"))
     assert said.count("rolled logs are not tidied up: Read-only file system") == 1
+
+
+def test_a_file_that_is_opened_again_keeps_its_policy_or_gets_another(tmp_path: Path) -> None:
+    file = RollingFile(tmp_path / "srs.log", RollingPolicy(), lambda _, text: text)
+    for policy, rolls in ((None, 0), (RollingPolicy(size=10), 1), (None, 2)):
+        file.reopen(policy)
+        for _ in range(2):
+            file.write(lambda _: "more than ten bytes")
+        assert len(rolled(tmp_path)) >= rolls
+        assert bool(rolled(tmp_path)) is bool(rolls)
+    file.close()

@@ -346,3 +346,15 @@ async def test_blocks_of_the_turn_in_which_a_third_joiner_comes_are_written_once
     for subscriber, _ in joined:
         subscriber.connection_lost(None)
     await server.close()
+
+
+async def test_nothing_is_handed_over_after_an_abort() -> None:
+    """Bytes that were read before may still be on their way to the reader."""
+    got: list[Item] = []
+    reader = StreamReader(got.extend)
+    reader.data_received(hello(5) + data(1))
+    known = list(got)
+    assert known
+    reader.abort()
+    reader.data_received(data(2))
+    assert got == known
