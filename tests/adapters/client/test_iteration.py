@@ -226,6 +226,24 @@ async def test_messages_that_come_during_a_call_wait_for_its_end(queued: bool) -
     assert seen == list(range(6))
 
 
+async def test_a_callback_that_failed_is_called_no_more() -> None:
+    """What waits stays unacknowledged, and comes to the next run."""
+    calls: list[int] = []
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    asyncio.get_running_loop().set_exception_handler(lambda _, __: None)
+
+    def on_message(message: Message) -> None:
+        calls.append(message.sequence_number)
+        raise ValueError
+
+    handover = CallbackDelivery(on_message, "receiver", inbox, 0.1)
+    handover.deliver(batch_of(2))
+    handover.deliver(batch_of(2, first=2))
+    handover.deliver_queued(batch_of(2, first=4))
+    await asyncio.sleep(0)
+    assert (calls, len(inbox)) == ([0], 0)
+
+
 async def test_short_calls_are_not_interrupted() -> None:
     seen: list[int] = []
     inbox: Inbox[Batch] = Inbox(lambda: None)

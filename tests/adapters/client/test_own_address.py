@@ -2,6 +2,7 @@
 
 import logging
 
+import attrs
 import pytest
 
 from stablecast.core.protocol.events import RegistrationComplete
@@ -9,7 +10,7 @@ from stablecast.runtime import own_address
 from stablecast.runtime.own_address import OwnAddress
 from stablecast.store import store as store_module
 from tests.adapters.client.test_transport_sessions import KINDS, OPTIONS
-from tests.support.network import LOCAL, Events, Network
+from tests.support.network import LOCAL, Events, Network, unused_port
 
 HERE, THERE = "127.0.0.2", "127.0.0.3"
 WAYS = {"lbttcp": {}, **{kind: OPTIONS[kind] for kind in KINDS}}
@@ -47,6 +48,18 @@ async def test_a_source_goes_on_at_its_hosts_next_address(
     later = await net.context()
     assert (await anext(later.receiver("orders", session_id=9))).payload == b"one"
     assert source.life == life
+
+
+async def test_a_request_port_is_the_chosen_one_or_in_the_range_at_the_next_address(net: Network) -> None:
+    context = await net.context(interface=HERE)
+    await context._move(THERE)
+    host, _, port = context.request_address.rpartition(":")
+    low, high = context.config.ports
+    assert (host, low <= int(port) <= high) == (THERE, True)
+    chosen = unused_port()
+    context.config = attrs.evolve(context.config, request_port=chosen)
+    await context._move(HERE)
+    assert context.request_address == f"{HERE}:{chosen}"
 
 
 @pytest.mark.parametrize("kind", WAYS)

@@ -175,6 +175,15 @@ async def test_a_peer_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPatc
     assert len(attempts) == 2
 
 
+async def test_reading_pauses_and_resumes_before_there_is_a_connection() -> None:
+    told = Told()
+    async with listener(hello(5)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        joiner.pause()
+        joiner.resume()
+        await joiner.close()
+
+
 async def test_pausing_lasts() -> None:
     """Also when it was asked for before there was a connection."""
     told = Told()
