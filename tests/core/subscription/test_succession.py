@@ -319,6 +319,9 @@ def test_an_application_gets_each_message_of_two_lives_once_and_in_order(
     old = [(2, wire(number)) for number in range(base, max(resumed, base + told))]
     assert got == [*old, *((3, wire(number)) for number in range(resumed, resumed + later))]
     assert (first.waiting, second.waiting) == (0, 0)
+    dead_in_hand = told > min(consumed, sent) and base + told > resumed
+    assert first.succession.plain
+    assert second.succession.plain is not dead_in_hand
     assert second.succession.settled
     known = second.succession.consumed().items()
     assert {(life, wire(number)) for life, ranges in known for part in ranges for number in range(*part)} == set(got)
