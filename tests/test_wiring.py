@@ -56,7 +56,9 @@ SETTINGS: Final = (core_settings, udp_settings, srs_settings, reliable_settings)
 RESOLVERS: Final = (Resolver, SrsResolver, Combined)
 
 UNFED: Final[Mapping[str, str]] = {
+    "Blocked": "the client feeds what `Outbox.refuse` returns",
     "RecordsReceived": "a part of the context's machine feeds it to another part, after decoding a datagram",
+    "Sent": "the client feeds what `Outbox.report` returns",
 }
 UNHEARD: Final[Mapping[str, str]] = {
     "ClientJoined": "counters show the clients of LBT-RU; no program acts on one",

@@ -210,6 +210,13 @@ ROWS: Final = (
         Test("core/source/test_outbox.py::test_an_interval_is_planned_once_and_a_long_block_ends_it"),
     ),
     Mutant(
+        "the-minimum-of-a-block-is-not-heeded",
+        "source/outbox",
+        "if self.batches else self._least",
+        "if self.batches else FLUSH_BYTES",
+        Test("adapters/client/test_batching.py::test_a_batch_leaves_when_it_has_grown_to_the_minimum"),
+    ),
+    Mutant(
         "room-that-was-reserved-is-kept",
         "adapters/store/journal/writer",
         "            machine.files.truncate(self._fd, self._end)",
