@@ -43,6 +43,7 @@ class InboxReader:
         left: Messages that may be handed over before the loop makes a turn, as of the last batch.
         until: The time of that turn, in seconds of the monotonic clock.
         now: The monotonic clock in seconds. It is kept here because it is read for each message.
+        on_turn: Called before messages are handed over after a turn of the loop; it may drop messages of the inbox.
         on_left: Called when a loop was left in the middle of a message, which is in hand and not handed over now.
     """
 
@@ -72,6 +73,7 @@ class InboxReader:
         self._refusal = refusal
         self._kind = kind or MessageIterator
         self.now = machine.clock.monotonic
+        self.on_turn: Callable[[], None] | None = None
         self.on_left: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
@@ -219,6 +221,8 @@ class InboxReader:
         self._begin_turn()
 
     def _begin_turn(self) -> None:
+        if self.on_turn is not None:
+            self.on_turn()
         self._turned_at = self.now()
         self.until = self._turned_at + TURN_SECONDS
         self.left = TURN_MESSAGES
