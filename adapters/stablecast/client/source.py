@@ -331,8 +331,7 @@ class Source(LoopSender):
         """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
         number, at, turn = None, 0, TURN_MESSAGES
         while at < len(messages):
-            if self._out.waiting:
-                self.flush()
+            self.flush()  # What left before is a run of its own.
             block = self._out.block_of(messages, at)
             if block is None:
                 number, at = (await self.send(messages[at])).number, at + 1
