@@ -106,8 +106,9 @@ class Conductor(JobWriter):
         setup = self.schedule.setup
         if PACED in dict(setup.options):
             self.mark("paced")
-        self.mark("limited", messages=setup.kept)
-        self.mark("prompt", returns=setup.ids != "new", spare=setup.spare)  # Receivers with new RegIDs are others.
+        returns = setup.ids != "new"  # Receivers with new RegIDs are others.
+        self.mark("limited", messages=setup.kept, returns=returns)
+        self.mark("prompt", returns=returns, spare=setup.spare)
         for name in (*self.finders, *STORES):
             self.start(name)
         await asyncio.sleep(READY_SECONDS)

@@ -96,6 +96,7 @@ class HistoryFacts:
     paced: bool = False
     kept: dict[str, int] = field(default_factory=dict)  # messages that stores keep at least, by program; "": of all
     within: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    renewed: bool = False  # each run of a receiver has other RegIDs
     reported: dict[str, list[tuple[str, int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )  # topic and numbers of losses that a receiver reported, by receiver
@@ -164,6 +165,7 @@ def _note_condition(facts: HistoryFacts, line: Line) -> None:
             facts.paced = True
         case "limited":
             facts.kept[line.get("owner", "")] = line["messages"]
+            facts.renewed = not line.get("returns", True)
         case "departed":
             facts.departed = line["owner"]
         case "event" if "last" in line:
@@ -290,13 +292,13 @@ def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str,
 def _not_released(facts: HistoryFacts, missing: set[str], receiver: str, delivered: Sequence[Line]) -> set[str]:
     """Return what is missing at a receiver although stores kept it, or although the receiver was told of no loss.
 
-    A receiver that returns after limits let go of messages reports them as lost. A new one begins above them.
+    A receiver that returns after limits let go of messages reports them as lost. A new one begins above them, and so
+    does one that deregistered, or got another RegID.
     """
     left = {name for name in missing if not _is_released(facts, name)}
-    begins: dict[tuple[str, str], int] = {}
+    got: dict[tuple[str, str], dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))
     for line in delivered:
-        owner = owner_of(facts, line["id"])
-        begins[owner] = min(line["number"], begins.get(owner, line["number"]))
+        got[owner_of(facts, line["id"])][_registration(facts, line["run"])].append(line["number"])
     for owner in {owner_of(facts, name) for name in missing - left if not _has_departed(facts, name)}:
         before = -1
         for number, name in facts.numbers_of(owner):
@@ -304,10 +306,24 @@ def _not_released(facts: HistoryFacts, missing: set[str], receiver: str, deliver
                 topic == owner[1] and first <= number and before < last
                 for topic, first, last in facts.reported[receiver]
             )
-            if name in missing and begins.get(owner, number + 1) < number and not told:
+            runs = got[owner].values()
+            within = any(min(some) < number < max(some) for some in runs)
+            above = bool(runs) and all(max(some) < number for some in runs)
+            if name in missing and (within or above) and not told:
                 left.add(name)
             before = max(before, number)
     return left
+
+
+def _registration(facts: HistoryFacts, run: str) -> object:
+    """Return what is the same for the runs of a receiver that stores know as one."""
+    if facts.renewed:
+        return run
+    program, begun = _program(run), facts.runs.get(run, ("", 0))[1]
+    return sum(
+        mark["is"] == "fault" and mark.get("do") == "leave" and mark["who"] == program and mark["t"] < begun
+        for mark in facts.marks
+    )
 
 
 def _is_released(facts: HistoryFacts, name: str) -> bool:

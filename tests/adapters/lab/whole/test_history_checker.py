@@ -255,6 +255,19 @@ def told(first: int, last: int) -> Callable[[Lines], None]:
     return plant
 
 
+def returns(*, left: bool = False, renewed: bool = False) -> Callable[[Lines], None]:
+    """Let the late receiver start again after its first message, and miss the second of three, of which one is kept."""
+
+    def plant(lines: Lines) -> None:
+        within(1, missing=1)(lines)
+        lines[0]["returns"] = not renewed
+        lines[:] = [{**one, "run": "late.2"} if one["run"] == "late.1" and one["t"] == 12 else one for one in lines]
+        lines.append(line(11, "begin", "late.2", role="receiver"))
+        lines.append(line(10, "fault", "history", who="late", do="leave" if left else "kill", text="it"))
+
+    return plant
+
+
 def another_owner_is_limited(lines: Lines) -> None:
     """Let stores keep little of another source."""
     within(0, missing=0)(lines)
@@ -396,6 +409,9 @@ def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
         (told(0, 5), set()),
         (told(2, 2), {"lost"}),
         (another_owner_is_limited, {"lost"}),
+        (returns(), {"lost"}),
+        (returns(left=True), set()),  # it deregistered, so it is new
+        (returns(renewed=True), set()),
         (within(0, missing=0), {"lost"}),
         (after_a_departure(missing=0), set()),  # the source took its messages with it
         (after_a_departure(missing=2), {"lost"}),
