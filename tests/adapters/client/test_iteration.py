@@ -106,6 +106,19 @@ async def test_a_loop_of_another_task_is_refused_while_the_first_goes_on() -> No
     await asyncio.create_task(other())
 
 
+@pytest.mark.parametrize(("is_loop", "follows"), [(False, 1), (True, 0)])
+async def test_a_loop_follows_a_message_that_was_asked_for_or_one_whose_loop_was_left(
+    is_loop: bool, follows: int
+) -> None:
+    """`anext` shows nothing of what its caller did, so its message counts as consumed."""
+    told = Told()
+    reader, first = reader_of(batch_of(3, told=told))
+    first.is_loop = is_loop
+    assert (await anext(first)).sequence_number == 0
+    assert (await anext(aiter(reader.claim()))).sequence_number == follows
+    assert told.consumptions == [(0, 0)][:follows]
+
+
 async def test_a_task_that_is_done_reads_no_more() -> None:
     reader, _ = reader_of(batch_of(5))
     kept: list[MessageIterator] = []
