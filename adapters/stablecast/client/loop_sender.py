@@ -190,7 +190,7 @@ class LoopSender(Sender):
                     check_loop(self._loop, self._whose)
                     raise
         if act & PROMPT:
-            self._emit(out.take())
+            self._emit_prompt()
             if out.calm and self.courtesy is not None:
                 self.courtesy.give_way()  # A receiver that this wakes on our core runs first.
         elif act & FULL:

@@ -89,18 +89,26 @@ class Sender(ABC):
         if self._observers:
             for one in self._observers:
                 one.sent(block)
-        number, payloads = block.first, block.payloads
-        if block.count > 1 or block.extras:
-            octets = self._encode_block(block)
+        self._stream(block.first, block.count, self._encode_block(block))
+        if block.large or not self._out.prompt:
+            self._report(block.large)
+
+    def _emit_prompt(self) -> None:
+        """Write what waits, which is reported soon."""
+        one = None if self._observers else self._out.take_one()
+        if one is None:
+            self._emit(self._out.take())
         else:
-            octets = _PLAIN(12 + len(payloads[0]), self._topic_index, number & 0xFFFF_FFFF) + payloads[0]
+            number, payload = one
+            self._stream(number, 1, _PLAIN(12 + len(payload), self._topic_index, number & 0xFFFF_FFFF) + payload)
+
+    def _stream(self, number: int, count: int, octets: bytes) -> None:
+        """Write consecutive messages to the stream, and keep them."""
         try:
             self._write(octets)
         except Exception as error:  # noqa: BLE001 - the numbers are used: without the messages nothing may follow
             self.fail("to write messages", error)
-        self._retained.add(number, number + block.count, octets)
-        if block.large or not self._out.prompt:
-            self._report(block.large)
+        self._retained.add(number, number + count, octets)
 
     def _report(self, large: tuple[tuple[int, int], ...] = ()) -> None:
         """Report what left to the machine."""
