@@ -108,6 +108,7 @@ class SinkRun:
         self.counts: Counter[str] = Counter()
         self.refused: list[str] = []
         self.zombies: list[Task] = []
+        self.holes: list[str] = []
 
     def play(self) -> list[str]:
         """Write all batches; return what is wrong with the topic."""
@@ -131,7 +132,8 @@ class SinkRun:
         if self.refused and self.refused[-1].endswith("was never committed"):
             return []
         lost, twice = (want - there).total(), (there - want).total()
-        return [f"{lost} rows are lost"] * bool(lost) + [f"{twice} rows are there too often"] * bool(twice)
+        holes = self.holes if lost else []
+        return [f"{lost} rows are lost"] * bool(lost) + holes + [f"{twice} rows are there too often"] * bool(twice)
 
     def divided(self, rows: list[str]) -> list[list[str]]:
         """Divide rows into some partitions, in another order each time."""
@@ -194,7 +196,9 @@ class SinkRun:
     async def read(self) -> list[str]:
         """Return the rows of the topic."""
         async with Context() as context, context.reader(self.topic, stores=list(self.stores), quorum=2) as reader:
-            return [message.payload.decode() async for message in reader]
+            found = [message.payload.decode() async for message in reader]
+            self.holes = [str(hole) for hole in reader.holes]
+            return found
 
 
 def main() -> int:
