@@ -65,6 +65,9 @@ REGISTRATION_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 2.0
 """Time between two looks at who holds a lane that another attempt had."""
 
+CONFIRM_SECONDS: Final = 0.2
+"""Time between two looks whether a quorum has what an ended task sent."""
+
 MAX_PARTITIONS: Final = 16_384
 """Partitions of a table or batch, at most."""
 
@@ -247,6 +250,7 @@ async def _written(
         choice.end()
         if choice.sent:
             await source.wait_stable_through(number)
+        await lanes.confirm()
         return Committed(place, choice.sent, choice.repeated, choice.withheld, looked, bool(choice.others))
 
 
@@ -287,6 +291,7 @@ class SinkLanes:
         self._context, self._terms, self._place = context, terms, place
         self._names = lanes_of(terms.topic, place.query)
         self._stops: dict[int, int] = {}
+        self._counted: dict[int, dict[int, RowMark]] = {}
         self.count = 0
 
     async def entered(self, seen: Mapping[int, Seen]) -> tuple[Source, RowChoice, bool]:
@@ -320,7 +325,37 @@ class SinkLanes:
             if here or not peer:
                 known = before.get(partition, nobody).has(message.life, message.number)
                 choice.add(mark, own=here and peer, before=known)
+                self._counted.setdefault(partition, {})[message.number] = mark
         return choice
+
+    async def confirm(self) -> None:
+        """Wait until a quorum has what was found, and not only the store that an ended task reached last.
+
+        Raises SinkError: a row that is not sent again must not vanish. ReadFailed.
+        """
+        ends = machine.clock.monotonic_ns() + round(REGISTRATION_SECONDS * SECOND)
+        for partition, marks in self._counted.items():
+            while missing := marks.items() - (await self._stable(partition, min(marks))).items():
+                if machine.clock.monotonic_ns() >= ends:
+                    raise SinkError(
+                        f"{len(missing)} rows that an earlier task of {self._place} sent are not on a quorum of stores:"
+                        " repeat the batch when all stores run"
+                    )
+                await asyncio.sleep(CONFIRM_SECONDS)
+
+    async def _stable(self, partition: int, first: int) -> dict[int, RowMark]:
+        """Return the marks of the stable messages of a lane from a number on. Raises SinkError, ReadFailed."""
+        lane = [lane_session(self._terms.topic, self._place.query, partition)]
+        reader = self._context.reader(
+            self._terms.topic,
+            stores=self._terms.stores,
+            sources=lane,
+            since=first,
+            patience=self._terms.patience,
+            new=True,
+        )
+        async with reader:
+            return {message.number: self._mark(message) async for message in reader}
 
     async def registered(self, partition: int, within: float = REGISTRATION_SECONDS) -> Source:
         """Return the source of a lane. A task that was killed may hold its session for a while."""
