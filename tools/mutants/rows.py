@@ -205,8 +205,8 @@ ROWS: Final = (
     Mutant(
         "a-block-contains-the-messages-before-it",
         "source/outbox",
-        "self._left, self._left_bytes = number, total",
-        "self._left_bytes = total",
+        "        self._payloads = []\n        self._left, self._left_bytes = number, total\n",
+        "        self._payloads = []\n        self._left_bytes = total\n",
         Test("core/source/test_outbox.py::test_an_interval_is_planned_once_and_a_long_block_ends_it"),
     ),
     Mutant(
