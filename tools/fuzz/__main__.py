@@ -129,6 +129,10 @@ def main() -> int:
             parser.error(f"there is no target {name!r}: targets are {', '.join(TARGETS)}")
     names = arguments.targets or list(TARGETS)
     if arguments.show is not None:
+        if len(names) != 1 or not arguments.show.is_file():
+            parser.error(
+                f"--show reads one file by one target: there is no file {arguments.show}, or no target is named"
+            )
         taken = TARGETS[names[0]].accepts(arguments.show.read_bytes())
         print("accepted" if taken else "refused")
         return 0
