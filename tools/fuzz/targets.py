@@ -1,5 +1,7 @@
 """What a stranger can hand to the programs: bytes of a peer, and files. Each target names the errors that refuse it."""
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -96,7 +98,9 @@ def _journal(data: bytes) -> None:
 def _folder() -> Path:
     """Return a folder for the files of this process, in memory where the system has that."""
     memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="stablecast-fuzz-", dir=memory if memory.is_dir() else None))
+    found = Path(tempfile.mkdtemp(prefix="stablecast-fuzz-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return found
 
 
 def _file(name: str, read: Callable[[Path], object], data: bytes) -> object:
