@@ -240,6 +240,14 @@ class SourceContents:
         held.update((low, min(high, stop)) for low, high in answer.ranges)
         return StoredNumbers(held, min(answer.trail, stop))
 
+    @property
+    def is_announced(self) -> bool:
+        """Return whether a store knows the history of the source, or has messages.
+
+        Before, nobody knows whether it goes on for a life that is read already.
+        """
+        return any(answer.lives or answer.ranges for answer in self.answers.values())
+
     def same(self, later: "SourceContents") -> bool:
         """Return whether stores that were asked later told about the same source."""
         return any(self.goes_on(answer) for answer in later.answers.values())

@@ -423,7 +423,11 @@ class RangeReader:
         """Begin with the sources that were not known before, or of which too little was known. Raises ReadFailed."""
         found, answers, asked_at = await self._find()
         for source in found:
-            if self._is_open(source, answers) or any(one.contents.same(source) for one in self._readings):
+            if (
+                self._is_open(source, answers)
+                or not source.is_announced
+                or any(one.contents.same(source) for one in self._readings)
+            ):
                 continue
             new = not any(known.same(source) for known in self._held_back)
             self._add(source, asked_at, answers, len(self._readings) + 1, new=new)

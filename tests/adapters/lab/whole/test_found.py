@@ -232,6 +232,28 @@ FOUND = {
         Setup(size=60, pause_ms=120),
         (HostFault(1_277, Do.POWER, "receiver1", 621), HostFault(3_791, Do.POWER, "source", 185)),
     ),
+    # A reader that follows took the next life for another source, because a store told of it before it announced its
+    # history, and returned everything again.
+    "a_life_that_a_reader_heard_of_before_its_history": WorldSchedule(
+        732817,
+        Setup(
+            finder="multicast",
+            options=(("ume_confirmed_delivery_notification", 1), ("ume_flight_size", 5)),
+            pause_ms=240,
+            burst=2,
+            size=100,
+            modes=("plain", "reader"),
+            ids="new",
+            ending="deregister",
+            start="time",
+        ),
+        (
+            HostFault(3_553, Do.CUT, "source", 858),
+            HostFault(3_649, Do.LEAVE, "source", 34),
+            HostFault(4_085, Do.RESET, "store2", 19),
+            HostFault(4_479, Do.RESTORE, "store1", 521),
+        ),
+    ),
 }
 
 
