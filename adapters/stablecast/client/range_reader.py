@@ -281,7 +281,7 @@ class RangeReader:
         if not self._options.follow:
             self._check_open_questions(found, answers)
         for source in found:
-            if self._is_open(source, answers):
+            if self._waits(source, answers):
                 self._held_back.append(source)
             else:
                 self._add(source, asked_at, answers, len(found))
@@ -337,6 +337,10 @@ class RangeReader:
     def _is_open(self, source: SourceContents, answers: Collection[str]) -> bool:
         """Return whether too few stores know a source to tell what is stable."""
         return self._knows and source.is_open(self._rule(source), self._silent(answers))
+
+    def _waits(self, source: SourceContents, answers: Collection[str]) -> bool:
+        """Return whether too little is known of a source to read it. A reader that follows learns its history soon."""
+        return self._is_open(source, answers) or (self._options.follow and not source.is_announced)
 
     def _check_topic(self, found: Collection[SourceContents], answers: Collection[str]) -> None:
         """Raise TopicUnknown if there is nothing to read, unless the topic may be new."""
@@ -409,7 +413,7 @@ class RangeReader:
                 for reading in growing:
                     self._grow(reading, source, answers, (asked_at, first))
                 if not growing:
-                    unknown |= not self._is_open(source, answers)
+                    unknown |= not self._waits(source, answers)
             if unknown and self._enough(answers):
                 with suppress(ReadFailed):
                     await self._begin_new()
@@ -423,11 +427,7 @@ class RangeReader:
         """Begin with the sources that were not known before, or of which too little was known. Raises ReadFailed."""
         found, answers, asked_at = await self._find()
         for source in found:
-            if (
-                self._is_open(source, answers)
-                or not source.is_announced
-                or any(one.contents.same(source) for one in self._readings)
-            ):
+            if self._waits(source, answers) or any(one.contents.same(source) for one in self._readings):
                 continue
             new = not any(known.same(source) for known in self._held_back)
             self._add(source, asked_at, answers, len(self._readings) + 1, new=new)
