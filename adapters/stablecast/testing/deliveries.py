@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -13,7 +14,7 @@ from stablecast.client.observer import Observer, session_watches
 from stablecast.testing.schedule import MILLISECOND
 
 SHOWN: Final = 12
-"""Sessions of programs that faults ended which a report names at most."""
+"""Sessions of programs that faults ended which a report names at most: the first ones."""
 
 _INSIDE: Final = ("stablecast.", "asyncio", "selectors", "contextlib")
 
@@ -22,7 +23,6 @@ class WatchedSession(Protocol):
     """A session of a receiver."""
 
     topic: str
-    source_name: str
 
     def observe(self, observer: Observer) -> None:
         """Let an observer watch from now on."""
@@ -37,39 +37,73 @@ class Acknowledged:
 
 
 @attrs.define
-class SessionLedger(Observer):
-    """What one session handed to its program.
+class Fate:
+    """A message around the end of a program: how it was acknowledged, and whether it came again.
 
     Attributes:
-        owner: The topic, and the name of its source.
-        clock: Returns the time of the world, in ns.
-        handed: When each number was handed out, by number.
-        acknowledged: How each number was acknowledged.
+        at: When the program ended (ns), on `host`.
+        topic, life, number: The message.
+        done: Its acknowledgement, if it had one.
+        again: The host to which it was handed out after that, and when (ns).
     """
-
-    owner: tuple[str, str]
-    clock: Callable[[], int]
-    handed: dict[int, int] = attrs.field(factory=dict)
-    acknowledged: dict[int, Acknowledged] = attrs.field(factory=dict)
-
-    def delivered(self, batch: Batch) -> None:
-        """Note what goes to the program."""
-        now = self.clock()
-        self.handed.update(dict.fromkeys(range(batch.first, batch.first + batch.count), now))
-
-    def consumed(self, first: int, last: int) -> None:
-        """Note what the program acknowledged, and where."""
-        done = Acknowledged(self.clock(), _line())
-        self.acknowledged.update(dict.fromkeys(range(first, last + 1), done))
-
-
-@attrs.frozen
-class Ended:
-    """A session whose program a fault ended: the time, the host, and the ledger."""
 
     at: int
     host: str
-    ledger: SessionLedger
+    topic: str
+    life: int
+    number: int
+    done: Acknowledged | None
+    again: tuple[str, int] | None = None
+
+    def __str__(self) -> str:
+        """Say it to people."""
+        how, fate = "was not acknowledged", "was never handed out again"
+        if self.done is not None:
+            by = f" by {self.done.line}" if self.done.line else ""
+            how = f"was acknowledged{by} {(self.at - self.done.at) / MILLISECOND:,.3f} ms before"
+        if self.again is not None:
+            fate = f"was handed out again to {self.again[0]} at {self.again[1] / MILLISECOND:,.3f} ms"
+        return f"{self.number} {how}, and {fate}"
+
+
+@attrs.define
+class SessionLedger(Observer):
+    """What one session handed to its program, and the program did not acknowledge.
+
+    Attributes:
+        world: The ledgers of its world.
+        host: The host of the program.
+        topic: The topic of the session.
+        held: The life of each message in hand, by number.
+        last: The newest acknowledged message: number, life, and how.
+    """
+
+    world: "Deliveries"
+    host: str
+    topic: str
+    held: dict[int, int] = attrs.field(factory=dict)
+    last: tuple[int, int, Acknowledged] | None = None
+
+    def delivered(self, batch: Batch) -> None:
+        """Note what goes to the program."""
+        numbers = range(batch.first, batch.first + batch.count)
+        self.held.update(dict.fromkeys(numbers, batch.incarnation))
+        self.world.hand(self, batch.incarnation, numbers)
+
+    def consumed(self, first: int, last: int) -> None:
+        """Note what the program acknowledged, and where."""
+        for number in range(first, last + 1):
+            life = self.held.pop(number, None)
+            if life is not None:
+                self.last = number, life, Acknowledged(self.world.clock(), _line())
+
+    def fates(self, at: int) -> Iterator[Fate]:
+        """Yield the last message that was acknowledged when the program ended, and the first one that was not."""
+        if self.last is not None:
+            number, life, done = self.last
+            yield Fate(at, self.host, self.topic, life, number, done)
+        for number, life in islice(self.held.items(), 1):
+            yield Fate(at, self.host, self.topic, life, number, None)
 
 
 @attrs.define
@@ -84,8 +118,7 @@ class Deliveries:
     clock: Callable[[], int]
     running: Callable[[], str]
     _open: dict[str, list[SessionLedger]] = attrs.field(factory=dict)
-    _all: list[tuple[str, SessionLedger]] = attrs.field(factory=list)
-    _ended: list[Ended] = attrs.field(factory=list)
+    _ended: list[list[Fate]] = attrs.field(factory=list)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -97,51 +130,29 @@ class Deliveries:
             session_watches.remove(self._begin)
 
     def _begin(self, session: WatchedSession) -> None:
-        ledger = SessionLedger((session.topic, session.source_name), self.clock)
+        ledger = SessionLedger(self, self.running(), session.topic)
         session.observe(ledger)
-        host = self.running()
-        self._open.setdefault(host, []).append(ledger)
-        self._all.append((host, ledger))
+        self._open.setdefault(ledger.host, []).append(ledger)
+
+    def hand(self, ledger: SessionLedger, life: int, numbers: range) -> None:
+        """Note which messages of ended programs are handed out again."""
+        for one in (fate for fates in self._ended for fate in fates):
+            if one.again is None and (one.topic, one.life) == (ledger.topic, life) and one.number in numbers:
+                one.again = ledger.host, self.clock()
 
     def end(self, host: str) -> None:
         """Note that a fault ended the programs of a host."""
-        self._ended += [Ended(self.clock(), host, one) for one in self._open.pop(host, []) if one.handed]
+        for ledger in self._open.pop(host, ()):
+            fates = list(ledger.fates(self.clock()))
+            if fates and len(self._ended) < SHOWN:
+                self._ended.append(fates)
 
     def lines(self) -> list[str]:
         """Return what became of the messages around each end, for people."""
-        told = [line for one in self._ended for line in self._fates(one)]
-        return told[:SHOWN] + ([f"... {len(told) - SHOWN} more"] if len(told) > SHOWN else [])
-
-    def _fates(self, ended: Ended) -> Iterator[str]:
-        """Yield what became of the last acknowledged message before an end, and of the first one that was not."""
-        ledger = ended.ledger
-        done = [number for number in ledger.handed if number in ledger.acknowledged][-1:]
-        held = [number for number in ledger.handed if number not in ledger.acknowledged][:1]
-        told = [f"{number} {self._how(ended, number)}, and {self._fate(ended, number)}" for number in (*done, *held)]
-        if told:
-            yield f"{ended.at / MILLISECOND:12,.3f} ms  {ended.host}  {ledger.owner[0]}: {'; '.join(told)}"
-
-    def _how(self, ended: Ended, number: int) -> str:
-        how = ended.ledger.acknowledged.get(number)
-        if how is None:
-            return "was not acknowledged"
-        by = f" by {how.line}" if how.line else ""
-        return f"was acknowledged{by} {(ended.at - how.at) / MILLISECOND:,.3f} ms before"
-
-    def _fate(self, ended: Ended, number: int) -> str:
-        again = self._again(ended, number)
-        if again is None:
-            return "was never handed out again"
-        return f"was handed out again to {again[0]} at {again[1] / MILLISECOND:,.3f} ms"
-
-    def _again(self, ended: Ended, number: int) -> tuple[str, int] | None:
-        """Return the host and the time at which a message was handed out after an end."""
-        later = (
-            (host, ledger.handed[number])
-            for host, ledger in self._all
-            if ledger.owner == ended.ledger.owner and ledger.handed.get(number, -1) > ended.at
-        )
-        return next(later, None)
+        return [
+            f"{fates[0].at / MILLISECOND:12,.3f} ms  {fates[0].host}  {fates[0].topic}: {'; '.join(map(str, fates))}"
+            for fates in self._ended
+        ]
 
 
 def _line() -> str:
