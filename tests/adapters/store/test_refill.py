@@ -67,11 +67,16 @@ async def test_an_empty_disk_is_filled_again_and_stays_so(tmp_path: Path) -> Non
         await store.stop()
 
 
+async def filled(tmp_path: Path) -> list[Store]:
+    """Return three stores with the messages of a life that is over."""
+    stores = [await started(directory, new=True) for directory in parts(tmp_path, "first", "second", "third")]
+    await sent([store.address for store in stores], 0, 20)
+    return stores
+
+
 async def test_a_damaged_message_of_an_older_life_is_fetched_again(tmp_path: Path) -> None:
-    directories = parts(tmp_path, "first", "second", "third")
-    stores = [await started(directory, new=True) for directory in directories]
+    stores = await filled(tmp_path)
     where = [store.address for store in stores]
-    await sent(where, 0, 20)
     async with Context(session_id=1) as context:
         await context.source(TOPIC, stores=where)
         await until(lambda: all(held(store) == [(0, 20)] for store in stores))
@@ -86,10 +91,8 @@ async def test_a_damaged_message_of_an_older_life_is_fetched_again(tmp_path: Pat
 
 async def test_monitors_show_which_messages_no_store_has(tmp_path: Path) -> None:
     """A roll compares the ranges: what all of them lack comes from none."""
-    directories = parts(tmp_path, "first", "second", "third")
-    stores = [await started(directory, new=True) for directory in directories]
+    stores = await filled(tmp_path)
     where = [store.address for store in stores]
-    await sent(where, 0, 20)
     async with Context(session_id=1) as context:
         await context.source(TOPIC, stores=where)
         await until(lambda: all(announced(store) for store in stores))
