@@ -4,19 +4,17 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Final, Protocol
 
 import attrs
 
 from stablecast.client.batch import Batch
 from stablecast.client.observer import Observer, session_watches
+from stablecast.testing.fault_injection import line_in
 from stablecast.testing.schedule import MILLISECOND
 
 SHOWN: Final = 12
 """Sessions of programs that faults ended which a report names at most: the first ones."""
-
-_INSIDE: Final = ("stablecast.", "asyncio", "selectors", "contextlib")
 
 
 class WatchedSession(Protocol):
@@ -156,8 +154,8 @@ class Deliveries:
 
 
 def _line() -> str:
-    """Return the innermost line that is neither ours nor asyncio's; empty if there is none."""
+    """Return the innermost line of the user's program; empty if there is none."""
     frame = inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_INSIDE):
+    while frame is not None and not line_in(frame):
         frame = frame.f_back
-    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return line_in(frame)

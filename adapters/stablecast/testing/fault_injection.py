@@ -26,7 +26,7 @@ SECOND: Final = 1_000_000_000
 ENDING: Final = ("crash", "wipe", "restore")
 """Faults that end the programs of a host."""
 
-OURS: Final = ("stablecast.", "asyncio")
+OURS: Final = ("stablecast.", "asyncio", "contextlib")
 """Modules whose lines are not those of a user."""
 
 
@@ -319,7 +319,7 @@ def _lines(host: SimulatedHost) -> list[str]:
                     # The thread blocks in it. To ask what a running coroutine awaits is a crash of the interpreter.
                     place = _line_of(None if running.main is None else running.main.green.gr_frame) or place
                     break
-                place = _line(getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)) or place
+                place = line_in(getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)) or place
                 coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
             if place:
                 found[place] = None
@@ -328,12 +328,13 @@ def _lines(host: SimulatedHost) -> list[str]:
 
 def _line_of(frame: FrameType | None) -> str:
     """Return the line of the innermost coroutine of a user's program in a stack; empty without one."""
-    while frame is not None and not (frame.f_code.co_flags & CO_COROUTINE and _line(frame)):
+    while frame is not None and not (frame.f_code.co_flags & CO_COROUTINE and line_in(frame)):
         frame = frame.f_back
-    return _line(frame)
+    return line_in(frame)
 
 
-def _line(frame: FrameType | None) -> str:
+def line_in(frame: FrameType | None) -> str:
+    """Return the line of a frame of a user's program; empty for another one."""
     if frame is None or str(frame.f_globals.get("__name__", "")).startswith(OURS):
         return ""
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
