@@ -139,6 +139,15 @@ class Sender(ABC):
         self.flush()
         return self._encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
 
+    def _take_leave(self) -> None:
+        """Tell each store itself where this life stands, because a stream that ends may not have reached it yet.
+
+        A store serves no message before it knows where its newest life resumed.
+        """
+        if info := self.info():
+            for registration in self._machine.status.registrations.values():
+                self._send_to(registration.address, info)
+
     def _encode(self, message: Message) -> bytes:
         """Encode a message. Source information seldom changes, so the last encoding of it is kept."""
         if not isinstance(message, SourceInfo):

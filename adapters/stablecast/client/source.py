@@ -159,7 +159,7 @@ class Source(LoopSender):
         if self._closed:
             return
         check_loop(self._loop, self._whose)
-        self.flush()
+        self._take_leave()
         self._closed = True
         if self._report_timer is not None:
             self._report_timer.cancel()

@@ -72,6 +72,16 @@ async def test_closing_wakes_whoever_waits(net: Network) -> None:
     assert {type(wait.exception()) for wait in waits} == {Closed}
 
 
+async def test_messages_can_be_read_after_a_life_that_ended_when_it_had_registered(net: Network) -> None:
+    context, store = await net.context(), await net.store()
+    async with await context.source("orders", stores=[store], session_id=7) as source:
+        await source.publish(b"x")
+    for _ in range(3):
+        await (await context.source("orders", stores=[store], session_id=7)).close()
+        async with context.reader("orders", stores=[store], patience=5.0) as reader:
+            assert [message.payload async for message in reader] == [b"x"]
+
+
 async def test_a_closed_source_does_nothing(net: Network) -> None:
     context = await net.context()
     async with await context.source("orders", stores=[await net.store()]) as source:
