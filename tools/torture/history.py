@@ -32,7 +32,7 @@ LIVENESS_SECONDS = 60.0
 """Time limit for settling after all faults are over. An idle machine needs some seconds."""
 END_SECONDS = 20.0
 NOTICE_SECONDS = 20.0
-"""Time limit for a store to notice that its files are gone. It looks each two seconds, on an idle machine."""
+"""Time limit for a store to notice that its files are gone, which looks each two seconds, and for a forked child."""
 SURVIVABLE = frozenset({"disks", "daemon", "removals", "inodes", "silences"})
 """Kinds of plans in which messages become stable while one store is gone."""
 LATE_NS = 3_000_000_000
@@ -129,6 +129,8 @@ class PlayedHistory:
                 program.limit(step.how)
             case "unlimit" if program:
                 program.unlimit()
+            case "fork" if program:
+                self._fork(program)
             case "noise":
                 network.noise(who, int(step.how) / 100)
             case "lag":
@@ -178,6 +180,17 @@ class PlayedHistory:
             case "damage":
                 self.kill(step.who)
                 disk.damage(step.how, step.seed)
+
+    def _fork(self, program: Role) -> None:
+        """Let an application fork, and wait until its child has tried what it inherited."""
+
+        def children() -> int:
+            return sum(line["is"] == "forked" and line["run"] == program.run for line in self.lines())
+
+        before = children()
+        program.signal(signal.SIGUSR2)
+        if not until(lambda: children() > before or not program.alive, NOTICE_SECONDS):
+            self.mark("hang", text=f"a child of {program.run} waits since {NOTICE_SECONDS:.0f} s")
 
     def _silence(self, what: str, who: str) -> None:
         if self._plan.kind == "silences" and who in STORES:

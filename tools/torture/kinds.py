@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 from tools.torture.plan import LEAST_DISK_BYTES, LONG_SECONDS, STARVED_SECONDS, STORES, Draft, Plan
 
+CROWD = 3
+"""Receivers that come to a program without descriptors: more than `DESCRIPTORS_LEFT` of `processes`."""
 ROAM_SECONDS = 8.0
 """Time after which a host may get its former address again: an endpoint has noticed the new one before."""
 MOST_BYTES = 40_000_000
@@ -125,15 +127,20 @@ def directories(draft: Draft) -> None:
 
 
 def limits(draft: Draft) -> None:
-    """One program runs out of descriptors or memory while other programs restart."""
+    """One program runs out of descriptors or memory while other programs restart, and more receivers come."""
     draft.usual()
-    who = draft.anybody()
+    who = draft.rng.choice((draft.anybody(), "source"))
     at = draft.moment(2.0)
     how = draft.rng.choice(("descriptors", "descriptors", "memory"))
     draft.during(at, LONG_SECONDS, ("limit", "unlimit"), who, how=how)
     for _ in range(2):
         other = draft.rng.choice([name for name in (*STORES, *draft.sources, *draft.receivers) if name != who])
         draft.during(at + draft.rng.uniform(0.1, 2.0), draft.rng.uniform(0.1, 1.0), ("kill", "start"), other)
+    if how == "descriptors":
+        for index in range(3, 3 + CROWD):
+            draft.receiver(f"receiver{index}", mode="plain")
+            draft.later.append(f"receiver{index}")
+            draft.add(at + draft.rng.uniform(0.1, 2.0), "start", f"receiver{index}")
 
 
 def backlog(draft: Draft) -> None:
@@ -398,6 +405,19 @@ def addresses(draft: Draft) -> None:
     draft.during(at + draft.rng.uniform(0.1, 4.0), draft.rng.uniform(0.1, 1.0), ("kill", "start"), other)
 
 
+def forks(draft: Draft) -> None:
+    """A source or a receiver forks a child that uses what it inherited, and keeps it while somebody is killed."""
+    draft.usual()
+    who, other = draft.rng.choice([*draft.sources, *draft.sources, *draft.receivers]), draft.anybody()
+    job = draft.sources.get(who) or draft.receivers[who]
+    job["forks"] = draft.rng.choice((0.0, LONG_SECONDS, LONG_SECONDS, 20.0))
+    at = draft.moment(2.0)
+    draft.add(at, "fork", who)
+    if draft.rng.random() < 0.8:
+        killed = draft.rng.choice((who, who, other))
+        draft.during(at + draft.rng.uniform(0.1, 2.0), draft.rng.uniform(0.1, 2.0), ("kill", "start"), killed)
+
+
 def repositories(draft: Draft) -> None:
     """The limits of the stores keep a few messages, of sizes up to a third of a limit. Anybody may be away."""
     _keeping_few(draft)
@@ -419,7 +439,7 @@ KINDS: Mapping[str, Callable[[Draft], None]] = {
     for make in (
         crashes, pauses, partitions, dialling, disks, powercuts, directories, limits, backlog, twins, rivals, lives,
         rates, daemon, pairs, stumbles, claims, flood, mixed, overtaken, laggards, refills, removals, inodes, silences,
-        repositories, addresses,
+        repositories, addresses, forks,
     )
 }  # fmt: skip
 

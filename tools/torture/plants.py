@@ -11,16 +11,17 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stablecast.client import context
+from stablecast.client import context, loop_ownership
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.store import clients
 from stablecast.core.store.repository import Repository
-from stablecast.runtime import connection_pool, tls
+from stablecast.runtime import connection_pool, event_loop, ports, tls
 from stablecast.runtime.address import parse
 from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.store import hosts
 from stablecast.store.hosts import Host
 from stablecast.store.journal import fetcher, lock, writer
 from stablecast.store.store import Store
@@ -132,6 +133,18 @@ def addresses() -> None:
     _replace(OwnAddress, "follow", lambda _: None)
 
 
+def forks() -> None:
+    """Let a forked child use the clients of its parent."""
+    _replace(loop_ownership, "_after_fork", lambda: None)
+
+
+def limits() -> None:
+    """Keep no descriptor back, and report each connection that finds none as asyncio does, with a traceback."""
+    for module in (context, event_loop, hosts):
+        _replace(module, "limit_scarcity_reports", lambda _: None)
+    _replace(ports, "has_room", lambda: True)
+
+
 def repositories() -> None:
     """Let a limit release everything, and not only the oldest messages."""
     overflow = Repository._overflow
@@ -153,6 +166,8 @@ PLANTS: Mapping[str, tuple[Callable[[], None], str]] = {
     "silences": (silences, "silences"),
     "repositories": (repositories, "repositories"),
     "addresses": (addresses, "addresses"),
+    "forks": (forks, "forks"),
+    "limits": (limits, "limits"),
 }
 """Each plant, with the kind of plans that finds it."""
 

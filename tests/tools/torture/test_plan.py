@@ -45,14 +45,14 @@ def _check_steps(plan: Plan) -> None:
     assert {step.other for step in plan.steps} <= everybody | {""}
     assert list(plan.steps) == sorted(plan.steps, key=lambda step: step.at)
     undone = {*UNDONE.values()}
-    for_good = {"kill", "start", "copy", "damage", "none", "readdress"}
+    for_good = {"kill", "start", "copy", "damage", "none", "readdress", "fork"}
     assert {step.do for step in plan.steps} <= {*UNDONE, *undone, *for_good}
     assert not set(plan.later) - {step.who for step in plan.steps if step.do == "start"}
 
 
 def test_the_newest_messages_within_the_limit_of_the_stores_are_due() -> None:
     """Seed 920151 sent 147 MB, and its judge expected all of them of a new receiver."""
-    plan = draw(920_151)
+    plan = draw(920_151, "mixed")
     assert plan.sources["source"]["size"] == 70_000
     kept = plan.kept_by_owner()
     assert kept["source"] * 70_000 < KEPT_BYTES < (kept["source"] + 10) * 70_000

@@ -18,6 +18,7 @@ monotonic clock, which all processes share). `judge` returns one sentence for ea
 | repeated | a message that was consumed 0.11 s before its receiver ended is not delivered to a later run |
 | divided | while no member of a group fails, each message is processed once; in the end each was |
 | blocked | messages become stable while only a minority of the disks fails |
+| forked | a forked child can use no client of its parent, and each call there says so |
 | ended | no process ends unless the plan ends it or takes a necessary resource from it |
 | traceback | no process writes a traceback or an unhandled exception |
 """
@@ -34,6 +35,8 @@ TRACEBACK = re.compile(
 )
 ACKNOWLEDGED_NS = 110_000_000
 """Time after which a consumed message is acknowledged, besides the time for which the application keeps its loop."""
+REFUSALS = frozenset({"MisuseError", "Closed"})
+"""The errors of a call in a forked child."""
 ENDS = frozenset({"kill", "power", "close"})
 """The faults that end one program, and change nothing about the others."""
 LOSSES = frozenset({"full", "fail", "rot", "wipe", "restore"})
@@ -150,7 +153,7 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.confirmed.append(line)
         elif what in {"paced", "limited", "departed", "event"}:
             _note_condition(facts, line)
-        elif what in {"fault", "heal", "ended", "hang", "prompt"}:
+        elif what in {"fault", "heal", "ended", "hang", "prompt", "forked"}:
             facts.marks.append(line)
     for line in announced:
         _name_stable(facts, line)
@@ -240,6 +243,8 @@ def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[
     for mark in facts.marks:
         if mark["is"] in {"ended", "hang"}:
             verdict.add(mark["is"], mark["text"])
+        elif mark["is"] == "forked" and (wrong := set(mark["answers"].values()) - REFUSALS):
+            verdict.add("forked", f"calls in a child of {mark['run']} ended with {_some(wrong)}")
     for run, text in sorted(errors.items()):
         found = [line for line in text.splitlines() if TRACEBACK.search(line)]
         if found:

@@ -231,8 +231,8 @@ def twin_receives_again(lines: Lines) -> None:
     lines.append({**lines[11], "t": 13})
 
 
-def mark(what: str) -> Callable[[Lines], None]:
-    return lambda lines: lines.append(line(30, what, "history", text="it did"))
+def mark(what: str, **fields: Any) -> Callable[[Lines], None]:
+    return lambda lines: lines.append(line(30, what, "history", **{"text": "it did", **fields}))
 
 
 def within(messages: int, missing: int) -> Callable[[Lines], None]:
@@ -424,6 +424,9 @@ def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
         (twin_receives_again, {"twice", "order"}),
         (mark("ended"), {"ended"}),
         (mark("hang"), {"hang"}),
+        (mark("forked", answers={"send 0": "MisuseError", "try_send 0": "Closed"}), set()),
+        (mark("forked", answers={"send 0": "MisuseError", "try_send 0": "an answer"}), {"forked"}),
+        (mark("forked", answers={"send 0": "TimeoutError"}), {"forked"}),
     ],
 )
 def test_a_planted_violation_is_found(plant: Callable[[Lines], None], expected: set[str]) -> None:
