@@ -77,36 +77,42 @@ def forget_record(reg_id: int) -> bytes:
     return _text({"forget": reg_id}).encode()
 
 
-def memory_record(memory: StoreMemory, generation: int = 0, waiting: Waiting = Waiting.NONE) -> bytes:
+def memory_record(
+    memory: StoreMemory, generation: int = 0, waiting: Waiting = Waiting.NONE, wait_ns: int | None = None
+) -> bytes:
     """Return the record of what a store knows of the time before its journal, and of its generation.
 
-    Unless `waiting` is NONE, the next start has no memory and grants nothing at first.
+    Unless `waiting` is NONE, the next start has no memory and grants nothing for `wait_ns`, None: for the whole time.
     """
     record: dict[str, int] = {"memory": memory}
     if generation:
         record["generation"] = generation
     if waiting:
         record["declared"] = waiting
+    if waiting and wait_ns is not None:
+        record["wait_ns"] = wait_ns
     return _text(record).encode()
 
 
-def generation_of(records: Iterable[bytes]) -> tuple[int, Waiting]:
-    """Return the newest generation, and whether the next start grants nothing at first.
+def generation_of(records: Iterable[bytes]) -> tuple[int, Waiting, int | None]:
+    """Return the newest generation, whether the next start grants nothing at first, and what is left of that (ns).
 
     Raises:
         RecordError: A record has an unknown value.
     """
-    generation, waiting = 0, Waiting.NONE
+    generation, waiting, wait_ns = 0, Waiting.NONE, None
     for record in map(_record, records):
         if "memory" in record:
-            generation = record.get("generation", generation)
+            generation, wait_ns = record.get("generation", generation), record.get("wait_ns")
             try:
                 waiting = Waiting(record.get("declared", Waiting.NONE))
             except (TypeError, ValueError) as error:
                 raise RecordError(f"a record of the store's memory cannot be read: {error}") from None
     if not isinstance(generation, int):
         raise RecordError(f"a record of the store's memory has the generation {generation!r}")
-    return generation, waiting
+    if not (wait_ns is None or (isinstance(wait_ns, int) and wait_ns >= 0)):
+        raise RecordError(f"a record of the store's memory has the time {wait_ns!r}")
+    return generation, waiting, wait_ns
 
 
 def memory_of(records: Iterable[bytes]) -> StoreMemory:

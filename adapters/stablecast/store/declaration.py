@@ -24,7 +24,7 @@ async def declare(directory: Path) -> int:
     journal.on_failed = lambda _: None  # `close` raises it; raised on the loop, too, it would be a traceback.
     try:
         clients = {reg_id: marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
-        generation, _ = generation_of(journal.recovered_states)
+        generation, *_ = generation_of(journal.recovered_states)
         declaration = memory_record(StoreMemory.LOST, generation, Waiting.REQUIRED)
         journal.set_checkpoint(lambda: [declaration, *map(client_record, clients.values())])
         journal.start(asyncio.get_running_loop())

@@ -72,6 +72,9 @@ from stablecast.transports import codec
 
 __all__ = ["Store", "StoreSettings"]
 
+WAIT_NOTE_SECONDS = 1.0
+"""Time between two notes of how long a store that may have lost its journal still waits."""
+
 _LAST_EFFECTS = (fx.Send, fx.Discard, fx.Notify)
 """The effects that are still performed while the journal syncs its last records.
 
@@ -174,13 +177,20 @@ class Store:
         self._log.write(Severity.WARNING, "waiting", text)
         if self._wait_end is not None:
             self._wait_end.cancel()
+        self._note_later()
+
+    def _note_later(self) -> None:
+        seconds = min(self.waiting_ns / SECOND, WAIT_NOTE_SECONDS)
         self._wait_end = asyncio.get_running_loop().call_later(seconds, self._on_waited)
 
     def _on_waited(self) -> None:
-        """Let the next start grant at once. A restart before this one waited long enough would wait again."""
+        """Let the next start wait for the rest only, so that a store that is killed again and again serves some day."""
         if not self.failed.done():
             self._journal.append_note(self._memory_record())
-        self._log_ready()
+        if self.waiting_ns:
+            self._note_later()
+        else:
+            self._log_ready()
 
     def _log_ready(self) -> None:
         self._log.write(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
@@ -425,7 +435,7 @@ class Store:
         # A journal without a record may be one that a crash ended before its first sync.
         standing = memory_of(states) if states else StoreMemory.NEW if new else StoreMemory.LOST
         now = machine.clock.monotonic_ns()
-        before, waiting = generation_of(states)
+        before, waiting, left = generation_of(states)
         restored = self.generation.begin(before)
         if waiting is Waiting.UNLESS_NEW and self.settings.new and not clients:
             # The operator follows the advice of the first start, which granted nothing.
@@ -444,6 +454,8 @@ class Store:
             unnamed=journal.unnamed,
             generation=self.generation.current,
         )
+        if waiting and left is not None and journal.whole and not restored:
+            endpoint.shorten_wait(left, now)
         if restored:
             self.events[OlderCopy.__name__] += 1
             self.reports.append(f"{self.settings.directory} is an older copy: the state directory knows a later one")
@@ -467,8 +479,8 @@ class Store:
         return self._memory_record_of(self._machine.status.memory)
 
     def _memory_record_of(self, memory: StoreMemory) -> bytes:
-        waiting = self._waiting if self.waiting_ns else Waiting.NONE
-        return memory_record(memory, self.generation.current, waiting)
+        left = self.waiting_ns
+        return memory_record(memory, self.generation.current, self._waiting if left else Waiting.NONE, left)
 
     async def _end_generation(self) -> None:
         """Begin the generation in which the store does not run, and close the journal."""

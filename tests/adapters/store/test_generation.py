@@ -1,5 +1,6 @@
 """Copies of a directory that were restored from a backup: by the state directory, and by a declaration."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from stablecast.core.protocol.generations import NONE, following, outdated
 from stablecast.core.protocol.messages import StoreMemory
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.ops.operations import declarations, directory_changes
+from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
 from stablecast.store import directory_identity
+from stablecast.store import store as store_module
+from stablecast.store.client_records import generation_of
 from stablecast.store.generation import StoreGeneration
 from stablecast.store.store import Store
 from tests.adapters.store.test_refill import held
@@ -124,6 +128,33 @@ async def test_a_restart_within_the_waiting_time_waits_again(tmp_path: Path, kil
     await store.stop()
     store = await served(place)  # The time has passed. The marks stay.
     assert (memory(store, reg_id), store.waiting_ns) == (StoreMemory.LOST, 0)
+    await store.stop()
+
+
+async def test_a_store_that_is_killed_in_its_first_start_waits_for_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is killed again and again serves some day, but not earlier if its journal lacks something anew."""
+    monkeypatch.setattr(store_module, "WAIT_NOTE_SECONDS", 0.01)
+    first, killed = tmp_path / "first", tmp_path / "killed"
+    first.mkdir()
+    store = await started(first, new=False, name="a")
+    whole, left = store.waiting_ns, None
+    while left is None or left >= whole:
+        shutil.rmtree(killed, ignore_errors=True)
+        shutil.copytree(first, killed)
+        await asyncio.sleep(0)
+        left = generation_of(read(killed).states)[2]
+    await store.stop()
+    store = await started(killed, new=False, name="a")
+    assert 0 < store.waiting_ns <= left
+    await store.stop()
+    segment = max(killed.glob("*.seg"), key=lambda path: path.stat().st_size)
+    octets = bytearray(segment.read_bytes())
+    octets[len(octets) // 2] ^= 1
+    segment.write_bytes(octets)
+    store = await started(killed, new=False, name="a")
+    assert store.waiting_ns > left
     await store.stop()
 
 

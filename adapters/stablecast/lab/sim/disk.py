@@ -135,7 +135,7 @@ class VirtualDisk:
             for client in map(marked, clients_of(self.states()).values()):
                 state = partial(client_record, client)
                 self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation))
-            generation, _ = generation_of(self.states())
+            generation, *_ = generation_of(self.states())
             state = partial(memory_record, StoreMemory.LOST, generation, Waiting.REQUIRED)
             self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, NO_STREAM))
         self._read()

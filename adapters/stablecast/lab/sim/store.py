@@ -103,7 +103,7 @@ class StoreProcess(VirtualProcess):
         # The machine gets lost messages too. Then it learns that they cannot be read, as from any other read.
         self._damaged = [(stream, number) for stream, number in lost if stream in clients]
         extents = sorted([*extents, *((stream, number, 1, PAYLOAD_BYTES) for stream, number in self._damaged)])
-        generation, waiting = generation_of(states)
+        generation, waiting, _ = generation_of(states)
         self.disk.starts += 1
         self._generation = NONE if self._earlier else following(generation, self.disk.starts)
         self.machine.recover(

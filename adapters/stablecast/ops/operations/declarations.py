@@ -52,7 +52,7 @@ def recovery(directory: Path) -> dict[str, Any]:
     """Return what a store knows here, what it lost, and what its next start will do. Raises like `read`."""
     found = read(directory)
     memory = memory_of(found.states)
-    generation, waiting = generation_of(found.states)
+    generation, waiting, _ = generation_of(found.states)
     without_vote = [one.reg_id for one in found.sources() if one.memory is not StoreMemory.KEPT]
     empty = not found.segments
     return {

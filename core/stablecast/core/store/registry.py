@@ -90,11 +90,12 @@ class Registry:
             self.streams[client.incarnation] = client.reg_id
             self.agenda.wake(client.reg_id, now)
 
-    def mute(self, now: int) -> None:
-        """Grant nothing for the longest activity timeout, because earlier grants may be forgotten."""
+    def mute(self, now: int, most: int | None = None) -> None:
+        """Grant nothing for the longest activity timeout, or `most` ns of it: earlier grants may be forgotten."""
         if Repair.MEMORY in self.config.repairs:
             kept = [rule.repository for rule in self.config.topics] + [self.config.repository or RepositoryConfig()]
-            self.mute_until = now + max(max(one.source_activity_ns, one.receiver_activity_ns) for one in kept)
+            longest = max(max(one.source_activity_ns, one.receiver_activity_ns) for one in kept)
+            self.mute_until = now + (longest if most is None else min(longest, most))
 
     # Registrations.
 
