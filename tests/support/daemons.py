@@ -11,15 +11,16 @@ from typing import Any
 import attrs
 
 from tests.support import processes
+from tests.support.network import unused_port
 from tests.support.program import Program, running
 
 CONFIG = """
 [daemon]
 log = "{directory}/log"
-web-monitor = "127.0.0.1:0"
+web-monitor = "127.0.0.1:{monitor}"
 [[store]]
 name = "one"
-port = 0
+port = {port}
 interface = "127.0.0.1"
 options = {{ disk-cache-directory = "{directory}", disk-state-directory = "{directory}" }}
 [[store.topic]]
@@ -73,9 +74,12 @@ class Daemon:
 
 @contextmanager
 def daemon(directory: Path, more: str = "") -> Iterator[Daemon]:
-    """Run a daemon of one store with its files in `directory`; `more` are further options of its topics."""
+    """Run a daemon of one store with its files in `directory`; `more` are further options of its topics.
+
+    It has ports that no program gets while the daemon is away.
+    """
     path = directory / "store.toml"
-    path.write_text(CONFIG.format(directory=directory, more=more))
+    path.write_text(CONFIG.format(directory=directory, more=more, port=unused_port(), monitor=unused_port()))
     with running("store", path, "--new", "--json") as program:
         ready, monitor = program.json_line(), program.json_line()
         yield Daemon(program, [ready["address"]], monitor["monitor"], directory / "log")

@@ -201,9 +201,6 @@ def test_all_disks_of_a_real_fleet_are_replaced_under_a_source(tmp_path: Path) -
             (tmp_path / name).mkdir()
             one = stack.enter_context(daemon(tmp_path / name))
             daemons[f"http://{one.monitor}"] = (name, one)
-            path = tmp_path / name / "store.toml"
-            fixed = path.read_text().replace("127.0.0.1:0", one.monitor)
-            path.write_text(fixed.replace("port = 0", f"port = {one.store.rpartition(':')[2]}"))
         context = stack.enter_context(Context(session_id=1))
         stores = [one.store for _, one in daemons.values()]
         source = context.source("orders", stores=stores, options={"ume_activity_timeout": 60_000})
