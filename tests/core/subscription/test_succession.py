@@ -159,10 +159,21 @@ def test_a_session_begins_no_lower_than_this_run_did() -> None:
     assert succession.low(question, 0) == 6
 
 
-def test_dead_or_unordered_messages_do_not_tell_where_a_run_began() -> None:
-    """Number 6 is the second life's; in arrival order what is below may still be missing."""
+def test_dead_messages_tell_that_a_run_began_no_lower_than_the_cut() -> None:
+    """D1: number 6 is the second life's, which begins at 5. What the first life sent below came before its 6."""
     driver, succession = place()
     driver.feed(History(1, 6, 9))
+    assert succession.low(AskLow(29, 0, 0), 0) == 5
+    assert succession.low(AskLow(29, 0, 0), 3) == 3
+    assert succession.low(AskLow(29, 7, 7), 7) == 7
+    driver.feed(History(2, 7, 9))
+    assert succession.low(AskLow(29, 0, 0), 0) == 7
+
+
+def test_messages_of_no_known_life_or_without_order_do_not_tell_where_a_run_began() -> None:
+    """Nobody knows what came before those of a life that the source does not name; in arrival order all may follow."""
+    driver, succession = place()
+    driver.feed(History(9, 6, 9))
     assert succession.low(AskLow(29, 0, 0), 0) == 0
     driver, succession = place(ordering=Ordering.ARRIVAL)
     driver.feed(History(2, 7, 9))

@@ -315,7 +315,9 @@ class Succession:
     def _begun(self) -> int | None:
         """Return the lowest number that the application consumed in this run or that waits for it; None without one.
 
-        Numbers count only while they still belong to the life that sent them. Out of order, lower ones may follow.
+        Numbers count only while they still belong to the life that sent them. If all of them were cut, what is left of
+        their lives was sent before them, and the session begins no lower than the cut. Out of order, lower ones may
+        follow.
         """
         info = self.machine.info
         if info is None or self.machine.config.ordering is not Ordering.ORDERED:
@@ -324,8 +326,10 @@ class Succession:
         if self.inherited is not None:
             known += self.inherited.delivered.items()
         lives = unfold(info.lives, self.machine.newest_number)
-        firsts = [(life, ranges.first) for life, ranges in known]
-        return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=None)
+        firsts = [(life, ranges.first) for life, ranges in known if ranges.first is not None]
+        kept = [first for life, first in firsts if owner(lives, first) == life]
+        earlier = {life for life, _ in lives} - {self.machine.config.incarnation}
+        return min(kept or [self.parting(life) for life, _ in firsts if life in earlier], default=None)
 
     def parting(self, life: int) -> int:
         """Return the number from which on messages of a life are dead: later lives used their numbers again."""

@@ -335,6 +335,19 @@ FOUND = {
         ),
         WorldSetup(turns=True, habit=Habit.THREADED),
     ),
+    # As above, but the source went back to a store that had crashed. It had cut the numbers with which this run of the
+    # receiver began, so nothing told the new session where that was, and it began with an older message (D1).
+    "turn_behind_a_cut": Schedule(
+        572316,
+        ((1448, 14),),
+        (
+            Fault(1239, Act.FULL, "store0", "source", 1142, False),
+            Fault(1545, Act.CRASH, "receiver0", "receiver1", 1, True),
+            Fault(1660, Act.CRASH, "source", "store0", 1, False),
+            Fault(2465, Act.CRASH, "source", "store1", 1, True),
+        ),
+        WorldSetup(turns=True, large=4, habit=Habit.FICKLE),
+    ),
     # Slow stores queued each repeated request again, and sent some messages ten times, but others too late (S3).
     "request_that_is_repeated": Schedule(
         9006959,
@@ -730,6 +743,7 @@ EARLY_REPORTS: dict[str, Any] = {
             "L1",
         ),
         ("turn_behind_a_return", {"core.subscription.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
+        ("turn_behind_a_cut", {"core.subscription.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
         ("late_life_without_a_past", NEVER_AGAIN, "L1"),
         ("replaced_life_is_followed_again", STAYS_REPLACED, "D1"),
         ("replaced_life_is_followed_again", STAYS_REPLACED | NO_JUDGE_OF_LIVES, "L1"),
