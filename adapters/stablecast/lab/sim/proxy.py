@@ -81,6 +81,11 @@ class Proxy:
         """True while enough stores have registered the proxy."""
         return self._machine.state is SourceState.ACTIVE
 
+    @property
+    def over(self) -> bool:
+        """True once another life was counted. The proxy announces nothing more, and runs on until its store ends it."""
+        return self._machine.state is SourceState.OVER
+
     def _accept(self, connection: Connection) -> None:
         if not self.alive:  # The connection was under way when the port was closed.
             connection.close(self.process)

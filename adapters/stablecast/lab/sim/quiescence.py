@@ -178,8 +178,11 @@ def proxied(cluster: Cluster) -> Trouble | None:
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     stays = trying and len(running) == 1 and _registered_before_a_loss(cluster)
-    if len(running) == wanted or strangers or stays:
+    # A proxy that is over stands in for nobody, and its store ends it when its lease does. Then there is an election.
+    over = wanted and all(_proxy_is_over(cluster.processes[name]) for name in running)
+    if not over and (len(running) == wanted or strangers or stays):
         return None
+    running = [] if over else running
     return (
         "E8",
         f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if cluster.deserted else 'there'}",
@@ -202,6 +205,11 @@ def _runs_proxy(process: object, trying: bool) -> bool:
     if not isinstance(process, StoreProcess) or not process.alive:
         return False
     return (process.registered_proxies if trying else process.proxies) > 0
+
+
+def _proxy_is_over(process: object) -> bool:
+    """Return whether all proxies of a store are over: a later life was counted where they registered."""
+    return isinstance(process, StoreProcess) and process.proxies == process.proxies_over
 
 
 def _may_be_stood_in_for(cluster: Cluster, *, remembering: bool = True) -> bool:

@@ -611,6 +611,22 @@ FOUND = {
         ),
         WorldSetup(brief=True, habit=Habit.BLOCKING),
     ),
+    # Two proxies stood in for a source that was back for a moment only. The lower token won, and learned that the life
+    # of the other one was counted after its own, so it was over. A checker took it for the one that stands in (E8).
+    "proxy_that_won_and_is_over": Schedule(
+        573128,
+        ((147, 1),),
+        (
+            Fault(299, Act.TAKEOVER, "source", "", 2525, True),
+            Fault(1111, Act.CRASH, "source", "", 1444, True),
+            Fault(1111, Act.FALTER, "store0", "", 1420, True),
+            Fault(1111, Act.FALTER, "store1", "", 192, False),
+            Fault(1111, Act.FALTER, "store2", "", 181, True),
+            Fault(1964, Act.CRASH, "store1", "", 26, False),
+            Fault(2312, Act.PART, "source", "", 1688, False),
+        ),
+        WorldSetup(proxies=True, orphaned=True, late_ms=3999),
+    ),
     # A store read the only announcement that named another one, and its full disk did not keep it. Their proxies could
     # not meet. A checker took them for acquainted (E8).
     "proxies_behind_a_full_disk": Schedule(
