@@ -71,7 +71,8 @@ class Witness:
 class Suspect:
     """A fact that breaks a rule at `number`: its kind, its frame, and the record after which it was stated.
 
-    `senders` are the addresses from which a control message may have come.
+    `senders` are the addresses from which a control message may have come. `missing` are all numbers of the fact that
+    nothing covers, as first and last; `number` is the lowest of them.
     """
 
     path: str
@@ -83,6 +84,7 @@ class Suspect:
     peer: str
     offset: int
     senders: tuple[Address, ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
 
 
 @attrs.frozen
@@ -402,7 +404,9 @@ class Across(Ground):
                 self.untold.add(untold(rule, kind, fact.life, fact.peer))
             elif missing:
                 number = missing[0][0]  # "Up to" a number begins at -1, and there is no such message.
-                self.suspects.append(_suspect(rule, told, min(max(number, 0), fact.last)))
+                suspect = _suspect(rule, told, min(max(number, 0), fact.last))
+                gaps = tuple((first, stop - 1) for first, stop in missing)
+                self.suspects.append(attrs.evolve(suspect, missing=gaps))
 
     def _safe(self) -> dict[Key, RangeSet]:
         """Return the numbers of each life that enough stores hold, by complete traces."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.cross_rules import Witness
@@ -144,6 +145,16 @@ NOT_JUDGED: Final[Mapping[str, str]] = TABLES["not_judged"]
 """Parts of rules that no trace shows; the other parts are judged, or reported as undecidable."""
 
 
+def _united(one: TraceViolation, other: TraceViolation) -> TraceViolation:
+    """Return the first violation, with the missing numbers of both if both are found between traces."""
+    lists = [found.get("missing") for found in (one.found, other.found) if isinstance(found, dict)]
+    if len(lists) < 2 or None in lists:
+        return one
+    missing = RangeSet()
+    missing.update((first, last + 1) for ranges in lists for first, last in ranges or ())
+    return attrs.evolve(one, found=one.found | {"missing": tuple((first, stop - 1) for first, stop in missing)})
+
+
 @attrs.define
 class VerificationSummary:
     """The reports of all files.
@@ -159,12 +170,15 @@ class VerificationSummary:
     noted: list[str] = attrs.field(factory=list)
 
     def add(self, violations: Iterable[TraceViolation]) -> None:
-        """Add violations found between traces; skip a rule that the same record already breaks."""
+        """Add violations found between traces; one that names the rule and record of another adds what is missing."""
         by_path = {report.path: report for report in self.files}
         for one in violations:
             listed = by_path[one.path].violations
-            known = any((one.rule, one.record) == (other.rule, other.record) for other in listed)
-            if not known and len(listed) < MAX_VIOLATIONS:
+            same = (at for at, other in enumerate(listed) if (one.rule, one.record) == (other.rule, other.record))
+            at = next(same, None)
+            if at is not None:
+                listed[at] = _united(listed[at], one)
+            elif len(listed) < MAX_VIOLATIONS:
                 listed.append(one)
         for report in self.files:
             report.violations.sort(key=lambda violation: violation.record)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -273,7 +273,8 @@ def violation(suspect: Suspect) -> TraceViolation:
     text = TEXTS[suspect.rule].format(
         number=suspect.number, life=suspect.life, peer=suspect.peer, kind=kind, senders=senders
     )
-    found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
+    found: dict[str, Any] = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer}
+    found |= {"number": suspect.number} | ({"missing": suspect.missing} if suspect.missing else {})
     return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
 
 

@@ -1,12 +1,14 @@
 """Run one schedule of a whole world, and judge it."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.reduction import reduced
@@ -109,15 +111,18 @@ def _judged(world: World, directory: Path, silent: Silent) -> list[str]:
     return [f"{one.rule}: {one.path.name} record {one.record}: {one.text}" for one in judged]
 
 
-def _without_witness(violations: Iterable[TraceViolation], silent: Silent) -> list[TraceViolation]:
+def _without_witness(violations: Sequence[TraceViolation], silent: Silent) -> list[TraceViolation]:
     """Return the violations without those that only the lost records of `silent` stores would disprove.
 
     A number is stable by the acknowledgements that P6 looks for. If a trace that had one of them is lost, it had the
     message, too, and S1 cannot be judged of that number.
     """
     left = [one for one in violations if not _excused(one, silent)]
-    lost = {(one.path, _number(one)) for one in violations if one.rule == "P6" and one not in left}
-    return [one for one in left if one.rule != "S1" or (one.path, _number(one)) not in lost]
+    lost: dict[tuple[Path, str], RangeSet] = defaultdict(RangeSet)
+    for one in violations:
+        if one.rule == "P6" and one not in left:
+            lost[_life(one)].update(_missing(one))
+    return [one for one in left if one.rule != "S1" or not _covered(one, lost[_life(one)])]
 
 
 def _excused(violation: TraceViolation, silent: Silent) -> bool:
@@ -125,9 +130,22 @@ def _excused(violation: TraceViolation, silent: Silent) -> bool:
     return any(violation.rule in rules and any(f"{at}{end}" in where for end in ":_") for at, rules in silent.items())
 
 
-def _number(violation: TraceViolation) -> str:
-    """Return the number of the message that a sentence begins with, such as `number 7 is reported stable`."""
-    return violation.text.partition("number ")[2].partition(" ")[0]
+def _life(violation: TraceViolation) -> tuple[Path, str]:
+    return violation.path, _across(violation).get("life", "")
+
+
+def _missing(violation: TraceViolation) -> list[tuple[int, int]]:
+    """Return all numbers that a rule across traces misses, as first and stop. Its sentence names only the lowest."""
+    return [(first, last + 1) for first, last in _across(violation).get("missing", ())]
+
+
+def _across(violation: TraceViolation) -> dict[str, Any]:
+    return violation.found if isinstance(violation.found, dict) else {}
+
+
+def _covered(violation: TraceViolation, numbers: RangeSet) -> bool:
+    missing = _missing(violation)
+    return bool(missing) and not any(numbers.missing(first, stop) for first, stop in missing)
 
 
 def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:

@@ -271,6 +271,8 @@ def test_an_acknowledgement_was_given_by_whom_it_names() -> None:
     acked = [fact("acked", 0, 9, A)]
     assert rules(judged([store(A), source()], s7=acked, a=[fact("said", 0, 9, A)])) == []
     assert rules(judged([store(A), source()], s7=acked, a=[fact("said", 0, 8, A)])) == [("P6", "s7", 9)]
+    [suspect] = judged([store(A), source()], s7=acked, a=[fact("said", 2, 4, A), fact("said", 6, 8, A)]).suspects
+    assert (suspect.number, suspect.missing) == (0, ((0, 1), (5, 5), (9, 9)))
     finding = judged([store(A, complete=False), source()], s7=acked)
     assert rules(finding) == []
     assert "life 0x7" in finding.untold[0]

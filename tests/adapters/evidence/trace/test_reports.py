@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
@@ -92,6 +93,19 @@ def test_added_violations_are_listed_once_for_each_record_in_order_and_bounded()
     assert summary.violations == [earlier, VIOLATION]
     summary.add(TraceViolation(PATH, record, "D1", "again") for record in range(2 * MAX_VIOLATIONS))
     assert len(summary.violations) == MAX_VIOLATIONS
+
+
+def test_a_violation_between_traces_names_all_that_is_missing() -> None:
+    """Two facts that lack the same number are one violation, and the later one may lack more."""
+
+    def found(*missing: tuple[int, int]) -> TraceViolation:
+        return TraceViolation(PATH, 8, "P6", "number 2 counts as acknowledged", found={"missing": missing})
+
+    summary = VerificationSummary([FileReport(PATH, violations=[VIOLATION])])
+    lacks = attrs.evolve(VIOLATION, found={"missing": ((1, 1),)})
+    summary.add([found((2, 5)), found((2, 3), (5, 11), (14, 14)), lacks])
+    summary.add([attrs.evolve(VIOLATION, record=8, rule="P6", found={"kind": "acked"})])
+    assert summary.violations == [VIOLATION, found((2, 11), (14, 14))]
 
 
 def test_the_violations_are_a_table(tmp_path: Path) -> None:

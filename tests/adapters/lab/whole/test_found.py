@@ -254,6 +254,17 @@ FOUND = {
             HostFault(4_479, Do.RESTORE, "store1", 521),
         ),
     ),
+    # `verify` reported S1 as above: two sentences of P6 lacked the same number first, and only the shorter one was listed.
+    "stable_messages_behind_an_acknowledgement_whose_trace_is_lost": WorldSchedule(
+        910296,
+        Setup(topics=("orders", "trades"), pause_ms=60, size=60),
+        (
+            HostFault(1_200, Do.RESET, "source", 141),
+            HostFault(2_000, Do.FULL, "store2", 450, "", 1_000),
+            HostFault(2_400, Do.LEAVE, "source", 2_600),
+            HostFault(3_200, Do.POWER, "store0", 540),
+        ),
+    ),
 }
 
 

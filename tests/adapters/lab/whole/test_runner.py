@@ -134,18 +134,21 @@ def test_only_a_store_with_a_failed_disk_may_miss_what_it_acknowledged() -> None
 
 
 def test_a_number_is_stable_by_acknowledgements_whose_trace_was_lost() -> None:
-    """A number that a store acknowledged by its trace, and did not keep, stays a violation."""
+    """A number that a store acknowledged by its trace, and did not keep, stays a violation, also behind another one."""
 
-    def found(rule: str, number: int, place: str = "source-1.sct") -> TraceViolation:
-        texts = {
-            "S1": f"record 3: number {number} is reported stable, and too few stores hold it by their own traces",
-            "P6": f"record 3: number {number} counts as acknowledged by 10.0.0.5:14567, whose trace has no such one",
-        }
-        return TraceViolation(Path(place), 3, rule, texts[rule])
+    def found(rule: str, *missing: tuple[int, int], place: str = "source-1.sct", life: str = "0x7") -> TraceViolation:
+        texts = {"S1": "is reported stable by nobody", "P6": "counts as acknowledged by 10.0.0.5:14567, which did not"}
+        text = f"record 3: number {missing[0][0]} {texts[rule]}"
+        return TraceViolation(Path(place), 3, rule, text, found={"life": life, "missing": missing})
 
     dark = {"10.0.0.5": runner.LOST_WITH_TRACE}
-    violations = [found("P6", 1), found("S1", 1), found("S1", 11), found("S1", 1, "source-2.sct")]
-    assert runner._without_witness(violations, dark) == violations[2:]
+    lost = [found("P6", (1, 4), (8, 9)), found("P6", (5, 5))]
+    excused = [found("S1", (1, 1)), found("S1", (3, 5)), found("S1", (2, 2), (9, 9))]
+    alone = TraceViolation(Path("source-1.sct"), 3, "S1", "record 3: number 1 is reported stable by nobody")
+    others = [found("S1", (11, 11)), found("S1", (3, 6)), found("S1", (1, 1), (7, 7)), alone]
+    others += [found("S1", (1, 1), place="source-2.sct"), found("S1", (1, 1), life="0x8")]
+    violations = [*lost, *excused, *others]
+    assert runner._without_witness(violations, dark) == others
     assert runner._without_witness(violations, {}) == violations
 
 
