@@ -254,7 +254,8 @@ FOUND = {
             HostFault(4_479, Do.RESTORE, "store1", 521),
         ),
     ),
-    # `verify` reported S1 as above: two sentences of P6 lacked the same number first, and only the shorter one was listed.
+    # `verify` reported S1 as above: two sentences of P6 lacked the same number first, and only the shorter one was
+    # listed.
     "stable_messages_behind_an_acknowledgement_whose_trace_is_lost": WorldSchedule(
         910296,
         Setup(topics=("orders", "trades"), pause_ms=60, size=60),
