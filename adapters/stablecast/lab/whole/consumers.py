@@ -79,7 +79,8 @@ class Consumer:
     def on_event(self, event: Event) -> None:
         """Write an event that the library reports."""
         if isinstance(event, RegistrationSuccess):
-            self.history.write("reg-id", topic=self.topic, receiver=self.job["owner"], reg_id=event.reg_id)
+            who, where = {"receiver": self.job["owner"], "reg_id": event.reg_id}, {"store": event.store_index}
+            self.history.write("reg-id", topic=self.topic, **who, **where)
         elif isinstance(event, RECORDED_EVENTS):
             lost: dict[str, object] = {}
             if isinstance(event, UnrecoverableLoss):

@@ -99,7 +99,10 @@ class HistoryFacts:
     paced: bool = False
     kept: dict[str, int] = field(default_factory=dict)  # messages that stores keep at least, by program; "": of all
     within: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    renewed: bool = False  # each run of a receiver has other RegIDs
+    renewed: bool = False  # each run of a receiver has other RegIDs, and each life that it follows
+    granted: dict[tuple[str, str, int], dict[int, int]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # the first time of each RegID, by run, topic and store
     reported: dict[str, list[tuple[str, int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )  # topic and numbers of losses that a receiver reported, by receiver
@@ -149,6 +152,7 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
         elif what == "reg-id":
             facts.receiver_of[line["reg_id"]].add(line["receiver"])
             facts.registered_at[line["receiver"]].append(line["t"])
+            facts.granted[line["run"], line["topic"], line["store"]].setdefault(line["reg_id"], line["t"])
         elif what == "confirmed":
             facts.confirmed.append(line)
         elif what in {"paced", "limited", "departed", "event"}:
@@ -303,7 +307,7 @@ def _not_released(facts: HistoryFacts, missing: set[str], receiver: str, deliver
     left = {name for name in missing if not _is_released(facts, name)}
     got: dict[tuple[str, str], dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))
     for line in delivered:
-        got[owner_of(facts, line["id"])][_registration(facts, line["run"])].append(line["number"])
+        got[owner_of(facts, line["id"])][_registration(facts, line)].append(line["number"])
     for owner in {owner_of(facts, name) for name in missing - left if not _has_departed(facts, name)}:
         before = -1
         for number, name in facts.numbers_of(owner):
@@ -320,10 +324,18 @@ def _not_released(facts: HistoryFacts, missing: set[str], receiver: str, deliver
     return left
 
 
-def _registration(facts: HistoryFacts, run: str) -> object:
-    """Return what is the same for the runs of a receiver that stores know as one."""
+def _registration(facts: HistoryFacts, delivered: Line) -> object:
+    """Return what is the same for all messages that stores gave a receiver which they know as one.
+
+    README promises a receiver without a session id or RegIDs nothing. Stores take it for a new one in each run, and in
+    each life that it follows.
+    """
+    run = delivered["run"]
     if facts.renewed:
-        return run
+        where = run, owner_of(facts, delivered["id"])[1]
+        stores = [reg_ids.values() for (*known, _), reg_ids in facts.granted.items() if (*known,) == where]
+        granted = max((sum(at <= delivered["t"] for at in reg_ids) for reg_ids in stores), default=0)
+        return run, granted, delivered["life"]
     program, begun = _program(run), facts.runs.get(run, ("", 0))[1]
     return sum(
         mark["is"] == "fault" and mark.get("do") == "leave" and mark["who"] == program and mark["t"] < begun

@@ -266,6 +266,20 @@ FOUND = {
             HostFault(3_200, Do.POWER, "store0", 540),
         ),
     ),
+    # A receiver without a session id or RegIDs is new to its stores in the next life, and begins above what limits let
+    # go of. A checker took it for the one of the life before.
+    "a_receiver_that_is_new_in_the_next_life": WorldSchedule(
+        910452,
+        Setup(
+            store_options=("repository-type=memory", "repository-size-threshold=2048"),
+            pause_ms=60,
+            size=1_000,
+            ids="new",
+            storage="memory",
+            kept=2,
+        ),
+        (HostFault(1_006, Do.POWER, "source", 1),),
+    ),
 }
 
 

@@ -14,6 +14,9 @@ Lines = list[dict[str, Any]]
 RECEIVERS = ["receiver", "late"]
 
 
+LATE = {"receiver": "late", "topic": "orders", "store": 0}
+
+
 def line(at: int, what: str, run: str, **fields: Any) -> dict[str, Any]:
     return {"t": at, "is": what, "run": run, **fields}
 
@@ -45,7 +48,7 @@ def name(count: int, run: str = "source.1") -> str:
 def clean() -> Lines:
     """Return a history of three messages of two lives, and of two receivers, one of which confirms."""
     return [
-        line(0, "reg-id", "receiver.1", receiver="receiver", reg_id=5),
+        line(0, "reg-id", "receiver.1", receiver="receiver", topic="orders", store=0, reg_id=5),
         sent(1, "source.1", (0, name(0)), (1, name(1))),
         got(2, "receiver.1", 0, name(0)),
         got(3, "receiver.1", 1, name(1)),
@@ -207,7 +210,7 @@ def paced(*, registered: int, later: bool = False) -> Callable[[Lines], None]:
         del lines[11]
         lines[7]["t"] = 5 * second
         at = 7 * second if later else 3 * second
-        lines.extend(line(at, "reg-id", "late.1", receiver="late", reg_id=9) for _ in range(registered))
+        lines.extend(line(at, "reg-id", "late.1", **LATE, reg_id=9) for _ in range(registered))
 
     return plant
 
@@ -264,6 +267,21 @@ def returns(*, left: bool = False, renewed: bool = False) -> Callable[[Lines], N
         lines[:] = [{**one, "run": "late.2"} if one["run"] == "late.1" and one["t"] == 12 else one for one in lines]
         lines.append(line(11, "begin", "late.2", role="receiver"))
         lines.append(line(10, "fault", "history", who="late", do="leave" if left else "kill", text="it"))
+
+    return plant
+
+
+def follows(*reg_ids: int, life: int, renewed: bool = True) -> Callable[[Lines], None]:
+    """Let the late receiver miss the second of three messages in one run, in which a store gives it these RegIDs.
+
+    Stores keep one message, and the third message is one of this life.
+    """
+
+    def plant(lines: Lines) -> None:
+        within(1, missing=1)(lines)
+        lines[0]["returns"] = not renewed
+        lines[:] = [{**one, "life": life} if one["run"] == "late.1" and one["t"] == 12 else one for one in lines]
+        lines.extend(line(2 + 9 * at, "reg-id", "late.1", **LATE, reg_id=one) for at, one in enumerate(reg_ids))
 
     return plant
 
@@ -412,6 +430,10 @@ def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
         (returns(), {"lost"}),
         (returns(left=True), set()),  # it deregistered, so it is new
         (returns(renewed=True), set()),
+        (follows(8, life=1), {"lost"}),
+        (follows(8, 9, life=1), set()),  # it has no session id and no RegIDs, so it is new with a new RegID,
+        (follows(8, life=2), set()),  # or in the next life, whose messages the application may get later
+        (follows(8, 9, life=2, renewed=False), {"lost"}),
         (within(0, missing=0), {"lost"}),
         (after_a_departure(missing=0), set()),  # the source took its messages with it
         (after_a_departure(missing=2), {"lost"}),
@@ -445,7 +467,7 @@ def test_a_message_that_never_became_stable_may_be_lost_and_its_number_used_agai
 def test_a_confirmation_by_a_receiver_that_never_got_it_is_found() -> None:
     """The delivery to another receiver does not count."""
     lines = clean()
-    lines.append(line(0, "reg-id", "other.1", receiver="other", reg_id=7))
+    lines.append(line(0, "reg-id", "other.1", receiver="other", topic="orders", store=0, reg_id=7))
     lines[5]["reg_id"] = 7
     assert rules(lines) == {"confirmed"}
 
