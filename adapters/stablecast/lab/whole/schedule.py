@@ -226,9 +226,9 @@ class WorldSchedule:
         """Return the schedule of JSON values. Raises WorldScheduleError."""
         try:
             setup = dict(value["setup"])
-            for name in ("store_options", "modes", "topics"):
+            for name in {"store_options", "modes", "topics"} & setup.keys():
                 setup[name] = tuple(setup[name])
-            for name in ("options", "receiver_options"):
+            for name in {"options", "receiver_options"} & setup.keys():
                 setup[name] = tuple((option, given) for option, given in setup[name])
             faults = tuple(HostFault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
             schedule = cls(int(value["seed"]), Setup(**setup), faults, int(value.get("horizon_ms", HORIZON_MS)))
