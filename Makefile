@@ -115,7 +115,7 @@ one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
 	@$(PYTEST) --no-cov $(T)
 
 # What needs an hour to fail now and then fails here: with eight busy loops beside it, ten times.
-shaky: .venv  ## run tests of real processes ten times beside eight busy loops (T=tests/e2e/test_relays.py)
+shaky: .venv  ## run tests of real processes ten times beside eight busy loops (T=tests/e2e/test_demo.py)
 	@for loop in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; trap 'kill $$(jobs -p)' EXIT; \
 	for time in 1 2 3 4 5 6 7 8 9 10; do echo "run $$time"; $(PYTEST) --no-cov $(T); done
 
@@ -175,8 +175,6 @@ versions: .venv  ## tests on the oldest and the newest declared Python, where th
 	    build/python$$version/bin/python -m pytest -q -p no:cacheprovider --no-cov $(VERSION_TESTS); \
 	done
 
-SOAK_RUNS ?= 200
-
 # The generator and its theme are an extra of their own: tests do without them.
 SITE := .venv/.made-for-the-site
 
@@ -193,8 +191,8 @@ site-check: site  ## build the site, and click through the page that runs the co
 site-outputs: .venv  ## run the pages of the handbook, and write their outputs anew
 	@$(BIN)/python -m tools.site --outputs
 
-soak: .venv  ## all tests, with many more property-test examples and kills of a store
-	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
+soak: .venv  ## all tests, with many more property-test examples
+	@$(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
 
 torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; needs root)
 	@$(BIN)/python -m tools.torture $(ARGS)

@@ -53,7 +53,7 @@ def test_smoke_tests_are_few_and_in_the_gate() -> None:
 
 def test_a_case_is_in_the_tier_of_its_test() -> None:
     assert tiers.tier(f"{tiers.SMOKE[0]}[a/b::c]") == tiers.GATE
-    assert tiers.tier("tests/e2e/test_relays.py::test_x[1]") == tiers.REST
+    assert tiers.tier("tests/e2e/test_demo.py::test_x[1]") == tiers.REST
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_case_is_in_the_tier_of_its_test() -> None:
         ("core/stablecast/core/store/repository.py", "tests/core/store/test_repository.py"),
         ("core/stablecast/core/store/repository.py", "tests/models/test_equal.py"),
         ("adapters/stablecast/cli/cluster.py", "tests/adapters/cli/test_cluster.py"),
-        ("adapters/stablecast/client/source.py", "tests/e2e/test_backlog.py"),
+        ("adapters/stablecast/client/source.py", "tests/e2e/test_upgrade.py"),
         ("tests/support/daemons.py", "tests/adapters/ops/fleet/test_fleet.py"),
         ("packaging/monitoring/alerts.yml", "tests/packaging/test_monitoring.py"),
     ],

@@ -1,11 +1,8 @@
 """Clients that are absent for longer than their activity timeout, with the default lifetimes, as processes."""
 
 import re
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.support.daemons import daemon, until
 from tests.support.program import running
@@ -20,34 +17,6 @@ def send(relay: str, store: str, count: int, *more: str) -> dict[str, Any]:
         sender.process.stdin.close()
         result: dict[str, Any] = sender.json_line()
         return result
-
-
-@pytest.mark.parametrize("ids", [("--session-id", "1"), ()], ids=["with a session id", "without an id"])
-def test_stable_messages_outlast_an_absent_source(relay: str, ids: tuple[str, ...], tmp_path: Path) -> None:
-    """The store keeps the messages, and a source with a session id continues after them."""
-    with daemon(tmp_path) as store:
-        assert send(relay, store.store, 3, *ids)["stable"] == 3
-        store.until_away()
-        assert [one["messages"] for one in store.sources()] == [3]
-        if ids:
-            assert send(relay, store.store, 2, *ids)["first"] == 3
-        assert "client-deleted" not in store.log.read_text()
-    with daemon(tmp_path) as store:
-        assert [one["messages"] for one in store.sources()] == [5 if ids else 3]
-
-
-def test_a_returning_receiver_continues_where_it_stopped(relay: str, tmp_path: Path) -> None:
-    with daemon(tmp_path) as store, ExitStack() as stack:
-        words = ("orders", "--resolver", relay, "--store", store.store, "--session-id", "1", "--json")
-        sender = stack.enter_context(running("send", *words))
-        receive = ("receive", "orders", "--resolver", relay, "--session-id", "2", "--json", "--count", "2")
-        for first in (0, 2):
-            with running(*receive) as receiver:
-                sender.write("a\nb\n")
-                assert [receiver.json_line()["number"] for _ in range(2)] == [first, first + 1]
-                until(lambda: bool(store.sources() and store.sources()[0]["receivers"]))
-            until(lambda: [one["active"] for one in store.sources()[0]["receivers"]] in ([False], []))
-            assert [one["acknowledged"] for one in store.sources()[0]["receivers"]] == [first + 1]
 
 
 def test_forgetting_a_silent_source_is_reported(relay: str, tmp_path: Path) -> None:

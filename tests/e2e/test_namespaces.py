@@ -38,7 +38,7 @@ def exchange(here: Networks, source: str, receiver: str) -> list[str]:
     return numbers
 
 
-@pytest.mark.rows("T-221", "T-222", "T-223")
+@pytest.mark.rows("T-211", "T-221", "T-222", "T-223")
 def test_receivers_in_either_network_get_data_of_the_other(tmp_path: Path) -> None:
     """T28: the documented example. The relay translates advertisements of A only."""
     config = tmp_path / "lbmrd.xml"

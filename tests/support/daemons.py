@@ -61,11 +61,6 @@ class Daemon:
         """Return the codes of a store's findings, as the monitor shows them."""
         return {finding["code"] for finding in self.get(f"/api/stores/{index}")["findings"]}
 
-    def until_away(self) -> None:
-        """Wait until the monitor shows the source as inactive, or until the store forgot the source."""
-        until(lambda: bool(self.sources()) or "client-deleted" in self.log.read_text())
-        until(lambda: not any(source["active"] for source in self.sources()))
-
     def metric(self, name: str) -> float:
         """Return a metric of the only store."""
         [value] = re.findall(rf"^{name}{{[^}}]*}} (\S+)$", self.get("/metrics"), re.MULTILINE)

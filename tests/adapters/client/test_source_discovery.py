@@ -50,6 +50,7 @@ async def test_a_source_that_service_and_relay_find_is_joined_once(net: Network)
     assert sending.ports()["lbmr"] != []
 
 
+@pytest.mark.rows("P-028", "T-304")
 async def test_a_source_that_went_and_came_back_is_found_again(net: Network) -> None:
     where = [(await service(net)).address]
     receiving = await net.stack.enter_async_context(Context(resolver_service=where, session_id=2))
