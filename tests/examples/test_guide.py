@@ -90,21 +90,6 @@ def test_a_single_receiver_fails_and_recovers(source: Start, receiver: Start, tm
     assert again.transcript(names) == [reads, f"{ASKS}ID2", *received(done + 1, 20), REMOVES_RECEIVER]
 
 
-def test_a_receiver_that_crashes_may_get_a_message_twice(source: Start, receiver: Start) -> None:
-    """The receiver misses no message."""
-    with source(UNHURRIED_SECONDS) as sending:
-        with receiver() as receiving:
-            receiving.until("'UME Message 03'")
-            receiving.kill()
-        with receiver() as again:
-            assert again.end() == 0
-        assert sending.end() == 0
-    first = re.search(r"'UME Message (\d\d)'", next(line for line in again.lines if line.startswith("Received")))
-    assert first is not None
-    assert int(first[1]) <= 4
-    assert again.lines[2:] == [*received(int(first[1]), 20), REMOVES_RECEIVER]
-
-
 @pytest.mark.rows("P-007", "P-601")
 @pytest.mark.parametrize("end", [Example.interrupt, Example.kill], ids=["interrupted", "killed"])
 def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end: Callable[[Example], object]) -> None:

@@ -44,21 +44,6 @@ def numbers(lines: list[str]) -> list[int]:
     return [int(found[1]) for line in lines if (found := re.search(r"'UME Message (\d\d)'", line))]
 
 
-@pytest.mark.rows("P-604")
-def test_stage_one_streams(cluster: Cluster, tmp_path: Path) -> None:
-    """Without a store, to a receiver that was there before the first message."""
-    arguments = ("--resolver", cluster[1])
-    with (
-        example("guide/stage_1_receiver.py", tmp_path, *arguments) as receiving,
-        example("guide/stage_1_source.py", tmp_path, *arguments, "--interval", "0.2") as sending,
-    ):
-        receiving.until("'UME Message 20'")
-        assert sending.end() == 0
-    assert not [line for line in sending.lines if "Late Join" in line]
-    found = numbers(receiving.lines)
-    assert found == list(range(found[0], 21))
-
-
 @pytest.mark.rows("P-604", "P-605")
 def test_stage_one_with_a_store_sets_late_join(cluster: Cluster, tmp_path: Path) -> None:
     """The source prints the guide's message, and the receiver gets all messages and names no store."""

@@ -80,23 +80,6 @@ def test_a_pattern_receives_several_topics(tmp_path: Path) -> None:
             assert "give a topic, or a pattern" in err
 
 
-def test_a_source_goes_on_where_it_ended_and_an_interrupted_receiver_too(tmp_path: Path) -> None:
-    with lbmrd() as (_, resolver), store(tmp_path / "store") as (_, address):
-        where = ["--resolver", resolver, "--session-id", "7"]
-        lines = tmp_path / "lines"
-        lines.write_text("a\nb\n")
-        send = ["send", "orders", *where, "--store", address, "--file", str(lines)]
-        assert outcome(*send, "--linger", "0") == (0, "", "2 messages sent, 2 stable\n")
-        with running("receive", "orders", *where) as receiver, running(*send, "--linger", "0.5") as sender:
-            assert [receiver.line() for _ in range(4)] == ["a", "b", "a", "b"]
-            assert sender.end() == (0, "", "2 messages sent, 2 stable\n")
-            receiver.interrupt(signal.SIGTERM)
-            assert receiver.end() == (0, "", "")
-        with running("receive", "orders", *where, "--count", "2", "--json") as again, running(*send) as sender:
-            assert [again.json_line()["number"] for _ in range(2)] == [4, 5]
-            assert again.end() == (0, "", "")
-
-
 def test_an_interrupted_sender_ends_though_its_input_does_not(tmp_path: Path) -> None:
     with lbmrd() as (_, resolver), store(tmp_path) as (_, address):
         where = ["--resolver", resolver, "--session-id", "7"]
@@ -142,24 +125,6 @@ def test_a_silent_receiver_prints_a_hint(
     participant = Participant(["127.0.0.1:1"], [], "safe", "", "127.0.0.1", 0, [], "safe", None)
     assert receive.run(receive.ReceiveJob("orders", participant, source, 0, False)) == 0
     assert capfd.readouterr().err == told
-
-
-def test_a_sender_waits_for_its_store_to_come_back(tmp_path: Path) -> None:
-    with lbmrd() as (_, resolver), store(tmp_path) as (first, address):
-        where = ["--resolver", resolver, "--session-id", "7"]
-        with running("send", "t", *where, "--store", address) as sender, running("receive", "t", *where) as receiver:
-            sender.write("one\n")
-            assert receiver.line() == "one"
-            first.process.kill()
-            assert sender.process.stderr is not None
-            while (line := sender.process.stderr.readline()) != "registered with 0 stores, 1 needed: waiting\n":
-                assert line
-            sender.write("two\n")
-            with store(tmp_path, listen=address):
-                out, err = sender.process.communicate()
-                assert receiver.line() == "two"
-        assert (sender.process.returncode, out) == (0, "")
-        assert err.splitlines()[-1] == "2 messages sent, 2 stable"
 
 
 def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:

@@ -7,7 +7,11 @@ from typing import Any, Final
 import attrs
 import pytest
 
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.serial import FOREVER
 from stablecast.core.protocol.generations import NONE
+from stablecast.core.subscription.consumption import Consumption
+from stablecast.core.subscription.succession import Ranges, Succession
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Schedule
 
@@ -40,6 +44,16 @@ EARLY_REPORTS: dict[str, Any] = {
 """A client that had not run called its stores silent, and asked them anew."""
 
 
+def parted_alone(self: Succession, life: int) -> int:
+    """Drop only what this life itself uses again."""
+    return FOREVER if life == self.machine.config.incarnation else self.machine.arrivals.resume_point
+
+
+def last_is_right(self: Consumption, reported: dict[int, Ranges]) -> None:
+    """Believe the session that ends last."""
+    self.lives |= {life: RangeSet(ranges) for life, ranges in reported.items()}
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "planted", "rule"),
@@ -65,6 +79,16 @@ EARLY_REPORTS: dict[str, Any] = {
             | NO_MARKS
             | EARLY_REPORTS,
             "L1",
+        ),
+        (
+            "used_again_by_a_life_that_nobody_heard_of",
+            {"core.subscription.succession.Succession.parting": parted_alone},
+            "D1",
+        ),
+        (
+            "consumed_while_a_life_has_another_store",
+            EARLY_REPORTS | {"core.subscription.consumption.Consumption.add": last_is_right},
+            "D1",
         ),
         ("turn_behind_a_return", {"core.subscription.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
         ("turn_behind_a_cut", {"core.subscription.succession.Succession.low": lambda _, __, wish: wish}, "D1"),

@@ -22,6 +22,7 @@ from stablecast.lab.sim.schedule import Act, Fault, Schedule
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.store.client_records import client_record
+from tests.adapters.lab.sim.test_found import FOUND
 
 IN_TURNS = WorldSetup(turns=True, named=True, leaving=Leaving.RECEIVER)
 
@@ -184,58 +185,18 @@ def test_where_a_quorum_is_required_it_is_one_of_every_group(wiped: tuple[str, .
     assert (trouble(cluster) is not None) is due
 
 
-GROUP_WIPED = Schedule(
-    9201160,
-    ((3991, 1),),
-    (Fault(2833, Act.WIPE, "store0", "receiver0", 1, False),),
-    WorldSetup(
-        rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.MAJORITY),
-        proxies=True,
-        quorate=True,
-        orphaned=True,
-        late_ms=3999,
-    ),
-)
-"""A group lost the state of a source that stays away, and a new receiver waits for its return."""
-
-
-@pytest.mark.no_cover
-def test_nobody_stands_in_while_a_group_has_no_state() -> None:
-    """C-40: stores keep trying, and the source itself registers when it returns."""
-    assert run(GROUP_WIPED).violations == ()
-
-
 @pytest.mark.no_cover
 def test_that_excuses_no_proxy_that_registers_without_a_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: a proxy is content with one group. A proxy from before the loss might stay, this one not."""
-    lost_with_messages = attrs.evolve(GROUP_WIPED, sends=((1000, 1), *GROUP_WIPED.sends))
+    wiped = FOUND["wiped_group"]
+    lost_with_messages = attrs.evolve(wiped, sends=((1000, 1), *wiped.sends))
     assert run(lost_with_messages).violations == ()
     monkeypatch.setattr(Quorums, "every_group", lambda *_: True)
-    for schedule in GROUP_WIPED, lost_with_messages:
+    for schedule in wiped, lost_with_messages:
         assert {violation.rule for violation in run(schedule).violations} == {"E8"}
 
 
-CONFIRMED_IN_VAIN = Schedule(
-    9201456,
-    ((3509, 1),),
-    (
-        Fault(1197, Act.RIVAL, "receiver1", "", 1, True),
-        Fault(1289, Act.PART, "source", "", 2481, False),
-        Fault(1291, Act.RIVAL, "source", "", 0, True),
-        Fault(3513, Act.PART, "source", "", 487, True),
-    ),
-    WorldSetup(unique=2),
-)
-"""A receiver's process ends while its confirmation is on a broken connection; the next one begins after the message."""
-
-
 @pytest.mark.rows("P-349")
-@pytest.mark.no_cover
-def test_a_message_whose_confirmation_ended_with_its_process_stays_in_flight() -> None:
-    """Until the stability lifetime ends."""
-    assert run(CONFIRMED_IN_VAIN).violations == ()
-
-
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("what", "planted"),
@@ -249,22 +210,12 @@ def test_that_excuses_no_confirmation_that_a_living_process_can_repeat(
 ) -> None:
     """The planted faults: nobody confirms, or the source misses the first message of each."""
     monkeypatch.setattr(f"stablecast.{what}", planted)
-    assert {violation.rule for violation in run(CONFIRMED_IN_VAIN).violations} == {"L1"}
-
-
-TURN_OVER = Schedule(5002600, (), (Fault(3223, Act.CRASH, "store2", "", 279, True),), IN_TURNS)
-"""A store moves when its turn is over; then a receiver deregisters."""
+    assert {violation.rule for violation in run(FOUND["confirmed_in_vain"]).violations} == {"L1"}
 
 
 @pytest.mark.rows("P-502", "P-586")
 @pytest.mark.no_cover
-def test_a_receiver_that_leaves_cannot_find_a_store_that_moved_after_its_turn() -> None:
-    """SRIs name the store whose turn it is, and nothing else tells receivers where stores are."""
-    assert run(TURN_OVER).violations == ()
-
-
-@pytest.mark.no_cover
-@pytest.mark.parametrize("schedule", [TURN_OVER, attrs.evolve(TURN_OVER, faults=())])
+@pytest.mark.parametrize("schedule", [FOUND["turn_over"], attrs.evolve(FOUND["turn_over"], faults=())])
 def test_that_excuses_no_receiver_that_hears_no_farewell(monkeypatch: pytest.MonkeyPatch, schedule: Schedule) -> None:
     """The planted fault: answers to a deregistration are lost on the receiver."""
     monkeypatch.setattr(Registration, "on_deregistered", lambda *_: False)
@@ -282,23 +233,11 @@ def test_that_excuses_no_receiver_that_does_not_follow_a_store_whose_turn_it_is(
     assert {violation.rule for violation in run(schedule).violations} == {"L1"}
 
 
-SMALL_MEMORY = Schedule(
-    5002613, ((1894, 1), (1906, 34)), (), WorldSetup(memory=True, size_threshold=480, lossy=30, large=2)
-)
-"""A store in memory lets the oldest messages go beyond its threshold, before it recovered what the stream lost."""
-
-
 @pytest.mark.rows("P-102", "P-438")
-@pytest.mark.no_cover
-def test_a_memory_beyond_its_threshold_lets_go_what_is_not_stable() -> None:
-    """The source gives such messages up after their stability lifetime, and tells its application."""
-    assert run(SMALL_MEMORY).violations == ()
-
-
 @pytest.mark.no_cover
 def test_that_excuses_no_store_that_acknowledges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: messages are given up though a quorum of stores had room for them."""
     monkeypatch.setattr(AckBatch, "add", lambda *_: None)
-    (violation,) = run(attrs.evolve(SMALL_MEMORY, sends=())).violations
+    (violation,) = run(attrs.evolve(FOUND["small_memory"], sends=())).violations
     assert violation.rule == "L1"
     assert violation.text.endswith("had room for it")

@@ -9,8 +9,7 @@ from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.store.receiver_pacing import ReceiverPacing
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule
-from stablecast.lab.sim.setup import STORES, WorldSetup
+from stablecast.lab.sim.setup import STORES
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
@@ -24,6 +23,7 @@ from tests.adapters.lab.sim.checker_world import (
     store,
     world,
 )
+from tests.adapters.lab.sim.test_found import FOUND
 
 
 @pytest.mark.rows("P-549")
@@ -126,35 +126,11 @@ def test_a_receiver_that_a_quorum_forgot_one_after_the_other_begins_as_a_new_one
     assert list(checkers.receivers.ledgers[READER].excused) == excused
 
 
-FORGOTTEN_BY_ONE_GROUP = Schedule(
-    9300292,
-    ((2102, 1), (2434, 1)),
-    (
-        Fault(2211, Act.CRASH, "source", "receiver1", 582, False),
-        Fault(2850, Act.PART, "receiver1", "", 1150, False),
-        Fault(2852, Act.RIVAL, "receiver1", "", 1148, False),
-    ),
-    WorldSetup(
-        rules=GroupRules((2, 1), Intragroup.QUORUM, Intergroup.ANY),
-        write_delay_ms=20,
-        paced=True,
-        lossy=30,
-        brief=True,
-    ),
-)
-"""A receiver's state lifetime ends, and its second process registers with the group that forgot it first."""
-
-
-@pytest.mark.no_cover
-def test_a_paced_receiver_that_was_silent_for_its_lifetime_begins_as_a_new_one() -> None:
-    assert run(FORGOTTEN_BY_ONE_GROUP).violations == ()
-
-
 @pytest.mark.no_cover
 def test_that_excuses_no_store_that_frees_messages_of_a_receiver_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: no receiver keeps a message."""
     monkeypatch.setattr(ReceiverPacing, "floor", lambda _, stop: stop)
-    assert {violation.rule for violation in run(FORGOTTEN_BY_ONE_GROUP).violations} == {"P2"}
+    assert {violation.rule for violation in run(FOUND["forgotten_by_one_group"]).violations} == {"P2"}
 
 
 def test_what_comes_again_behind_a_cut_is_there_again() -> None:

@@ -22,28 +22,6 @@ def test_a_schedule_that_found_a_defect_is_clean(name: str, tmp_path: Path) -> N
         assert run(FOUND[name], traces).violations == ()
 
 
-def test_a_declaration_on_a_full_disk_writes_no_traceback() -> None:
-    """The caller gets the error of the journal; a callback raised it on the loop, too. Traces would hide it."""
-    options = (("ume_confirmed_delivery_notification", 1), ("ume_flight_size", 1), ("transport", "lbtru"))
-    setup = Setup(
-        finder="relays",
-        options=options,
-        pause_ms=200,
-        size=1_000,
-        modes=("callback", "slow"),
-        handles=2,
-        ending="deregister",
-    )
-    faults = (
-        HostFault(39, Do.CUT, "store1", 29, "store2"),
-        HostFault(1_197, Do.BLACKOUT, "finder1", 314),
-        HostFault(1_692, Do.FULL, "store1", 1_423),
-        HostFault(1_755, Do.RESTORE, "store1", 1_322),
-        HostFault(4_648, Do.SCARCE, "source", 352, "", 1),
-    )
-    assert run(WorldSchedule(266, setup, faults)).violations == ()
-
-
 def test_a_receiver_that_stores_forgot_goes_on_behind_what_it_acknowledged() -> None:
     """The source never restarts. The store that knows the receiver is late, and the others begin at 0."""
     faults = (
