@@ -19,6 +19,8 @@ from stablecast.transports.reliable.effects import (
 from stablecast.transports.reliable.inputs import LeaveSession, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningChart, ListeningEvent, ListeningState
+from stablecast.transports.reliable.packets import SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.reliable_packets import Format
@@ -59,7 +61,7 @@ def naks(effects: list[ReceiverEffect]) -> list[tuple[int, ...]]:
     found = []
     for effect in effects:
         if isinstance(effect, SendDatagrams):
-            assert effect.to == SOURCE
+            assert (effect.session, effect.to) == (0, SOURCE)
             for octets in effect.datagrams:
                 packet = lbtrm.decode(octets)
                 assert isinstance(packet, lbtrm.Nak)
@@ -111,7 +113,7 @@ def test_a_silent_source_ends_the_session_and_what_topics_lack_is_lost() -> None
     assert lost == TopicLost(7, 1, 1)
     assert isinstance(ended, SessionEnded)
     assert machine.next_timeout() is None
-    assert hear(machine, data(5), now=8 * SECOND) == []
+    assert hear(machine, data(3), now=8 * SECOND) == []
     machine.handle_timeout(9 * SECOND)
     machine.receive(LeaveSession(), 9 * SECOND)
     assert machine.take_effects() == []
@@ -146,6 +148,7 @@ def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
 
 
 def test_artificial_loss_looks_like_loss() -> None:
+    assert hear(receiver(ReceiverSettings(drop_permille=1000)), data(0)) == []
     machine = receiver(ReceiverSettings(drop_permille=500))
     hear(machine, *(data(number) for number in range(100)))
     found = machine.statistics
@@ -163,18 +166,28 @@ def test_a_datagram_names_its_session() -> None:
     assert sorted(map(len, sorted_out.values())) == [1, 1, 1, 2]
 
 
-def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:
+def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A repair, a gap and a session message among data: effects and counters equal those of single datagrams."""
     datagrams = [data(0), data(1), data(2), data(4), data(3, again=True), standing(4), data(5), data(6, trail=2)]
     together, apart = receiver(), receiver()
-    effects = hear(together, *datagrams)
+    hear(together, datagrams[0])
+    parsed: list[bytes | memoryview] = []
+    parse = LbtrmReceiver.parse
+
+    def noted(self: LbtrmReceiver, octets: bytes | memoryview) -> SourcePacket | OtherDatagram:
+        parsed.append(octets)
+        return parse(self, octets)
+
+    monkeypatch.setattr(LbtrmReceiver, "parse", noted)
+    effects = hear(together, *datagrams[1:])
+    assert parsed == datagrams[3:], "the first of them continue the session"
     for octets in datagrams:
         hear(apart, octets)
     assert invariants.abstract(together) == invariants.abstract(apart) == ("ACTIVE", 6, ())
     assert together.statistics == apart.statistics
     assert together.session.gaps.trail == 2
     (received,) = [effect for effect in effects if isinstance(effect, Received)]
-    assert sum(item.count for item in received.items if isinstance(item, Run)) == 7
+    assert sum(item.count for item in received.items if isinstance(item, Run)) == 6
 
 
 def test_data_with_options_is_data_and_that_of_another_session_is_none_in_any_form() -> None:

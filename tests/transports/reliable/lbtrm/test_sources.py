@@ -6,6 +6,7 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.reliable import sources as module
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
 from stablecast.transports.reliable.inputs import (
     CloseSession,
@@ -128,6 +129,28 @@ def test_at_the_rate_limit_the_context_is_blocked() -> None:
     assert [getattr(packet, "sqn", None) for packet in packets(effects)] == [0, 1]
     assert effects[-1] == Unblocked()
     assert not machine.blocked
+
+
+def test_repairs_that_waited_leave_with_the_interval_and_are_counted() -> None:
+    machine = opened(RateSettings(10 * MS, 1 << 40, repair_bits=60 * 8 * 100))
+    submit(machine, 0, 2)
+    machine.receive(DatagramsReceived(1, ((nak(0), "a"), (nak(1), "a"))), 0)
+    found = machine.statistics(1)
+    names = ("msgs_sent", "txw_msgs", "txw_bytes", "rctlr_data_msgs", "rctlr_rx_msgs")
+    assert [found[name] for name in names] == [2, 2, 64, 0, 1]
+    machine.take_effects()
+    machine.handle_timeout(10 * MS)
+    (again,) = packets(machine.take_effects())
+    assert isinstance(again, lbtrm.Data)
+    assert (again.sqn, again.flags) == (1, 0xA0)
+
+
+def test_a_number_taken_and_a_session_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SESSIONS", 1)
+    machine = opened()
+    for number, text in ((1, "already"), (2, "at most 1")):
+        with pytest.raises(MisuseError, match=text):
+            machine.receive(OpenSession(number, GROUP, SESSION_ID), 0)
 
 
 def test_a_session_leaves_in_silence() -> None:
