@@ -8,11 +8,6 @@ from stablecast.lab.model import catalog
 from stablecast.lab.proof import (
     fragment,
     healing,
-    mutants,
-    mutants_healing,
-    mutants_recovery,
-    mutants_refill,
-    mutants_registration,
     obligations,
     recovery,
     refill,
@@ -25,6 +20,7 @@ from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.obligations import SYSTEMS
 from stablecast.lab.proof.solvers import SolverAnswer
 from stablecast.lab.proof.system import CONSEQUENCE, Condition, System, script
+from tests.adapters.lab.proof import mutants, mutants_healing, mutants_recovery, mutants_refill, mutants_registration
 from tests.support.verdicts import Verdict
 
 z3 = pytest.importorskip("z3")

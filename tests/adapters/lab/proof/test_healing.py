@@ -7,8 +7,8 @@ import pytest
 
 from stablecast.lab.proof import healing
 from stablecast.lab.proof.evaluation import Value
-from stablecast.lab.proof.mutants_healing import MUTANTS
 from stablecast.lab.proof.system import SystemText
+from tests.adapters.lab.proof.mutants_healing import MUTANTS
 from tests.adapters.lab.proof.runs import Run, Step
 
 STORES = 3

@@ -4,9 +4,10 @@ import random
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
-from stablecast.lab.proof import mutants_recovery, recovery
+from stablecast.lab.proof import recovery
 from stablecast.lab.proof.evaluation import Value
 from stablecast.lab.proof.system import SystemText, Transition
+from tests.adapters.lab.proof import mutants_recovery
 from tests.adapters.lab.proof.runs import Run, Step
 
 STORES, LIVES, NUMBERS = 3, 3, 4

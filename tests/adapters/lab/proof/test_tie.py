@@ -11,10 +11,10 @@ from stablecast.lab.proof import tie
 from stablecast.lab.proof.bounds_stability import StabilityBounds
 from stablecast.lab.proof.errors import ProofError
 from stablecast.lab.proof.evaluation import Evaluator
-from stablecast.lab.proof.mutants import MUTANTS
 from stablecast.lab.proof.stability import text
 from stablecast.lab.proof.stability_quorums import quorums
 from stablecast.lab.proof.tie_stability import StabilityTie
+from tests.adapters.lab.proof.mutants import MUTANTS
 from tests.support.verdicts import Verdict
 
 GRAPHS = [one for one in catalog.configurations(catalog.folder(), ("Stability",)) if one.has_graph]

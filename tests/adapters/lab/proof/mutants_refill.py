@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from stablecast.lab.proof.mutants import Mutant, guard_replaced
 from stablecast.lab.proof.system import SystemText
+from tests.adapters.lab.proof.mutants import Mutant, guard_replaced
 
 
 def _whole_without(part: str, instead: str) -> Callable[[SystemText], None]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from stablecast.lab.proof.healing import PASSED
-from stablecast.lab.proof.mutants import Mutant, guard_replaced, update_replaced
 from stablecast.lab.proof.system import SystemText
+from tests.adapters.lab.proof.mutants import Mutant, guard_replaced, update_replaced
 
 
 def _mended_without(part: str, instead: str = "") -> Mutant:

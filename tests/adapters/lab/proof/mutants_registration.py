@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from stablecast.lab.proof.mutants import Mutant, guard_replaced, update_replaced
 from stablecast.lab.proof.system import SystemText
+from tests.adapters.lab.proof.mutants import Mutant, guard_replaced, update_replaced
 
 
 def _stolen(free: str) -> Callable[[SystemText], None]:

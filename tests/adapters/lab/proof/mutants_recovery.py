@@ -7,8 +7,8 @@ store and one that was away decide that a receiver begins above stable messages.
 from collections.abc import Mapping
 from typing import Final
 
-from stablecast.lab.proof.mutants import Mutant, both, guard_replaced, update_replaced
 from stablecast.lab.proof.system import SystemText
+from tests.adapters.lab.proof.mutants import Mutant, both, guard_replaced, update_replaced
 
 
 def _everybody_votes(text: SystemText) -> None:
