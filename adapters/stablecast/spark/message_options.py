@@ -1,11 +1,8 @@
 """The options of the format `stablecast-messages`; an unknown one is refused, with the nearest known name."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from typing import Final
 
 import attrs
 
@@ -17,6 +14,7 @@ from stablecast.core.protocol.settings import PatternType
 from stablecast.runtime import machine
 from stablecast.runtime.interfaces import choose, facing
 from stablecast.text.json_text import from_json
+from stablecast.text.spark_table import known_options, listed, local_path
 
 FAIL = "fail"
 SKIP = "skip"
@@ -98,7 +96,7 @@ class ReadTerms:
 
         Raises MessageOptionError, BoundError for a bound, PatternError for a pattern.
         """
-        options = known(given, READ_OPTIONS)
+        options = known_options(given, READ_OPTIONS, MessageOptionError)
         missing = options.get("missing", FAIL)
         if missing not in (FAIL, SKIP):
             raise MessageOptionError(f"the option missing is {FAIL} or {SKIP}, not {missing!r}")
@@ -163,7 +161,7 @@ class WriteTerms:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "WriteTerms":
         """Return the options of a query. Raises MessageOptionError."""
-        options = known(given, WRITE_OPTIONS)
+        options = known_options(given, WRITE_OPTIONS, MessageOptionError)
         return cls(
             topic_of(options),
             stores_of(options),
@@ -173,19 +171,6 @@ class WriteTerms:
             _number("batch", options.get("batch", "0")),
             tuple(name.strip() for name in options.get("key", "").split(",") if name.strip()),
         )
-
-
-def known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Return the options by their right names, whatever the case they were written in. Raises MessageOptionError."""
-    right = {name.lower(): name for name in names} | {"checkpointlocation": "", "outputmode": "", "queryname": ""}
-    found = {}
-    for name, value in given.items():
-        if name.lower() not in right:
-            near = get_close_matches(name.lower(), right, 1)
-            hint = f"did you mean {right[near[0]]}?" if near and right[near[0]] else f"there are {', '.join(names)}"
-            raise MessageOptionError(f"stablecast-messages has no option {name!r}: {hint}")
-        found[right[name.lower()]] = value
-    return found
 
 
 def topic_of(options: Mapping[str, str]) -> str:
@@ -205,11 +190,7 @@ def _topics_of(options: Mapping[str, str], pattern: str | None) -> tuple[str, ..
     if pattern is not None and not named:
         return ()
     topic_of(options)
-    found: Any = named.split(",")
-    if named.startswith("["):
-        with suppress(ValueError):
-            found = from_json(named)
-    topics = tuple(dict.fromkeys(str(name).strip() for name in found))
+    topics = tuple(dict.fromkeys(name.strip() for name in listed(named)))
     if not all(topics):
         raise MessageOptionError(f"the option topic has an empty name: {named!r}")
     return topics
@@ -255,13 +236,7 @@ def interface_to(stores: tuple[str, ...], interface: str) -> str:
 def _folder(options: Mapping[str, str]) -> Path | None:
     """Return the archive, which may be a `file:` URI. Raises MessageOptionError."""
     name = options.get("archive", "")
-    found = urlsplit(name)
-    if len(found.scheme) > 1 and found.scheme != "file":
-        raise MessageOptionError(
-            f"{name!r} is not on a local file system: mount the archive where every worker sees it"
-        )
-    path = unquote(found.path) if found.scheme == "file" else name
-    return Path(path).absolute() if path else None
+    return local_path(name, "archive", MessageOptionError) if name else None
 
 
 def _optional(options: Mapping[str, str], name: str) -> int | None:

@@ -21,11 +21,6 @@ BATCH_ROWS = 8192
 
 SKIPPABLE: Final = "set the option missing to skip to go on without them"
 
-SCHEMA: Final = (
-    "topic string, source string, life string, number bigint, received timestamp, payload binary, properties string, "
-    "recovered boolean"
-)
-
 
 def rows(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece with these columns. Raises TopicError if messages are missing, unless they may be."""

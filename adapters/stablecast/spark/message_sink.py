@@ -287,7 +287,6 @@ class SinkLanes:
     """
 
     def __init__(self, context: Context, terms: WriteTerms, place: SinkPlace) -> None:
-        """Begin without looking."""
         self._context, self._terms, self._place = context, terms, place
         self._names = lanes_of(terms.topic, place.query)
         self._stops: dict[int, int] = {}

@@ -12,12 +12,11 @@ receiver with this session id, and keeps it alive in a thread. Spark reports eac
 consumer acknowledges its messages. Tasks read as they always do.
 """
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     EqualTo,
@@ -57,9 +56,10 @@ from stablecast.spark.message_ranges import (
     ranges,
     spans,
 )
-from stablecast.spark.message_rows import SCHEMA, rows
+from stablecast.spark.message_rows import rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns, sources_seen
 from stablecast.sync.loop_thread import LoopThread
+from stablecast.text.spark_table import TableSource
 
 REGISTRATION_SECONDS = 60.0
 """Time to wait for the stores. They may hold the session of a driver that was killed until its port refuses them."""
@@ -117,28 +117,18 @@ class ConsumptionAcks:
 FORMAT = "stablecast-messages"
 
 
-class MessageSource(DataSource):
+class MessageSource(TableSource):
     """Data source of the messages of a topic."""
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        super().__init__(options)
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return FORMAT
-
-    def schema(self) -> str:
-        """Return the schema of all columns."""
-        return SCHEMA
+    FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "messages", MessageOptionError
 
     def reader(self, schema: StructType) -> "TopicTableReader":
         """Return the reader of a query that ends. Raises MessageOptionError, BoundError."""
-        return TopicTableReader(ReadTerms.of(self.options), column_names(schema))
+        return TopicTableReader(ReadTerms.of(self.options), self.names(schema))
 
     def streamReader(self, schema: StructType) -> "TopicStreamReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues. Raises MessageOptionError, BoundError."""
-        return TopicStreamReader(ReadTerms.of(self.options, new=True), column_names(schema))
+        return TopicStreamReader(ReadTerms.of(self.options, new=True), self.names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
         """Return the writer of a table. Raises MessageOptionError, ReadFailed."""
@@ -155,20 +145,6 @@ class MessageSource(DataSource):
         terms = WriteTerms.of(self.options)
         check_columns(schema, terms.key)
         return MessageStreamWriter(terms, sources_seen(terms))
-
-
-def column_names(schema: StructType) -> list[str]:
-    """Return the columns of a query. Raises MessageOptionError for one that does not exist or has another type."""
-    types = dict(column.split(" ") for column in SCHEMA.split(", "))
-    for field in schema.fields:
-        right, asked = types.get(field.name), field.dataType.simpleString()
-        if right is None:
-            raise MessageOptionError(f"messages have no column {field.name!r}; they have {', '.join(COLUMNS)}")
-        if asked != right:
-            raise MessageOptionError(
-                f"the column {field.name!r} of messages is {right}, not {asked}: cast it after the load"
-            )
-    return list(schema.names)
 
 
 @attrs.define(slots=False)

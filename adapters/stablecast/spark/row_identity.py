@@ -57,7 +57,6 @@ class RowMark:
     digest: str
 
     def __str__(self) -> str:
-        """Return the text of the property."""
         return f"{self.batch}:{self.place}:{self.epoch}:{self.digest}"
 
     @classmethod

@@ -9,10 +9,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.capture.judge import CaptureFindings, judged
+from stablecast.evidence.spark.arrow_task import arrow_task
 from stablecast.evidence.spark.piece_judge import UNSEEN
 from stablecast.evidence.spark.spark_jobs import NO_PROGRESS, job
-from stablecast.evidence.spark.table_format import arrow_task, sql_schema
 from stablecast.text import plural
+from stablecast.text.spark_table import sql_schema
 
 COLUMNS: Final = {"place": pa.int64(), "outcome": pa.binary()}
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
+from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
 from stablecast.evidence.capture.decoder import CapturePacket, packets
@@ -27,8 +27,8 @@ from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.traffic_survey import survey
-from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, refuse_unknown, sql_schema
 from stablecast.runtime import garbage_collection
+from stablecast.text.spark_table import TableSource, known_options, named_paths, positive
 
 FORMAT: Final = "stablecast-capture"
 
@@ -61,9 +61,6 @@ are the layers completed by the frame; `packet` is all of it as JSON (`stablecas
 """
 
 
-SCHEMA: Final = sql_schema(COLUMNS)
-
-
 @attrs.frozen
 class Part:
     """A part of a file: from a frame to the frame that begins at `stop`, or to the end, with its port plan."""
@@ -74,28 +71,21 @@ class Part:
     plan: PortPlan
 
 
-class CaptureSource(DataSource):
+class CaptureSource(TableSource):
     """Data source of captured traffic."""
+
+    FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "captures", CaptureError
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        refuse_unknown(options, ("path", "paths", "pieceBytes", "ports"), CaptureError)
+        known_options(options, ("path", "paths", "pieceBytes", "ports"), CaptureError)
         self.paths = named_paths(options, "captures", CaptureError)
-        self.size = piece_bytes(options, PART_BYTES, CaptureError)
+        self.size = positive(options, "pieceBytes", CaptureError) or PART_BYTES
         self.told = [one for one in options.get("ports", "").split(",") if one]
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return FORMAT
-
-    def schema(self) -> str:
-        """Return the schema of all columns."""
-        return SCHEMA
 
     def reader(self, schema: StructType) -> "CaptureReader":
         """Return the reader of a query that ends."""
-        names = column_names(schema, COLUMNS, "captures", CaptureError)
+        names = self.names(schema)
         return CaptureReader(files_of(self.paths), names, self.size, self.told)
 
 

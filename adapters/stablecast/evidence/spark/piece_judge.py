@@ -13,12 +13,13 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from stablecast.evidence.spark.table_format import arrow_task, sql_schema
+from stablecast.evidence.spark.arrow_task import arrow_task
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.frame_judge import KnownState, judged_alone
 from stablecast.evidence.trace.frames import FrameReader, unread_frames
 from stablecast.evidence.trace.reports import FrameVerdict
+from stablecast.text.spark_table import sql_schema
 
 TYPES: Final = {"path": pa.string(), "offset": pa.int64(), "outcome": pa.binary()}
 """Every column: the file, where a frame begins (bytes), and the pickled verdict on it, or the error behind the last."""
@@ -43,7 +44,6 @@ class TracePiece:
     seen: bool = attrs.field(default=True, eq=False)
 
     def __str__(self) -> str:
-        """Return the file."""
         return self.path
 
     def check(self) -> None:

@@ -24,7 +24,6 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     EqualTo,
@@ -45,20 +44,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES, TracePiece, plan, sound_offsets
-from stablecast.evidence.spark.table_format import (
-    column_names,
-    named_paths,
-    piece_bytes,
-    positive,
-    refuse_unknown,
-    sql_schema,
-)
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, traces_in
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.runtime import garbage_collection
 from stablecast.text import unread
+from stablecast.text.spark_table import TableSource, known_options, named_paths, positive
 
 BATCH: Final = 4096
 """Records that are decoded at a time."""
@@ -187,9 +179,6 @@ COLUMNS: Final = {**CHEAP, **{name: kind for name, (kind, _) in _RECORD.items()}
 `effects` names the effects; `input` and `output` are the record's own JSON.
 """
 
-SCHEMA: Final = sql_schema(COLUMNS)
-
-
 FORMAT: Final = "stablecast"
 FAIL: Final = "fail"
 SKIP: Final = "skip"
@@ -198,40 +187,28 @@ Ends = dict[str, int]
 """The end of the read bytes of each file."""
 
 
-class TraceSource(DataSource):
+class TraceSource(TableSource):
     """Data source of traces of endpoints."""
+
+    FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "traces", TraceError
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        refuse_unknown(options, ("path", "paths", "pieceBytes", "onError", "maxBytesPerBatch"), TraceError)
+        known_options(options, ("path", "paths", "pieceBytes", "onError", "maxBytesPerBatch"), TraceError)
         self.paths = named_paths(options, "traces", TraceError)
-        self.size = piece_bytes(options, PIECE_BYTES, TraceError)
+        self.size = positive(options, "pieceBytes", TraceError) or PIECE_BYTES
         self.batch_bytes = positive(options, "maxBytesPerBatch", TraceError)
         self.on_error = options.get("onError", FAIL)
         if self.on_error not in (FAIL, SKIP):
             raise TraceError(f"the option onError is {FAIL} or {SKIP}, not {self.on_error!r}")
 
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return FORMAT
-
-    def schema(self) -> str:
-        """Return the schema of all columns."""
-        return SCHEMA
-
-    def _names(self, schema: StructType) -> list[str]:
-        return column_names(schema, COLUMNS, "traces", TraceError)
-
     def reader(self, schema: StructType) -> "TraceReader":
         """Return the reader of a query that ends."""
-        return TraceReader(find(self.paths), self._names(schema), self.size, self.on_error)
+        return TraceReader(find(self.paths), self.names(schema), self.size, self.on_error)
 
     def streamReader(self, schema: StructType) -> "TraceStreamReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues."""
-        return TraceStreamReader(
-            self.paths, self._names(schema), self.size, self.on_error, batch_bytes=self.batch_bytes
-        )
+        return TraceStreamReader(self.paths, self.names(schema), self.size, self.on_error, batch_bytes=self.batch_bytes)
 
 
 @attrs.define(slots=False)

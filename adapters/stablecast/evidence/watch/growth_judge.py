@@ -16,13 +16,13 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.streaming.state import GroupState
 
-from stablecast.evidence.spark.table_format import sql_schema
 from stablecast.evidence.trace.cross_rules import Told
 from stablecast.evidence.watch.alarms import WatchAlarm
 from stablecast.evidence.watch.followed_trace import FollowedTrace, begun, parts_of
 from stablecast.evidence.watch.joint_judgement import TraceStanding
 from stablecast.evidence.watch.watch_state import followed_trace, trace_state
 from stablecast.runtime import garbage_collection
+from stablecast.text.spark_table import sql_schema
 
 COLUMNS: Final = {"trace": pa.string(), "time": pa.int64(), "outcome": pa.binary()}
 """Name and type of each column of the results; the row of the time itself has no outcome."""

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.spark.table_format import named_paths, refuse_unknown, sql_schema
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.watch.trace_watch import parts_by_trace
+from stablecast.text.spark_table import TableSource, known_options, named_paths
 
 FORMAT: Final = "stablecast-growth"
 
@@ -26,28 +26,19 @@ COLUMNS: Final = {"trace": pa.string(), "time": pa.int64(), "initial": pa.bool_(
 """Name and type of each column: the trace's first part, or an empty text; the time of the batch, ns since 1970; whether
 it is the first batch, whose traces were there before the watch."""
 
-SCHEMA: Final = sql_schema(COLUMNS)
-
 Growth = dict[str, Any]
 """The offset: `time` in ns, and for each of `traces` the bytes and the newest change (ns) of its parts."""
 
 
-class GrowthSource(DataSource):
+class GrowthSource(TableSource):
     """Data source of traces that grow."""
+
+    FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "traces", TraceError
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        refuse_unknown(options, ("path", "paths"), TraceError)
+        known_options(options, ("path", "paths"), TraceError)
         self.paths = named_paths(options, "traces", TraceError)
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return FORMAT
-
-    def schema(self) -> str:
-        """Return the schema of all columns."""
-        return SCHEMA
 
     def streamReader(self, schema: StructType) -> "GrowthReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues."""

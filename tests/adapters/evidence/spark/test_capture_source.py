@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 from stablecast.evidence.capture.decoder import packets
 from stablecast.evidence.capture.files import CaptureError, files_of
 from stablecast.evidence.spark import capture_source
-from stablecast.evidence.spark.capture_source import COLUMNS, FORMAT, SCHEMA, CaptureReader, CaptureSource, parts_of
+from stablecast.evidence.spark.capture_source import COLUMNS, FORMAT, CaptureReader, CaptureSource, parts_of
 from tests.support import captures as files
 from tests.support.captures import datagram
 from tests.support.traffic_capture import GROUP, SOURCE, all_kinds
@@ -63,7 +63,7 @@ def test_packets_are_rows(capture: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [row["types"] for row in found] == [[layer.type for layer in packet.layers] for packet in expected]
     assert {row["source"] for row in found} >= {f"{SOURCE[0]}:{SOURCE[1]}"}
     assert any(row["problems"] for row in found)
-    assert list(found[0]) == [column.split(" ")[0] for column in SCHEMA.split(", ")]
+    assert list(found[0]) == list(COLUMNS)
 
 
 def test_the_format_has_a_name() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.spark.piece_judge import END
-from stablecast.evidence.spark.trace_source import COLUMNS, SCHEMA, RowBounds, batches
+from stablecast.evidence.spark.trace_source import COLUMNS, RowBounds, batches
+from stablecast.text.spark_table import sql_schema
 from tests.adapters.evidence.trace.traced import first_trace, put_together, records, take_apart
 
 
@@ -33,7 +34,7 @@ def test_a_row_says_what_its_record_says(whole_world: Path) -> None:
     start = found[0]
     assert (start["kind"], start["first"], start["last"], start["life"]) == ("Start", None, None, None)
     assert start["input"] == '{"_":"Start"}'
-    assert len(SCHEMA.split(", ")) == len(COLUMNS)
+    assert len(sql_schema(COLUMNS).split(", ")) == len(COLUMNS)
 
 
 def test_only_the_columns_that_are_asked_for(whole_world: Path) -> None:

@@ -22,7 +22,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import LongType, StringType, StructType
 
 from stablecast.evidence.spark.piece_judge import PIECE_BYTES
-from stablecast.evidence.spark.table_format import column_names
 from stablecast.evidence.spark.trace_source import (
     COLUMNS,
     FORMAT,
@@ -224,7 +223,7 @@ def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> N
 
 def test_a_column_that_there_is_not() -> None:
     with pytest.raises(TraceError, match="no column 'color'"):
-        column_names(schema("record", "color"), COLUMNS, "traces", TraceError)
+        TraceSource.names(schema("record", "color"))
 
 
 def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path, tmp_path: Path) -> None:

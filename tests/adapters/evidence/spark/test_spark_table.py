@@ -7,9 +7,9 @@ from pyspark.sql.types import StructType
 
 from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.spark.capture_source import CaptureSource
-from stablecast.evidence.spark.table_format import named_paths
 from stablecast.evidence.spark.trace_source import TraceSource
 from stablecast.evidence.trace.errors import TraceError
+from stablecast.text.spark_table import named_paths
 
 
 @pytest.mark.parametrize(
