@@ -5,6 +5,9 @@ from typing import Final
 from stablecast.core.machine.durations import BOUNDS_NS, DurationView
 from stablecast.core.machine.units import SECOND
 
+TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""Content type of the text format of Prometheus."""
+
 OPEN_METRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 """Content type of OpenMetrics."""
 
@@ -22,6 +25,11 @@ def label(value: object) -> str:
     'a\\"b\\\\c'
     """
     return str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def kind_of(name: str) -> str:
+    """Return the type that Prometheus is told; the names of counters, and of nothing else, end in `_total`."""
+    return "counter" if name.endswith("_total") else "gauge"
 
 
 def head(name: str, text: str, kind: str, openly: bool) -> str:

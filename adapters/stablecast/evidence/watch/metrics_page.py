@@ -2,7 +2,6 @@
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
@@ -10,13 +9,12 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.text import refusal
+from stablecast.text.open_metrics import TEXT, head, kind_of, label
 
 MAX_SERIES: Final = 1000
 """Rules, endpoints and kinds with series of their own; further ones share the row `*other*`."""
 
 OTHER: Final = "*other*"
-
-TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class PlaceError(StablecastError):
@@ -55,33 +53,21 @@ class WatchFigures:
     def exposition(self) -> str:
         """Return the metrics in the text format of Prometheus."""
         values = (
-            ("records_total", "Records of traces judged.", self.records),
-            ("frames_total", "Frames of captures judged.", self.frames),
-            ("traces", "Traces that are followed.", self.traces),
-            ("waiting_rounds", "Rounds of facts that wait for other traces.", self.waiting),
-            ("last_reading_timestamp_seconds", "When the watch read its inputs last.", self.polled),
+            ("stablecast_watch_records_total", "Records of traces judged.", self.records),
+            ("stablecast_watch_frames_total", "Frames of captures judged.", self.frames),
+            ("stablecast_watch_traces", "Traces that are followed.", self.traces),
+            ("stablecast_watch_waiting_rounds", "Rounds of facts that wait for other traces.", self.waiting),
+            ("stablecast_watch_last_reading_timestamp_seconds", "When the watch read its inputs last.", self.polled),
+            ("process_cpu_seconds_total", "Processor time.", self.cpu),
+            ("process_resident_memory_bytes", "Resident memory.", self.resident),
         )
-        lines = [
-            line for name, text, value in values for line in _metric(f"stablecast_watch_{name}", text, {"": value})
-        ]
-        lines += _metric("process_cpu_seconds_total", "Processor time.", {"": self.cpu})
-        lines += _metric("process_resident_memory_bytes", "Resident memory.", {"": self.resident})
-        labelled = {
-            f'{{kind="{label(kind)}",rule="{label(rule)}",whose="{label(whose)}"}}': count
-            for (kind, rule, whose), count in self.alarms.items()
-        }
-        lines += _metric("stablecast_watch_alarms_total", "Sentences by kind, rule and endpoint.", labelled)
-        return "\n".join(lines) + "\n"
-
-
-def label(value: str) -> str:
-    """Return the text of a label's value."""
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _metric(name: str, text: str, values: Mapping[str, float]) -> list[str]:
-    kind = "counter" if name.endswith("_total") else "gauge"
-    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *(f"{name}{one} {values[one]}" for one in values)]
+        lines = [f"{head(name, text, kind_of(name), openly=False)}{name} {value}\n" for name, text, value in values]
+        name = "stablecast_watch_alarms_total"
+        lines.append(head(name, "Sentences by kind, rule and endpoint.", kind_of(name), openly=False))
+        for (kind, rule, whose), count in self.alarms.items():
+            labels = f'kind="{label(kind)}",rule="{label(rule)}",whose="{label(whose)}"'
+            lines.append(f"{name}{{{labels}}} {count}\n")
+        return "".join(lines)
 
 
 class MetricsServer(ThreadingHTTPServer):

@@ -19,9 +19,8 @@ from stablecast.core.protocol.events import OlderCopy
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.monitor.board import Reader, Snapshot
 from stablecast.runtime import machine
-from stablecast.text.open_metrics import END, OPEN_METRICS, buckets, head, label
+from stablecast.text.open_metrics import END, OPEN_METRICS, TEXT, buckets, head, kind_of, label
 
-TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK: Final = 512
 """Samples in one piece of the answer."""
 MAX_SOURCES: Final = 1000
@@ -44,11 +43,6 @@ class Metric:
     help: str
     value: Callable[[Any], float]
     together: Callable[[Iterable[float]], float] = sum
-
-    @property
-    def kind(self) -> str:
-        """Return the type that Prometheus is told; the names of counters, and of nothing else, end in `_total`."""
-        return "counter" if self.name.endswith("_total") else "gauge"
 
 
 @attrs.frozen
@@ -213,16 +207,6 @@ def _process() -> Iterator[tuple[str, str, str, float]]:
     )
 
 
-PROCESS_METRICS: Final = (
-    "stablecast_build_info",
-    "process_cpu_seconds_total",
-    "process_resident_memory_bytes",
-    "process_start_time_seconds",
-    "stablecast_free_descriptors",
-)
-"""Names of the figures of the process."""
-
-
 def content_type(accepted: str) -> str:
     """Return the type of the answer for a client that accepts these types."""
     return OPEN_METRICS if OPEN_METRICS.partition(";")[0] in accepted else TEXT
@@ -244,7 +228,7 @@ def exposition(
         openly: Write OpenMetrics, with an example for each bucket of a histogram that has one.
     """
     for name, text, labels, number in _process():
-        yield f"{head(name, text, 'counter' if name.endswith('_total') else 'gauge', openly)}{name}{labels} {number}\n"
+        yield f"{head(name, text, kind_of(name), openly)}{name}{labels} {number}\n"
     rows = [_source_rows(one, sources) for one in stores]
     for metrics, subjects in (
         (STORE_METRICS, [(_name(one), [one]) for one in stores]),
@@ -253,7 +237,7 @@ def exposition(
         (RECEIVER_METRICS, [row for some in rows for row in _receiver_rows(some, receivers)]),
     ):
         for metric in metrics:
-            yield head(metric.name, metric.help, metric.kind, openly)
+            yield head(metric.name, metric.help, kind_of(metric.name), openly)
             yield from _samples(metric, subjects)
     for histogram in HISTOGRAMS:
         yield head(histogram.name, histogram.help, "histogram", openly)

@@ -19,6 +19,7 @@ from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.store.observatory import ReceiverView, SourceView
 from stablecast.text.json_text import from_json
+from stablecast.text.open_metrics import OPEN_METRICS
 
 MAX_VIEWERS = 64
 """Most open live feeds. Further viewers get pages without updates."""
@@ -199,7 +200,7 @@ class Site(GuardedSite):
         response = web.StreamResponse(headers={"Content-Type": kind})
         await response.prepare(request)
         for piece in metrics.exposition(
-            self._board.stores, sources=sources, receivers=receivers, openly=kind != metrics.TEXT
+            self._board.stores, sources=sources, receivers=receivers, openly=kind == OPEN_METRICS
         ):
             await response.write(piece.encode())
             await asyncio.sleep(0)

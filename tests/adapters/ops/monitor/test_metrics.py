@@ -14,7 +14,6 @@ from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import (
     COPY_METRICS,
     HISTOGRAMS,
-    PROCESS_METRICS,
     RECEIVER_METRICS,
     SOURCE_METRICS,
     STORE_METRICS,
@@ -23,6 +22,11 @@ from stablecast.ops.monitor.metrics import (
 from stablecast.store.store_views import Traffic
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
 
+PROCESS_METRICS = (
+    *("stablecast_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"),
+    *("process_start_time_seconds", "stablecast_free_descriptors"),
+)
+"""Names of the figures of the process."""
 SAMPLE = re.compile(r'(\w+?)(?:\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\})? (-?[\d.e+]+)')
 BUCKETS = len(BOUNDS_NS) + 3
 """Lines of a histogram: its buckets, the one without a bound, the sum and the count."""
