@@ -1,8 +1,12 @@
 """The search for a smaller failing schedule, for every simulator."""
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
+import attrs
+
+ItemT = TypeVar("ItemT")
+FaultT = TypeVar("FaultT", bound=Any)
 ReportT = TypeVar("ReportT")
 ScheduleT = TypeVar("ScheduleT")
 
@@ -35,3 +39,20 @@ def reduced(
                 report, again = found, True
                 break
     return report
+
+
+def without(items: Sequence[ItemT]) -> Iterator[tuple[ItemT, ...]]:
+    """Yield the items without one half of them, then without each single one."""
+    half = len(items) // 2
+    if half > 1:
+        yield tuple(items[half:])
+        yield tuple(items[:half])
+    for index in range(len(items)):
+        yield (*items[:index], *items[index + 1 :])
+
+
+def with_shorter_spans(faults: Sequence[FaultT]) -> Iterator[tuple[FaultT, ...]]:
+    """Yield the faults with half the span of each single one."""
+    for index, fault in enumerate(faults):
+        if fault.span_ms > 1:
+            yield (*faults[:index], attrs.evolve(fault, span_ms=fault.span_ms // 2), *faults[index + 1 :])

@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from stablecast.lab.reduction import without
 from stablecast.testing.schedule import MILLISECOND, Strike
 from stablecast.testing.world_run import Outcome
 
@@ -39,7 +40,7 @@ class MinimalSchedule:
         # Strikes without effect are left out first, because that nearly always succeeds.
         if len(self.best.struck) < len(self.best.strikes):
             self._try(self.best.struck)
-        while any(self._try(shorter) for shorter in self._shorter()):
+        while any(self._try(shorter) for shorter in without(self.best.strikes)):
             pass
         while any(self._try(simpler) for simpler in self._simpler()):
             pass
@@ -57,19 +58,6 @@ class MinimalSchedule:
             return False
         self.best = outcome
         return True
-
-    def _shorter(self) -> Iterator[list[Strike]]:
-        """Yield the schedule without one half of it, then without each strike."""
-        strikes = list(self.best.strikes)
-        half = len(strikes) // 2
-        if half > 1:
-            yield strikes[half:]
-            yield strikes[:half]
-        if len(strikes) == 1:
-            yield []
-        else:
-            for number in range(len(strikes)):
-                yield strikes[:number] + strikes[number + 1 :]
 
     def _simpler(self) -> Iterator[list[Strike]]:
         """Yield the schedule with one strike shortened, or without its loss of power."""

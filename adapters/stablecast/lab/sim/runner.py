@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from traceback import extract_tb
-from typing import TypeVar
 
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.store.refill import AGAIN_NS
-from stablecast.lab.reduction import reduced
+from stablecast.lab.reduction import reduced, with_shorter_spans, without
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS
+from stablecast.lab.sim.facts import Violation
 from stablecast.lab.sim.quiescence import Trouble, lacking, proxied, trouble
-from stablecast.lab.sim.rules import Violation
 from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Habit, Leaving, plainer
 
@@ -141,8 +140,6 @@ def _settle(
         world.run(world.now + STEP_NS)
 
 
-ItemT = TypeVar("ItemT")
-
 MAX_RUNS = 400
 """Most worlds to try."""
 
@@ -162,9 +159,9 @@ def _rule(report: Report) -> str | None:
 
 def _smaller(schedule: Schedule) -> Iterator[Schedule]:
     """Yield smaller schedules, the largest reductions first."""
-    for faults in _shorter(schedule.faults):
+    for faults in without(schedule.faults):
         yield attrs.evolve(schedule, faults=faults)
-    for sends in _shorter(schedule.sends):
+    for sends in without(schedule.sends):
         yield attrs.evolve(schedule, sends=sends)
     for setup in plainer(schedule.setup):
         yield attrs.evolve(schedule, setup=setup)
@@ -172,16 +169,5 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
         if count > 1:
             sends = (*schedule.sends[:index], (at, count // 2), *schedule.sends[index + 1 :])
             yield attrs.evolve(schedule, sends=sends)
-    for index, fault in enumerate(schedule.faults):
-        if fault.span_ms > 1:
-            less = attrs.evolve(fault, span_ms=fault.span_ms // 2)
-            yield attrs.evolve(schedule, faults=(*schedule.faults[:index], less, *schedule.faults[index + 1 :]))
-
-
-def _shorter(items: tuple[ItemT, ...]) -> Iterator[tuple[ItemT, ...]]:
-    half = len(items) // 2
-    if half > 1:
-        yield items[half:]
-        yield items[:half]
-    for index in range(len(items)):
-        yield (*items[:index], *items[index + 1 :])
+    for faults in with_shorter_spans(schedule.faults):
+        yield attrs.evolve(schedule, faults=faults)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.reduction import with_shorter_spans, without
 from stablecast.text import refusal
 
 SOURCE: Final = "source"
@@ -106,7 +107,6 @@ class HostFault:
     amount: int = 0
 
     def __str__(self) -> str:
-        """Return one line for people."""
         other = f" and {self.other}" if self.other else ""
         amount = f", {self.amount}" if self.amount else ""
         return f"{self.at_ms} ms: {self.do} {self.who}{other} for {self.span_ms} ms{amount}"
@@ -248,19 +248,12 @@ class WorldSchedule:
 
 def smaller(schedule: WorldSchedule) -> Iterator[WorldSchedule]:
     """Yield smaller schedules, the largest reductions first."""
-    faults = schedule.faults
-    half = len(faults) // 2
-    if half > 1:
-        yield attrs.evolve(schedule, faults=faults[half:])
-        yield attrs.evolve(schedule, faults=faults[:half])
-    for index in range(len(faults)):
-        yield attrs.evolve(schedule, faults=(*faults[:index], *faults[index + 1 :]))
+    for faults in without(schedule.faults):
+        yield attrs.evolve(schedule, faults=faults)
     plain = Setup()
     for field in attrs.fields(Setup):
         if getattr(schedule.setup, field.name) != getattr(plain, field.name):
             setup = attrs.evolve(schedule.setup, **{field.name: getattr(plain, field.name)})
             yield attrs.evolve(schedule, setup=setup)
-    for index, fault in enumerate(faults):
-        if fault.span_ms > 1:
-            less = attrs.evolve(fault, span_ms=fault.span_ms // 2)
-            yield attrs.evolve(schedule, faults=(*faults[:index], less, *faults[index + 1 :]))
+    for faults in with_shorter_spans(schedule.faults):
+        yield attrs.evolve(schedule, faults=faults)
