@@ -61,14 +61,14 @@ def replacements(overlay: FileOverlay) -> list[Replacement]:
     """Return the table of all replacements."""
     real = overlay.real
     table: list[Replacement] = [
-        (builtins, "open", real["io.open"], _open_file(overlay)),
-        (os, "open", real["open"], _open(overlay)),
-        (os, "access", real["access"], _access(overlay)),
+        (builtins, "open", real["io.open"], _in_world(overlay, "io.open", overlay.open_file)),
+        (os, "open", real["open"], _in_world(overlay, "open", overlay.open)),
+        (os, "access", real["access"], _in_world(overlay, "access", overlay.access)),
         (os, "sendfile", real["sendfile"], _sendfile(overlay)),
         (os, "isatty", real["isatty"], _constant(overlay, "isatty", value=False)),
         (fcntl, "flock", real["flock"], _by_descriptor(overlay, "flock")),
         (fcntl, "fcntl", real["fcntl"], _fcntl(overlay)),
-        (fcntl, "ioctl", real["ioctl"], _ioctl(overlay)),
+        (fcntl, "ioctl", real["ioctl"], _at_descriptor(overlay, "ioctl", _ioctl)),
         (fcntl, "lockf", real["lockf_"], _refused(overlay, "lockf_", REFUSED_CALLS["lockf"])),
         (mmap, "mmap", real["mmap"], _mapping(overlay)),
         *_temporary(overlay),
@@ -81,7 +81,7 @@ def replacements(overlay: FileOverlay) -> list[Replacement]:
         (_without_argument, ("getcwd", "getcwdb", "sync")),
     ):
         table += [(os, name, real[name], make(overlay, name)) for name in names]
-    table += [(os, "umask", real["umask"], _umask(overlay))]
+    table += [(os, "umask", real["umask"], _in_world(overlay, "umask", lambda system, mask: system.umask(mask)))]
     for name in IGNORED_CALLS:
         if name in real:
             table.append((os, name, real[name], _constant(overlay, name, value=None)))
@@ -119,93 +119,79 @@ def _wrapped(overlay: FileOverlay, name: str, function: Function) -> Function:
     return functools.wraps(overlay.real[name], updated=())(function)
 
 
+def _in_world(overlay: FileOverlay, name: str, simulated: Function) -> Function:
+    """Return a function that calls `simulated` with the file system in a world, and the real function elsewhere."""
+    real = overlay.real[name]
+
+    def call(*args: Any, **options: Any) -> Any:
+        system = overlay.system()
+        return real(*args, **options) if system is None else simulated(system, *args, **options)
+
+    return _wrapped(overlay, name, call)
+
+
 def _number(fd: Any) -> int:
     """Return the descriptor of a number or a file object."""
     return fd if isinstance(fd, int) else int(fd.fileno()) if hasattr(fd, "fileno") else -1
 
 
-def _by_descriptor(overlay: FileOverlay, name: str) -> Function:
+def _at_descriptor(overlay: FileOverlay, name: str, simulated: Function) -> Function:
+    """Return a function that calls `simulated` with the number of a simulated descriptor, else the real function."""
     real = overlay.real[name]
 
     def call(fd: Any, *args: Any, **options: Any) -> Any:
         if not overlay.active or (number := _number(fd)) < FIRST_DESCRIPTOR:
             return real(fd, *args, **options)
-        return getattr(overlay.owner(number), name)(number, *args, **options)
+        return simulated(number, *args, **options)
 
     return _wrapped(overlay, name, call)
+
+
+def _by_descriptor(overlay: FileOverlay, name: str) -> Function:
+    def call(number: int, *args: Any, **options: Any) -> Any:
+        return getattr(overlay.owner(number), name)(number, *args, **options)
+
+    return _at_descriptor(overlay, name, call)
 
 
 def _reading(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
     default = (".",) if name in ("listdir", "scandir") else ()
 
-    def call(*args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        if system is None:
-            return real(*args, **options)
+    def call(system: Any, *args: Any, **options: Any) -> Any:
         path, *others = args or ((options.pop("path"),) if "path" in options else default)
         return overlay.read(name, system, "." if path is None else path, *others, **options)
 
-    return _wrapped(overlay, name, call)
+    return _in_world(overlay, name, call)
 
 
 def _changing(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call(*args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        if system is None:
-            return real(*args, **options)
+    def call(system: Any, *args: Any, **options: Any) -> Any:
         path, *others = args or (options.pop("path"),)
         return overlay.change(name, system, path, *others, **options)
 
-    return _wrapped(overlay, name, call)
+    return _in_world(overlay, name, call)
 
 
 def _changing_two(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call(src: Any, dst: Any, *args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        if system is None:
-            return real(src, dst, *args, **options)
+    def call(system: Any, src: Any, dst: Any, *args: Any, **options: Any) -> Any:
         return overlay.change_two(name, system, src, dst, *args, **options)
 
-    return _wrapped(overlay, name, call)
+    return _in_world(overlay, name, call)
 
 
 def _without_argument(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call() -> Any:
-        system = overlay.system()
-        if system is None:
-            return real()
+    def call(system: Any) -> Any:
         return os.fsencode(system.getcwd()) if name == "getcwdb" else getattr(system, name)()
 
-    return _wrapped(overlay, name, call)
-
-
-def _umask(overlay: FileOverlay) -> Function:
-    real = overlay.real["umask"]
-
-    def umask(mask: int, /) -> Any:
-        system = overlay.system()
-        return real(mask) if system is None else system.umask(mask)
-
-    return _wrapped(overlay, "umask", umask)
+    return _in_world(overlay, name, call)
 
 
 def _constant(overlay: FileOverlay, name: str, *, value: object) -> Function:
-    real = overlay.real[name]
-
-    def call(fd: Any, *args: Any, **options: Any) -> Any:
-        if not overlay.active or _number(fd) < FIRST_DESCRIPTOR:
-            return real(fd, *args, **options)
-        overlay.owner(_number(fd))
+    def call(number: int, *_: Any, **__: Any) -> Any:
+        overlay.owner(number)
         return value
 
-    return _wrapped(overlay, name, call)
+    return _at_descriptor(overlay, name, call)
 
 
 def _refused(overlay: FileOverlay, name: str, reason: str) -> Function:
@@ -224,40 +210,6 @@ def _refused(overlay: FileOverlay, name: str, reason: str) -> Function:
 
 
 # --------------------------------------------------------------------------------------------------- single functions
-
-
-def _open_file(overlay: FileOverlay) -> Function:
-    real = overlay.real["io.open"]
-
-    def open(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:  # noqa: A001 - its name is shown
-        system = overlay.system()
-        if system is None:
-            return real(file, mode, *args, **options)
-        return overlay.open_file(system, file, mode, *args, **options)
-
-    return _wrapped(overlay, "io.open", open)
-
-
-def _open(overlay: FileOverlay) -> Function:
-    real = overlay.real["open"]
-
-    def open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # noqa: A001 - its name is shown
-        system = overlay.system()
-        if system is None:
-            return int(real(path, flags, mode, dir_fd=dir_fd))
-        return overlay.open(system, path, flags, mode, dir_fd=dir_fd)
-
-    return _wrapped(overlay, "open", open)
-
-
-def _access(overlay: FileOverlay) -> Function:
-    real = overlay.real["access"]
-
-    def access(path: Any, mode: int, **options: Any) -> bool:
-        system = overlay.system()
-        return bool(real(path, mode, **options)) if system is None else overlay.access(system, path, mode, **options)
-
-    return _wrapped(overlay, "access", access)
 
 
 def _sendfile(overlay: FileOverlay) -> Function:
@@ -300,11 +252,7 @@ def _copied(overlay: FileOverlay, source: int, target: int, count: int, at: int 
 
 
 def _fcntl(overlay: FileOverlay) -> Function:
-    real = overlay.real["fcntl"]
-
-    def call(fd: Any, cmd: int, arg: Any = 0, /) -> Any:
-        if not overlay.active or (number := _number(fd)) < FIRST_DESCRIPTOR:
-            return real(fd, cmd, arg)
+    def call(number: int, cmd: int, *_: Any) -> Any:
         file = overlay.owner(number).file_of(number)
         if cmd in OPEN_STATUS:
             return file.flags & (os.O_ACCMODE | os.O_APPEND) if cmd == fcntl.F_GETFL else fcntl.FD_CLOEXEC
@@ -312,18 +260,11 @@ def _fcntl(overlay: FileOverlay) -> Function:
             return 0
         raise failure(errno.EINVAL)
 
-    return _wrapped(overlay, "fcntl", call)
+    return _at_descriptor(overlay, "fcntl", call)
 
 
-def _ioctl(overlay: FileOverlay) -> Function:
-    real = overlay.real["ioctl"]
-
-    def ioctl(fd: Any, *args: Any, **options: Any) -> Any:
-        if not overlay.active or _number(fd) < FIRST_DESCRIPTOR:
-            return real(fd, *args, **options)
-        raise failure(errno.EOPNOTSUPP)
-
-    return _wrapped(overlay, "ioctl", ioctl)
+def _ioctl(*_: Any, **__: Any) -> Any:
+    raise failure(errno.EOPNOTSUPP)
 
 
 def _mapping(overlay: FileOverlay) -> type:

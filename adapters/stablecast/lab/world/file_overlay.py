@@ -131,7 +131,7 @@ class FileOverlay:
             return system.open(path, flags, mode, dir_fd=dir_fd)
         return int(self.read("open", system, path, flags, mode, **options))
 
-    def open_file(self, system: FileSystem, file: Any, mode: str, *args: Any, **options: Any) -> Any:
+    def open_file(self, system: FileSystem, file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
         """Return a file object, as `open` does."""
         if isinstance(file, int):
             system = self.owner(file) if file >= FIRST_DESCRIPTOR else system
