@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 import attrs
@@ -14,8 +14,25 @@ from stablecast.testing.minimal_schedule import MinimalSchedule
 from stablecast.testing.parallel_seeds import first_failing
 from stablecast.testing.run_options import RunOptions
 from stablecast.testing.schedule import Activity, Strike, draw
-from stablecast.testing.trace_files import write_traces
 from stablecast.testing.world_run import Body, Outcome, WorldSetting, run_world
+
+
+def write_traces(outcome: Outcome, directory: Path) -> int:
+    """Write the traces of all hosts to one directory, as the tools for traces want them; return their number."""
+    traces = {
+        f"{host}-{PurePath(path).name}": content
+        for host, backup in outcome.traces.items()
+        for path, _, content in backup.files
+        if isinstance(content, bytes)
+    }
+    if traces:
+        directory.mkdir(parents=True, exist_ok=True)
+        for old in directory.glob("*.sct"):
+            old.unlink()
+    for name, content in traces.items():
+        (directory / name).write_bytes(content)
+    return len(traces)
+
 
 CLEAN_SEED: Final = 0
 """Seed of the world without faults. The activity in it is the measure for all schedules."""

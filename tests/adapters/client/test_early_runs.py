@@ -1,6 +1,6 @@
 """Runs that overtook the announcement of their source."""
 
-from stablecast.client.early_runs import MAX_EARLY, MAX_EARLY_BYTES, EarlyRuns
+from stablecast.client.subscriber import MAX_EARLY, MAX_EARLY_BYTES, EarlyRuns
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run

@@ -22,7 +22,7 @@ from stablecast.lab.world.world import World
 from stablecast.resolver.srs import SrsConfig
 from stablecast.runtime.event_loop import run_service
 from stablecast.testing import SimulatedWorld
-from stablecast.testing.trace_files import write_traces
+from stablecast.testing.exploration import write_traces
 from stablecast.testing.world_run import Outcome, WorldSetting, run_world
 
 MESSAGES = 10

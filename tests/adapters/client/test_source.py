@@ -197,7 +197,7 @@ async def test_an_answer_is_bounded(net: Network) -> None:
 
 async def test_an_answer_is_bounded_in_bytes(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is never empty: the peer asks again for the rest."""
-    monkeypatch.setattr("stablecast.client.retained_copies.MAX_RESEND_BYTES", 1000)
+    monkeypatch.setattr("stablecast.client.sender.MAX_RESEND_BYTES", 1000)
     context = await net.context()
     source = await context.source("orders", stores=[await net.store()])
     await net.stop()

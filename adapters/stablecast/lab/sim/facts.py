@@ -10,10 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.evidence.rules import RULES
 from stablecast.lab.sim.disk import Contents, DiskRecord, VirtualDisk
 from stablecast.lab.sim.quorum_judge import Judge
-from stablecast.lab.sim.rules import Violation
 from stablecast.lab.sim.setup import STORES, WorldSetup
+
+
+@attrs.frozen
+class Violation:
+    """A broken rule; `at` in ns since the world began."""
+
+    rule: str
+    at: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Return id and name of the rule."""
+        return RULES[self.rule].title
+
 
 Lives = dict[int, RangeSet]
 """Numbers by the life that sent them."""

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.lab.whole.drawn_habits import habitual, suited
-from stablecast.lab.whole.drawn_spans import long
+from stablecast.lab.whole.consumers import BEGINNINGS
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
@@ -20,6 +19,7 @@ from stablecast.lab.whole.schedule import (
     PACED,
     PROGRAMS,
     RECEIVERS,
+    SECOND_SOURCE,
     SOURCE,
     STORES,
     TURNS,
@@ -29,6 +29,148 @@ from stablecast.lab.whole.schedule import (
     Setup,
     WorldSchedule,
 )
+
+HABIT_SHARE: Final = 0.35
+"""Share of the seeds whose receivers have one or two habits."""
+
+STRUCK_APART: Final = 0.4
+"""Share of the faults of the source that strike the second program that sends instead."""
+
+MODES: Final = ("arrival", "settled", "fickle", "impatient", "threads")
+
+
+def habitual(rng: Random, setup: Setup) -> Setup:
+    """Return the setup with habits of receivers, in few seeds, or with a second program that sends.
+
+    They are drawn apart from all else, so that a seed keeps its faults and programs when a habit is added.
+    """
+    if rng.random() >= HABIT_SHARE:
+        return setup
+    possible = _possible(setup)
+    for habit in rng.sample(possible, min(len(possible), rng.choice((1, 1, 2)))):
+        setup = _with(rng, setup, habit)
+    return setup
+
+
+def _possible(setup: Setup) -> list[str]:
+    """Return the habits for which the stores of a setup keep what the rules require."""
+    options = dict(setup.options)
+    possible = ["modes", "start", "pattern"]
+    if setup.storage == TURNS or "ume_store_group" in options:
+        return possible  # A majority of the stores does not decide there what is stable.
+    possible.append("stored")
+    if PACED in options or setup.kept or setup.tight:
+        return possible  # The stores let messages go.
+    possible.append("reader")
+    if setup.ids == "session" and not setup.storage:
+        possible.append("apart")
+        if setup.handles == 1 and not (setup.late or setup.second):
+            possible += ["group", "hot"]
+    return possible
+
+
+def _with(rng: Random, setup: Setup, habit: str) -> Setup:
+    modes = tuple(rng.choice(MODES) for _ in RECEIVERS)
+    match habit:
+        case "modes" if not (setup.hot and "settled" in modes):  # A hot number cannot be delivered again.
+            return attrs.evolve(setup, modes=modes)
+        case "reader" if not setup.hot:  # A reader returns the messages of each source, also the later copies.
+            place = rng.randrange(len(RECEIVERS))
+            return attrs.evolve(setup, modes=(*setup.modes[:place], "reader", *setup.modes[place + 1 :]))
+        case "start":
+            return attrs.evolve(setup, start=rng.choice(tuple(BEGINNINGS)))
+        case "hot" if not (setup.group or setup.pattern or "reader" in setup.modes):
+            return attrs.evolve(setup, apart=True, hot=True, modes=("plain", "slow"))
+        case "pattern" if not (setup.hot or setup.group):
+            return attrs.evolve(setup, pattern=True)
+        case "group" if not (setup.hot or setup.pattern):
+            return attrs.evolve(setup, group=True)
+        case "stored":
+            return attrs.evolve(setup, stored=True)
+        case "apart":
+            return attrs.evolve(setup, apart=True)
+        case _:
+            return setup  # It does not go with the first habit.
+
+
+def suited(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
+    """Return the faults as they suit the habits: a member of a group only ends, and the second program fails, too."""
+    found = []
+    for fault in faults:
+        if setup.group and fault.do is Do.LEAVE and fault.who in RECEIVERS:
+            found.append(attrs.evolve(fault, do=Do.CLOSE))
+        elif setup.hot and fault.do is Do.LEAVE and fault.who == SOURCE:
+            found.append(
+                attrs.evolve(fault, do=Do.KILL)
+            )  # It would take messages with it that the other one never had.
+        elif setup.apart and fault.who == SOURCE and fault.do is not Do.LEAVE and rng.random() < STRUCK_APART:
+            found.append(attrs.evolve(fault, who=SECOND_SOURCE))
+        else:
+            found.append(fault)
+    return found
+
+
+LONG_SHARE: Final = 0.06
+"""Share of the seeds with long faults."""
+
+FACTORS: Final = (3, 9)
+"""Factors to choose from. Faults of 4 s then last longer than receivers wait for a store (10 s), or a lease (30 s)."""
+
+WEAK_SHARE: Final = 0.03
+"""Share of the seeds in which two stores lose their disks, one after the other."""
+
+REFILL_MS: Final = 15_000
+"""Time without any fault, in which the first store gets its messages back; the conductor checks that it did."""
+
+WHOLE_DISK: Final = Do.WIPE
+"""The fault in place of one that a store notices late, or that ends it."""
+
+
+def long(rng: Random, schedule: WorldSchedule) -> WorldSchedule:
+    """Return the schedule, in few seeds with longer faults, or with those of a second store after them.
+
+    Faults then last longer than each time-out. The clock is stretched, not the count: faults and pauses are longer by
+    one factor, and the messages are as many.
+    """
+    setup = schedule.setup
+    if setup.storage or setup.tight:
+        return schedule
+    drawn = rng.random()
+    if drawn < LONG_SHARE:
+        return _stretched(schedule, rng.choice(FACTORS))
+    if drawn < LONG_SHARE + WEAK_SHARE and schedule.seed % 2 and "ume_store_group" not in dict(setup.options):
+        return _twice(rng, schedule)
+    return schedule
+
+
+def _stretched(schedule: WorldSchedule, factor: int) -> WorldSchedule:
+    faults = tuple(
+        attrs.evolve(fault, at_ms=fault.at_ms * factor, span_ms=fault.span_ms * factor) for fault in schedule.faults
+    )
+    setup = attrs.evolve(schedule.setup, pause_ms=schedule.setup.pause_ms * factor)
+    return attrs.evolve(schedule, setup=setup, faults=faults, horizon_ms=schedule.horizon_ms * factor)
+
+
+def _twice(rng: Random, schedule: WorldSchedule) -> WorldSchedule:
+    """Let the faults happen again after a pause, with another weak store. At least one disk is lost each time."""
+    first, second = rng.sample([name for name in STORES if not (schedule.setup.daemon and name == DAEMON)], 2)
+    later = HORIZON_MS + REFILL_MS
+
+    def of(weak: str, after: int) -> list[HostFault]:
+        at = rng.randrange(HORIZON_MS - 1_000)
+        faults = [*schedule.faults, HostFault(at, WHOLE_DISK, weak, rng.randint(1, 1_000))]
+        return [
+            attrs.evolve(fault, at_ms=fault.at_ms + after)
+            if fault.do not in DISK_FAULTS
+            else attrs.evolve(fault, at_ms=fault.at_ms + after, do=WHOLE_DISK, who=weak)
+            for fault in faults
+            if not (after and fault.do is Do.LEAVE)
+        ]
+
+    setup = attrs.evolve(schedule.setup, pause_ms=schedule.setup.pause_ms * 4)
+    faults = (*of(first, 0), *of(second, later))
+    return attrs.evolve(schedule, setup=setup, faults=faults, horizon_ms=later + HORIZON_MS)
+
 
 FAULTS: Final = (1, 8)
 """Smallest and largest number of drawn faults."""

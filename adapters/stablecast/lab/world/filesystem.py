@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import IO, Any, Final, Self
 
-from stablecast.lab.world.descriptor_calls import DescriptorCalls, stat_of
+from stablecast.lab.world.descriptor_calls import DescriptorCalls, OpenFile, stat_of
 from stablecast.lab.world.directory_entries import SimulatedEntries
 from stablecast.lab.world.disk import DiskSpeed, SimulatedDisk, failure
 from stablecast.lab.world.file_objects import checked_mode, flags_of, opened
 from stablecast.lab.world.inodes import DirectoryInode, FileInode, Inode, LinkInode
-from stablecast.lab.world.open_file import OpenFile
 
 NAME_BYTES: Final = 255
 """Bytes of one name at most."""

@@ -9,8 +9,7 @@ import pytest
 
 from stablecast.evidence.capture.files import CaptureFrame
 from stablecast.evidence.capture.ip import UdpDatagram
-from stablecast.evidence.capture.network import IpNetwork
-from stablecast.evidence.capture.tunnels import GENEVE, GRE, IP_IN_IP, MAX_TUNNELS, VXLAN
+from stablecast.evidence.capture.network import GENEVE, GRE, IP_IN_IP, MAX_TUNNELS, VXLAN, IpNetwork
 from tests.support.captures import ETHERNET, MACS, datagram, framed, pcap, pieces
 from tests.support.pcap import Address, checksum
 

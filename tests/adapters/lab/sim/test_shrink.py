@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from stablecast.core.store import StoreEndpoint
-from stablecast.lab.sim.rules import Violation
+from stablecast.lab.sim.facts import Violation
 from stablecast.lab.sim.runner import Report, run, shrink
 from stablecast.lab.sim.schedule import Act, Schedule, draw
 

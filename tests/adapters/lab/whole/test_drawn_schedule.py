@@ -4,8 +4,7 @@ from functools import partial
 
 import pytest
 
-from stablecast.lab.whole.drawn_schedule import ENDS_STORES, FAULTS, PAUSES_MS, STRIKES_PATHS, draw
-from stablecast.lab.whole.drawn_spans import FACTORS, REFILL_MS
+from stablecast.lab.whole.drawn_schedule import ENDS_STORES, FACTORS, FAULTS, PAUSES_MS, REFILL_MS, STRIKES_PATHS, draw
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
