@@ -24,7 +24,6 @@ class ArrivalTime:
     __slots__ = ("ns",)
 
     def __init__(self) -> None:
-        """Start before the first read."""
         self.ns = 0
 
 
@@ -191,12 +190,10 @@ class Batch:
         return self.owner.source_name
 
     def __repr__(self) -> str:
-        """Return the topic, the numbers, and the count."""
         numbers = f"{self.first}..{self.numbers(self.count - 1)[1]}" if self.count else "no"
         return f"<Batch '{self.topic}' {numbers}, {self.count} messages>"
 
     def __len__(self) -> int:
-        """Return the number of messages."""
         return self.count
 
     @property

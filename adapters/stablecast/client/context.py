@@ -295,7 +295,6 @@ class Context:
             await receiver.move()
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the context."""
         await self.close()
 
     @property
@@ -320,7 +319,6 @@ class Context:
         return self.times.text(self._sources.values(), self._receivers.values())
 
     def __repr__(self) -> str:
-        """Return the request address, the topics and the state, for debugging."""
         state = f"open at {self.request_address}" if self._open else "closed" if self.request_address else "not open"
         sources = sorted({source.topic for source in self._sources.values()})
         return f"<Context {state}, sources {sources}, receivers {sorted(self._receivers)}>"

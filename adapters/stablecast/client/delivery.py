@@ -170,11 +170,9 @@ class IteratedReceiver(ABC):
     _delivery: Delivery
 
     async def __aenter__(self) -> Self:
-        """Return the receiver itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the receiver."""
         await self.close()
 
     @abstractmethod

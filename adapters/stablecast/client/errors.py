@@ -70,7 +70,6 @@ class RegistrationTroubles:
     """The newest reason from each store why it does not register a source. A bounded number of stores is kept."""
 
     def __init__(self) -> None:
-        """Start without troubles."""
         self._newest: dict[int, StoreUnresponsive | RegistrationError] = {}
 
     def add(self, event: StoreUnresponsive | RegistrationError) -> None:

@@ -63,7 +63,6 @@ class MessageTags:
     _tags: list[object] = attrs.field(factory=list)
 
     def __len__(self) -> int:
-        """Return the number of objects."""
         return len(self._tags)
 
     def add(self, first: int, last: int, tag: object) -> None:

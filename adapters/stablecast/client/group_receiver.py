@@ -175,7 +175,6 @@ class GroupReceiver(IteratedReceiver):
         self._start = self._do(self._begin())
 
     def __repr__(self) -> str:
-        """Return the topic, the group and the shares, for debugging."""
         return f"<GroupReceiver '{self.topic}' of group '{self.group}', {len(self.shares)} of {self.members} members>"
 
     @property

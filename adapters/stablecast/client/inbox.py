@@ -82,7 +82,6 @@ class Inbox(Generic[BatchT]):
         self._held_bytes = 0
 
     def __len__(self) -> int:
-        """Return the number of batches that wait."""
         return len(self._queue)
 
     def put(self, batch: BatchT) -> None:
@@ -230,12 +229,10 @@ class TopicQueue(Generic[BatchT]):
     """The batches of several topics, those of the topic whose turn it is first. Each topic keeps its order."""
 
     def __init__(self) -> None:
-        """Make an empty queue."""
         self._lines: OrderedDict[str, deque[BatchT]] = OrderedDict()
         self._count = 0
 
     def __len__(self) -> int:
-        """Return the number of batches."""
         return self._count
 
     def __iter__(self) -> Iterator[BatchT]:

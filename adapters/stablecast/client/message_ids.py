@@ -29,7 +29,6 @@ class SentIds:
     """The newest ids of a source with their numbers. A number is a future while its message waits to be sent."""
 
     def __init__(self) -> None:
-        """Start without ids."""
         self._numbers: OrderedDict[str, Future[int | None]] = OrderedDict()
 
     def find(self, message_id: str) -> "Future[int | None] | None":
@@ -65,7 +64,6 @@ class DistinctInbox(Inbox[Batch]):
     """
 
     def __init__(self, on_room: Callable[[], None]) -> None:
-        """Make an empty inbox."""
         super().__init__(on_room)
         self._seen: OrderedDict[object, tuple[int, int]] = OrderedDict()
 

@@ -28,7 +28,6 @@ class StoreHosts:
     """Look up the hosts of stores in threads; `locate(place, address)` is called for each new address of a place."""
 
     def __init__(self, locate: Callable[[str, str], None]) -> None:
-        """Prepare a context without hosts."""
         self._locate = locate
         self._found: dict[str, str] = {}
         self._lost: dict[str, asyncio.Event] = {}

@@ -66,7 +66,6 @@ class MissingRange:
     reason: HoleReason
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
         return f"messages {self.first} to {self.last} of '{self.topic}' are missing: {self.reason.value}"
 
 
@@ -168,7 +167,6 @@ class RangeReader:
         ]
 
     async def __aexit__(self, *_: object) -> None:
-        """Request nothing any more."""
         await self.close()
 
     async def close(self) -> None:

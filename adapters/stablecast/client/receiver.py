@@ -169,7 +169,6 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         self._follow(memory, machine.clock.wall_ns)
 
     def __repr__(self) -> str:
-        """Return the topic, the sources and the state, for debugging."""
         sources = ", ".join(session.source_name for session in self._sessions.values())
         state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
         return f"<Receiver '{self.topic}', {state}>"

@@ -110,7 +110,6 @@ class RequestInputs:
                 return True  # A machine reports a message that is not for it.
 
     def _is_voice(self, message: messages.ConsumptionAck | messages.ReceiverAlive, peer: Peer) -> bool:
-        """Return whether a peer speaks for a receiver."""
         return self._is_first((message.incarnation, message.receiver_reg_id, message.session_id), peer, message)
 
     def _is_first(self, whom: tuple[int, ...], peer: Peer, message: messages.Message) -> bool:

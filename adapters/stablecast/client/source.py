@@ -106,16 +106,13 @@ class Source(LoopSender):
         return self.config.session_id
 
     def __repr__(self) -> str:
-        """Return the topic, the place, the next number and the state, for debugging."""
         state = self._end_reason if self.over else "ready" if self._out.may_send else "waits for its stores"
         return f"<Source '{self.topic}' at {source_string(self.place)}, next message {self._out.next}, {state}>"
 
     async def __aenter__(self) -> "Source":
-        """Return the source itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the source."""
         await self.close()
 
     # ------------------------------------------------------------------------------------------------ life of a source

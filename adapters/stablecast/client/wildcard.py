@@ -313,7 +313,6 @@ class Wildcards:
         self._added: dict[str, WildcardReceiver] = {}
 
     def __iter__(self) -> Iterator[WildcardReceiver]:
-        """Return the wildcard receivers."""
         return iter(tuple(self._added.values()))
 
     def make(

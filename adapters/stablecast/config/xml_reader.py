@@ -43,7 +43,6 @@ class NamedSchema:
     """An XML Schema that knows the names of its elements, which the library does not return."""
 
     def __init__(self, text: str) -> None:
-        """Compile the text of a schema."""
         tree = etree.parse(io.BytesIO(text.encode()))
         self.names = sorted({str(one.get("name")) for one in tree.iter(_XSD_ELEMENT) if one.get("name")})
         self._schema = etree.XMLSchema(tree)

@@ -95,7 +95,6 @@ class BrokerLog(DefaultLoggerStorage):
     """The logger of a broker, whose lines name the topic."""
 
     def __init__(self) -> None:
-        """Log at the level INFO."""
         super().__init__()
         self._width = 4
         self.logger_log_level = logging.INFO

@@ -57,7 +57,6 @@ class StablecastPublishCommand(BatchPublishCommand):
         stable: bool = True,
         _publish_type: PublishType,
     ) -> None:
-        """Describe what to send."""
         super().__init__(
             message,
             *messages,

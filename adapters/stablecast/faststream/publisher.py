@@ -72,7 +72,6 @@ class BrokerPublisher(PublisherUsecase):
     _outer_config: StablecastBrokerConfig
 
     def __init__(self, config: BrokerPublisherConfig, specification: "PublisherSpecification[Any, Any]") -> None:
-        """Make a publisher that has not started."""
         super().__init__(config, specification)
         self._config = config
 

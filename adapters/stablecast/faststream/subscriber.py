@@ -111,7 +111,6 @@ class BrokerSubscriber(TasksMixin, SubscriberUsecase[Any]):
         specification: BrokerSubscriberSpecification,
         calls: "CallsCollection[Any]",
     ) -> None:
-        """Make a subscriber that has not started."""
         super().__init__(config, specification, calls)
         self._config = config
         self._receiver: AnyReceiver | None = None

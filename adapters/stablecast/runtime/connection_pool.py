@@ -57,7 +57,6 @@ class Attempt(asyncio.Protocol):
     """
 
     def __init__(self, link: "PeerLink") -> None:
-        """Begin the attempt for a link."""
         self._link: PeerLink | None = link
         self._transport: asyncio.Transport | None = None
 

@@ -47,7 +47,6 @@ class ScarcityReports:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Prepare a handler."""
         self._before = loop.get_exception_handler()
         self._next_reports: dict[str, float] = {}
 

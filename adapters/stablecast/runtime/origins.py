@@ -53,7 +53,6 @@ class Origins:
     """The processes that this one connected to, by address; `oddities` counts messages that were not theirs."""
 
     def __init__(self) -> None:
-        """Know nobody yet."""
         self.oddities: Counter[str] = Counter()
         self._names: dict[str, str] = {}
         self._met: dict[str, str] = {}

@@ -94,7 +94,6 @@ class _JoinedSession:
     _driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Begin to drive the machine."""
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
 
     def begin(self, machine: LbtrmReceiver | LbtruReceiver) -> None:

@@ -162,7 +162,6 @@ class ReliableJoiner:
     _joined: "Joined | None" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Join."""
         self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
 
     def repairs(self) -> tuple[int, int]:

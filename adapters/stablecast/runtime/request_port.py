@@ -63,7 +63,6 @@ class RequestPort:
     silent: int = 0
 
     def __len__(self) -> int:
-        """Return the number of connected peers."""
         return len(self._peers)
 
     async def move(self, listening: machine.Socket) -> None:

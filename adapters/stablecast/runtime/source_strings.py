@@ -23,7 +23,6 @@ class Where:
     group: str = ""
 
     def __str__(self) -> str:
-        """Return the source string."""
         kind = "LBTRM" if self.group else "LBT-RU"
         group = f":{self.group}" if self.group else ""
         return f"{kind}:{self.host}:{self.port}:{self.session_id:08x}{group}"

@@ -341,7 +341,6 @@ class StreamJoiner:
     _task: "asyncio.Task[None]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Begin to join."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def claim(self, topic: int) -> None:

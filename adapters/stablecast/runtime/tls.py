@@ -151,7 +151,6 @@ class _Renewable(ssl.SSLContext):
     state = ""
 
     def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
-        """Return a TLS connection."""
         self._renew()
         if self.newest is self:
             return super().wrap_bio(*arguments, **named)

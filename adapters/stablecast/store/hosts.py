@@ -190,7 +190,6 @@ class Hosts:
     """The stores of a daemon, each with its thread."""
 
     def __init__(self, settings: Sequence[StoreSettings], new_loop: NewLoop) -> None:
-        """Make stores that have not started."""
         self.hosts = [Host(one, new_loop, at) for at, one in enumerate(settings)]
         self.watched = [host.watched for host in self.hosts]
 

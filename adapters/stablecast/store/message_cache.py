@@ -71,7 +71,6 @@ class MessageCache:
     """The messages in memory, by source."""
 
     def __init__(self) -> None:
-        """Make an empty cache."""
         self._sources: dict[int, _Runs] = {}
 
     def keep(self, source: int, first: int, count: int, tag: int, block: Block) -> None:

@@ -86,7 +86,6 @@ class Proxies:
     _ending: set[asyncio.Task[None]] = attrs.field(factory=set)
 
     def __len__(self) -> int:
-        """Return the number of proxies."""
         return len(self._running)
 
     def start(self, effect: StartProxy) -> None:

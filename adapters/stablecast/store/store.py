@@ -95,7 +95,6 @@ class Store:
     """
 
     def __init__(self, settings: StoreSettings) -> None:
-        """Make a store that has not started."""
         self.settings = settings
         self.oddities: Counter[str] = Counter()
         self.events: Counter[str] = Counter()

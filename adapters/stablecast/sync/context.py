@@ -93,7 +93,6 @@ class Source(Facade[client.Source]):
                 self._thread.call(batch.__exit__, None, None, None)
 
     def __enter__(self) -> Self:
-        """Return the source itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -153,7 +152,6 @@ class Context(Facade[client.Context]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the context."""
         self.close()
 
     def close(self) -> None:

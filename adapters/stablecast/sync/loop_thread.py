@@ -29,7 +29,6 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
-        """Make a thread that has not started."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ident = 0
         self._thread: machine.Thread | None = None

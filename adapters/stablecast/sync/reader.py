@@ -138,7 +138,6 @@ class Reader(Facade[ReaderT]):
         self._thread.run(self.end())
 
     def __enter__(self) -> Self:
-        """Return the receiver itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

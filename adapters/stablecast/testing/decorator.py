@@ -35,7 +35,6 @@ class WorldTest:
     """
 
     def __init__(self, function: AsyncTest) -> None:
-        """Describe a test without a plan."""
         from stablecast.testing.exploration import WorldPlan  # noqa: PLC0415 - the plugin loads without greenlet
 
         self.function = function
@@ -52,7 +51,6 @@ class WorldTest:
             raise report.found.failure.error
 
     def _explore(self, body: Callable[[Any], Coroutine[Any, Any, Any]], options: RunOptions) -> "WorldReport":
-        """Run all worlds of the test."""
         if options.real:
             from stablecast.testing.real_exploration import RealExploration  # noqa: PLC0415
 

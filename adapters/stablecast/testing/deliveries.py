@@ -54,7 +54,6 @@ class Fate:
     again: tuple[str, int] | None = None
 
     def __str__(self) -> str:
-        """Say it to people."""
         how, fate = "was not acknowledged", "was never handed out again"
         if self.done is not None:
             by = f" by {self.done.line}" if self.done.line else ""

@@ -38,7 +38,6 @@ class FaultKind:
     undeclared: bool = False
 
     def __or__(self, other: "FaultKind | FaultKinds") -> "FaultKinds":
-        """Return both faults."""
         return FaultKinds((self,)) | other
 
 
@@ -49,7 +48,6 @@ class FaultKinds:
     kinds: tuple[FaultKind, ...] = ()
 
     def __or__(self, other: "FaultKind | FaultKinds") -> "FaultKinds":
-        """Return these faults and others."""
         return FaultKinds(self.kinds + (other.kinds if isinstance(other, FaultKinds) else (other,)))
 
 

@@ -38,7 +38,6 @@ class WorldReports:
     """Collect the reports of tests, and print them."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Read the options."""
         option = config.option
         self._options = RunOptions(
             option.stablecast_seeds,

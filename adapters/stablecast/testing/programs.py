@@ -81,7 +81,6 @@ class Program:
             loop.call_soon_threadsafe(waker.set)
 
     def __repr__(self) -> str:
-        """Name the program and its host."""
         return f"<Program {self.name} on {self.host}>"
 
 
@@ -89,12 +88,10 @@ class OutputLines(list[str]):
     """The printed lines of a process; each new one is also given to a function."""
 
     def __init__(self, on_line: Callable[[str], object]) -> None:
-        """Make an empty list of lines."""
         super().__init__()
         self._on_line = on_line
 
     def __iadd__(self, lines: Iterable[str]) -> "OutputLines":  # type: ignore[misc,override]  # as `Console` uses it
-        """Append lines."""
         for line in lines:
             self.append(line)
             self._on_line(line)

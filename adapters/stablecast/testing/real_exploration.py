@@ -27,7 +27,6 @@ class RealExploration:
     """Run a test on this machine."""
 
     def __init__(self, plan: WorldPlan, body: Body, options: RunOptions) -> None:
-        """Prepare the runs of a test."""
         self._plan = plan
         self._body = body
         self._options = options

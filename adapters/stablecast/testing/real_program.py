@@ -24,7 +24,6 @@ class ProgramWorld:
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
-        """Read the state that the test wrote."""
         self.stores: list[str] = state["stores"]
         self._context: dict[str, Any] = state["context"]
         self._begun: float = state["begun"]

@@ -109,7 +109,6 @@ class _ReceiverTrace:
     runs: dict[int, _Arrival] = attrs.field(factory=dict)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Add a record."""
         time, event = record["t"], record["in"]
         self.begin = time if self.begin < 0 else self.begin
         self.end = time

@@ -97,7 +97,6 @@ class Strike:
         return made
 
     def __str__(self) -> str:
-        """Describe the strike in one line."""
         where = f"{self.on} {'->' if self.one_way else '-'} {self.to}" if self.to else self.on
         when = f"at turn {self.turn:,}" if self.turn else f"at {_plain(self.at):g} ms"
         amount = f" {self.amount:g}" if self.amount else ""

@@ -37,7 +37,6 @@ class SimulatedStore:
     """The store of a host, in all of its lives."""
 
     def __init__(self, world: SimulatedWorld, lab: World, host: str, relay: str, options: Sequence[str]) -> None:
-        """Describe a store that uses a relay."""
         self.host = host
         self._program = StoreProgram(lab, host, [relay], options)
         self._served = False

@@ -36,7 +36,6 @@ class WorldTimeline:
     """
 
     def __init__(self) -> None:
-        """Make an empty timeline."""
         self.happenings: list[Happening] = []
         self.moves = 0
         self.last: Happening | None = None

@@ -61,11 +61,9 @@ class TypedSource(Generic[T]):
         return await self.source.send(self._codec.encode(value), named)
 
     async def __aenter__(self) -> "TypedSource[T]":
-        """Return the source itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the source."""
         await self.source.close()
 
 
@@ -103,11 +101,9 @@ class TypedReceiver(Generic[T]):
         await bury(message, self._dead_letters, text, message.attempt)
 
     async def __aenter__(self) -> "TypedReceiver[T]":
-        """Return the receiver itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the receiver."""
         await self.receiver.close()
 
 

@@ -53,7 +53,6 @@ class FrameSurvey:
     """A survey of frames as they come. `plan` has what they taught; after `settle` also whose checksums count."""
 
     def __init__(self, plan: PortPlan) -> None:
-        """Begin with what the caller knows."""
         self.plan = plan
         self._surveyor, self._network, self._settled = _Surveyor(plan), _Witness(), set[bytes]()
 
@@ -101,7 +100,6 @@ class _Witness(IpNetwork):
         return self._counts.get(segment.source[0], (MAX_SUMS, 0))[0] >= MAX_SUMS
 
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
-        """Check the packet and return its contents."""
         seen, right = self._counts.get(packet.source, (0, 0))
         if seen < MAX_SUMS and not packet.missing and (seen or len(self._counts) < MAX_LEARNED):
             self._counts[packet.source] = seen + 1, right + (intact(packet) is True)

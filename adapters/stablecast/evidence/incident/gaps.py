@@ -96,7 +96,6 @@ def _joined(
     progress: list[int],
     threshold: int,
 ) -> list[Gap]:
-    """Join overlapping waits to gaps."""
     gaps: list[Gap] = []
     for one in (found for act in source.sent.rows for found in wait(act)):
         took = one.until - one.since

@@ -42,7 +42,6 @@ class _Axis:
 
     @classmethod
     def of(cls, report: Incident) -> "_Axis":
-        """Return an axis with all lives."""
         lives = [life for one in report.members for life in one.lives]
         since = min((life.wall(life.began) for life in lives), default=0)
         return cls(since, max((life.wall(life.ended) for life in lives), default=since + 1))

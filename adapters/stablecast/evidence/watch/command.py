@@ -293,7 +293,6 @@ def _reporter(watch: Watch, stack: ExitStack) -> tuple[Callable[[WatchAlarm], No
 
 
 def _titled(alarm: WatchAlarm) -> WatchAlarm:
-    """Return an alarm with the name of its rule."""
     return attrs.evolve(alarm, rule=RULES[alarm.rule].title) if alarm.rule in RULES else alarm
 
 

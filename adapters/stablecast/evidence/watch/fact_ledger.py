@@ -166,7 +166,6 @@ class FactLedger:
         return sum(not _confirms(one, waiting) and now_ns - one.read_ns < SILENCE_NS for one in traces)
 
     def _decide(self, waiting: _Round, traces: Iterable[Standing], found: LedgerFinding, *, last: bool) -> None:
-        """Judge a round by the traces that confirm it."""
         witnesses = [attrs.evolve(one.witness, complete=one.whole and _confirms(one, waiting)) for one in traces]
         # Traces that confirm a round confirm the earlier ones, whose stable numbers are ground of S2 and S3.
         earlier = (one for before in self.rounds if before.read_ns < waiting.read_ns for one in before.told)

@@ -217,7 +217,6 @@ class _Replay:
     shift: int = 0
 
     def run(self) -> ReplayOutcome:
-        """Run the whole recording and return its outcome."""
         recording = self.recording
         for at, event in recording.others:
             heapq.heappush(self.due, (at, next(self.order), event))

@@ -30,7 +30,6 @@ class MessageLedger:
     """Record received messages in a file that survives the process."""
 
     def __init__(self, path: Path) -> None:
-        """Read what an earlier process recorded."""
         self._again = path.with_suffix(".again").open("ab", buffering=0)
         self.numbers = {int(line) for line in path.read_bytes().splitlines()} if path.exists() else set[int]()
         self._file = path.open("ab", buffering=0)

@@ -136,7 +136,6 @@ def _inner(value: Any) -> dict[Any, Any] | None:
 
 
 def _shown(value: Any) -> str:
-    """Return a value for people."""
     match value:
         case bool():
             return "true" if value else "false"

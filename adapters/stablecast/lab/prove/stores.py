@@ -206,7 +206,6 @@ class ProofStore(WorldStore):
 
 
 def _disk_key(journal: WorldJournal, *, fine: bool = False) -> tuple[object, ...]:
-    """Return a key that distinguishes disks."""
     client = journal.source
     record = client and (
         client.incarnation,

@@ -138,7 +138,6 @@ class ProofWorld:
                 yield from ((Deed.COME_BACK, there) for there in self._choices(state, self.indices) if there)
 
     def _classes(self, state: State, indices: Iterable[int]) -> list[list[int]]:
-        """Return classes of interchangeable stores."""
         each, beside = self._parts(state.source)[1], self._parts(state.aside)[1]
         classes: dict[tuple[object, ...], list[int]] = {}
         for index in indices:
@@ -148,7 +147,6 @@ class ProofWorld:
         return list(classes.values())
 
     def _different(self, state: State) -> list[int]:
-        """Return one store of each class."""
         return [alike[0] for alike in self._classes(state, self.indices)]
 
     def _choices(self, state: State, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:

@@ -57,7 +57,6 @@ class SimulatedApplication:
         self.inbox.wake = self._next
 
     def _next(self) -> None:
-        """Schedule the next read."""
         rng, world = self._rng, self._process.world
         match self._habit:
             case Habit.PROMPT:

@@ -46,7 +46,6 @@ class Cluster:
     """Hold all processes by name. `processes` has the newest process of each name; replaced ones may still run."""
 
     def __init__(self, world: VirtualWorld, traces: Path | None = None, setup: WorldSetup | None = None) -> None:
-        """Schedule the start of every process."""
         self.world = world
         self.setup = setup or WorldSetup()
         self.deserted = False

@@ -85,7 +85,6 @@ class VirtualDisk:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.log: list[DiskRecord] = []
         self.contents: Contents = {}
         self.durable: Contents = {}

@@ -37,7 +37,6 @@ class VirtualNetwork:
     """Know the listeners and the partitions between hosts."""
 
     def __init__(self, world: VirtualWorld) -> None:
-        """Start without listeners and partitions."""
         self.world = world
         self.listeners: dict[str, tuple[SimulatedPeer, Accept]] = {}
         self._blocked: dict[tuple[str, str], int] = {}
@@ -117,7 +116,6 @@ class Connection:
     """Transfer bytes from the end that writes first. Call `on_data` and `on_lost` at the ends."""
 
     def __init__(self, network: VirtualNetwork, dialer: SimulatedPeer, acceptor: SimulatedPeer) -> None:
-        """Connect two processes."""
         self.network = network
         self.dialer = dialer
         self.acceptor = acceptor

@@ -50,7 +50,6 @@ class ItemReader:
     """Decode the bytes of one connection."""
 
     def __init__(self) -> None:
-        """Start at a message boundary."""
         self._decoder = StreamDecoder()
 
     def feed(self, data: bytes) -> Sequence[Item]:
@@ -87,7 +86,6 @@ class VirtualProcess:
     """Run on one host. Everything from outside arrives through `deliver`."""
 
     def __init__(self, network: VirtualNetwork, name: str, host: str, clock: VirtualClock) -> None:
-        """Start without ports and connections."""
         self.network = network
         self.world: VirtualWorld = network.world
         self.name = name
@@ -260,7 +258,6 @@ class VirtualPool:
     """Open connections to ports of others on demand and keep them. Dial broken ones again and report them."""
 
     def __init__(self, process: VirtualProcess) -> None:
-        """Start without connections."""
         self._process = process
         self._links: dict[str, list[bytes] | Connection] = {}
 
@@ -335,7 +332,6 @@ class VirtualJoiner:
     _over: bool = False
 
     def __attrs_post_init__(self) -> None:
-        """Connect."""
         self._dial()
 
     def abandon(self) -> None:

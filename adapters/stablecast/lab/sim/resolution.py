@@ -34,7 +34,6 @@ class DatagramMedium:
     """Carry datagrams and lose `lost` percent of them."""
 
     def __init__(self, lost: int) -> None:
-        """Start without members."""
         self._lost = lost
         self._members: list[ProcessResolution] = []
 

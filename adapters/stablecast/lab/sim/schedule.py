@@ -116,7 +116,6 @@ class Fault:
     variant: bool
 
     def __str__(self) -> str:
-        """Return one line for people."""
         pair = self.act in (Act.CUT, Act.PART, Act.STALL)
         other = f" and {self.other or 'everybody'}" if pair else ""
         variant = ", variant" if self.variant else ""

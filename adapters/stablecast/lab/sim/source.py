@@ -60,7 +60,6 @@ class Watched(Observer):
     """Let the checkers of the world watch one life."""
 
     def __init__(self, source: "SourceProcess", checkers: Checkers) -> None:
-        """Watch a source."""
         self._source = source
         self._checkers = checkers
         self._life = source.config.incarnation

@@ -209,7 +209,6 @@ class StoreProcess(VirtualProcess):
 
     @property
     def _earlier(self) -> bool:
-        """True for a store of an earlier release."""
         return not self._checkers.facts.setup.refills(self.name)
 
     def _known(self, message: Message) -> Message:

@@ -69,7 +69,6 @@ class Conductor(JobWriter):
     """
 
     def __init__(self, world: World, schedule: WorldSchedule, *, traced: bool) -> None:
-        """Prepare the hosts of a schedule."""
         self.world = world
         self.schedule = schedule
         self.lines: list[Line] = []
@@ -369,7 +368,6 @@ class Conductor(JobWriter):
                 self._backups[fault.who] = host.disk.backup(str(DATA))
 
     def _mend(self, fault: HostFault) -> None:
-        """End a fault."""
         if fault.who not in self.processes:
             return
         self.mark("heal", who=fault.who, text=str(fault))

@@ -258,7 +258,6 @@ def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[
 
 
 def _some(items: Iterable[object]) -> str:
-    """Return some of many, for people."""
     found = sorted(map(str, items))
     return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
 

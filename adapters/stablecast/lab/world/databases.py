@@ -102,7 +102,6 @@ class FileConnection(sqlite3.Connection):
         self.keep()
 
     def __exit__(self, *raised: Any) -> Any:
-        """Commit or roll back."""
         found = super().__exit__(*raised)
         self.keep()
         return found

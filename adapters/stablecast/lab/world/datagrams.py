@@ -21,7 +21,6 @@ class UdpSocket(SimulatedSocket):
     """A UDP socket, also a member of groups."""
 
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
-        """Open a socket of a process."""
         super().__init__(process, kind, proto)
         self._queue: deque[tuple[bytes, Address]] = deque()
         self._queued = 0

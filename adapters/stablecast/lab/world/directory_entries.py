@@ -82,7 +82,6 @@ class SimulatedEntries:
         return next(self._entries)
 
     def __enter__(self) -> Self:
-        """Return the iterator."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -47,7 +47,6 @@ class SimulatedTask(asyncio.Task[ResultT]):
     number = 0
 
     def __hash__(self) -> int:
-        """Return the number of the task."""
         return self.number
 
 
@@ -57,7 +56,6 @@ class SimulatedFuture(asyncio.Future[ResultT]):
     number = 0
 
     def __hash__(self) -> int:
-        """Return the number of the future."""
         if not self.number:
             self.number = self.get_loop().next_number()  # type: ignore[attr-defined]
         return self.number
@@ -67,7 +65,6 @@ class GeneratorSet:
     """Asynchronous generators that are not finished, in the order in which they were begun."""
 
     def __init__(self) -> None:
-        """Hold nothing."""
         self._generators: dict[int, weakref.ref[Any]] = {}
 
     def add(self, generator: Any) -> None:
@@ -83,11 +80,9 @@ class GeneratorSet:
         self._generators.clear()
 
     def __len__(self) -> int:
-        """Return the number of generators."""
         return len(self._generators)
 
     def __iter__(self) -> Iterator[Any]:
-        """Return the generators that live."""
         return iter([one for reference in self._generators.values() if (one := reference()) is not None])
 
 

@@ -22,7 +22,6 @@ class SimulatedHost:
     """
 
     def __init__(self, kernel: Kernel, network: SimulatedNetwork, name: str, address: str) -> None:
-        """Make a host and connect it."""
         self.kernel = kernel
         self.network = network
         self.name = name

@@ -28,7 +28,6 @@ class Inode:
     __slots__ = ("atime", "ctime", "gid", "links", "mode", "mtime", "number", "opens", "uid")
 
     def __init__(self, number: int, mode: int, now: int) -> None:
-        """Make an inode without names."""
         self.number = number
         self.mode = mode
         self.uid = self.gid = 0
@@ -54,7 +53,6 @@ class FileInode(Inode):
     __slots__ = ("exclusive", "lockers", "pages")
 
     def __init__(self, number: int, mode: int, now: int, data: bytes = b"") -> None:
-        """Make a file with durable bytes."""
         super().__init__(number, stat.S_IFREG | stat.S_IMODE(mode), now)
         self.pages = PageCache(data)
         self.lockers: list[object] = []
@@ -96,7 +94,6 @@ class DirectoryInode(Inode):
     __slots__ = ("entries", "exclusive", "lockers", "parent", "whole")
 
     def __init__(self, number: int, mode: int, now: int, parent: "DirectoryInode | None" = None) -> None:
-        """Make an empty directory."""
         super().__init__(number, stat.S_IFDIR | stat.S_IMODE(mode), now)
         self.entries: dict[str, Inode] = {}
         self.parent = parent or self
@@ -125,7 +122,6 @@ class NameChanges:
     """The changes of names that no sync of a directory has covered. Each is carried out whole or not at all."""
 
     def __init__(self) -> None:
-        """Begin with no change."""
         self._changes: list[tuple[int, tuple[Entry, ...]]] = []
         self._count = 0
 

@@ -86,7 +86,6 @@ class SimulatedThread:
     )
 
     def __init__(self, kernel: "Kernel", owner: "Owner", name: str, target: Callable[[], object]) -> None:
-        """Make a thread that has not started."""
         self._kernel = kernel
         self.owner = owner
         self.name = name

@@ -13,7 +13,6 @@ class SimulatedSemaphore:
     """A counting semaphore; `acquire` blocks the thread that calls it."""
 
     def __init__(self, kernel: Kernel, value: int = 1) -> None:
-        """Make a semaphore with this count."""
         self._kernel = kernel
         self._value = value
         self._waiting: deque[SimulatedThread] = deque()
@@ -42,11 +41,9 @@ class SimulatedSemaphore:
         return not self._value
 
     def __enter__(self) -> bool:
-        """Acquire."""
         return self.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Release."""
         self.release()
 
 
@@ -64,7 +61,6 @@ class Result(Generic[ResultT]):
     """The result of another thread; `result` blocks until it is there."""
 
     def __init__(self, kernel: Kernel) -> None:
-        """Make a result that nobody has set."""
         self._done = SimulatedSemaphore(kernel, 0)
         self._value: Callable[[], ResultT] | None = None
 

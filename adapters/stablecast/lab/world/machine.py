@@ -38,7 +38,6 @@ class WorldPart:
     """One object of the seam; `process` is the process of the running thread."""
 
     def __init__(self, kernel: Kernel) -> None:
-        """Serve the processes of one world."""
         self._kernel = kernel
 
     @property
@@ -129,7 +128,6 @@ class WorldQueue:
     """A queue between threads, with a bound."""
 
     def __init__(self, kernel: Kernel, limit: int) -> None:
-        """Make an empty queue."""
         self._items: deque[Any] = deque()
         self._room, self._filled = SimulatedSemaphore(kernel, limit), SimulatedSemaphore(kernel, 0)
 
@@ -158,7 +156,6 @@ class WorldExecutor:
     """Threads that do jobs in the order in which they were submitted; here one thread, while there are jobs."""
 
     def __init__(self, process: SimulatedProcess, name: str) -> None:
-        """Make an executor without jobs."""
         self._process = process
         self._name = name
         self._jobs: deque[Callable[[], object]] = deque()

@@ -151,7 +151,6 @@ class SimulatedNetwork:
     """All hosts, the paths between them, and the sockets that are bound to an address."""
 
     def __init__(self, kernel: Kernel) -> None:
-        """Make a network without hosts."""
         self.kernel = kernel
         self.usual = Path()
         self._hosts: dict[str, NetworkHost] = {}

@@ -68,7 +68,6 @@ class PageCache:
     __slots__ = ("_changes", "_first", "_lossy", "data")
 
     def __init__(self, data: bytes = b"") -> None:
-        """Hold durable bytes."""
         self.data = bytearray(data)
         self._changes: list[FileChange] = []
         self._first = 0  # The number of the first change in the list.

@@ -68,7 +68,6 @@ class ConsoleBytes(io.RawIOBase):
     """A console that takes bytes of UTF-8."""
 
     def __init__(self, console: Console) -> None:
-        """Write to a console."""
         self._console = console
 
     def write(self, octets: Any, /) -> int:

@@ -170,15 +170,12 @@ class SimulatedSocket:
         raise NotImplementedError("a world cannot duplicate a socket: hand over the socket itself")
 
     def __enter__(self) -> "SimulatedSocket":
-        """Return the socket."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
     def __repr__(self) -> str:
-        """Name the addresses."""
         return f"<{type(self).__name__} fd={self.fileno()} {self.host.name} {self.local} {self.remote or ''}>"
 
     # -------------------------------------------------------------------------------------------------------- for kinds

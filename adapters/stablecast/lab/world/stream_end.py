@@ -68,7 +68,6 @@ class StreamEnd:
     """
 
     def __init__(self, sock: EndSocket, local: Address, remote: Address) -> None:
-        """Make an end without a peer."""
         self.sock: EndSocket | None = sock
         self.local = local
         self.remote = remote

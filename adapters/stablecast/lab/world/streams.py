@@ -27,7 +27,6 @@ class TcpSocket(SimulatedSocket):
     """A TCP socket: a listener, or one end of a connection."""
 
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_STREAM, proto: int = 0) -> None:
-        """Open a socket of a process."""
         super().__init__(process, kind, proto)
         self.listening = False
         self.end: StreamEnd | None = None

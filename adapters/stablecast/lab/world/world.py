@@ -73,7 +73,6 @@ class World:
         return super().__new__(cls)
 
     def __init__(self, seed: int) -> None:
-        """Make a world without hosts."""
         self.seed = seed
         self.kernel = Kernel(seed)
         self.network = SimulatedNetwork(self.kernel)

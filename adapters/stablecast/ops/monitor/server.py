@@ -97,7 +97,6 @@ class Viewer(RequestHandler):
     __slots__ = ("_asked", "_limit")
 
     def __init__(self, server: web.Server, **more: Any) -> None:
-        """Prepare a connection."""
         super().__init__(server, keepalive_timeout=IDLE_SECONDS, **more)
         self._asked = False
         self._limit: asyncio.TimerHandle | None = None

@@ -34,7 +34,6 @@ class FilesLostError(JournalError):
     """Files that are in use were removed, replaced or unmounted, so nothing written to them can be read again."""
 
     def __init__(self, path: Path) -> None:
-        """Name the file or directory."""
         super().__init__(
             f"{path} was removed, replaced or unmounted while the store used it; find what did that, and let the store "
             "get its messages back from the others"

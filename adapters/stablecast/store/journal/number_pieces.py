@@ -257,7 +257,6 @@ class Pieces:
         return self.chunks[at + 1].piece(0) if at + 1 < len(self.chunks) else None
 
     def _last(self, start: int, segment: JournalSegment, tag: int) -> PieceChunk:
-        """Return the chunk for a piece that comes last."""
         if self.chunks:
             last = self.chunks[-1]
             if len(last.starts) < CHUNK_PIECES and last.reaches(start):

@@ -309,7 +309,6 @@ def _report_gap(found: RecoveredJournal, segment: JournalSegment, gap: SegmentGa
 
 
 def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data: Mapped) -> None:
-    """Apply one record."""
     match entry.kind:
         case RecordKind.MESSAGES:
             stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)

@@ -31,7 +31,6 @@ class Pending:
         self._seen = (0, 0)  # the two highest tickets of synced records
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self._records)
 
     def synced_ends(self, segments: Iterable[JournalSegment]) -> dict[JournalSegment, int]:

@@ -272,7 +272,6 @@ class JournalWriter:
             step("checkpoint-synced" if checkpoint else "synced")
 
     def _portions(self, buffers: list[Block]) -> Iterator[list[Block]]:
-        """Yield the buffers of each write."""
         portion: list[Block] = []
         size = 0
         for buffer in buffers:

@@ -386,7 +386,6 @@ def _column(bound: str) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[int]:
-    """Return the lengths of the runs of consecutive numbers."""
     lengths: list[int] = []
     for index, number in enumerate(numbers):
         if index and number == numbers[index - 1] + 1:

@@ -108,7 +108,6 @@ def _shown(state: State, groups: tuple[int, ...], number: int) -> str:
 
 
 def _held(holders: Iterable[int], groups: tuple[int, ...]) -> str:
-    """Return the numbers of holders by group."""
     counts = [0] * (max(groups) + 1)
     for store in holders:
         counts[groups[store]] += 1

@@ -182,7 +182,6 @@ class Stored:
                 yield from changes(f"registration ID {reg_id},", old, new, _actions(event))
 
     def _do(self, effect: fx.Effect) -> Iterator[Outside]:
-        """Apply an effect on a source."""
         if getattr(effect, "source_reg_id", None) not in (None, *self.sources):
             yield Outside("messages of a source that did not register")
             return

@@ -166,7 +166,6 @@ class ProgramPoll:
     """A `select.poll` of simulated sockets."""
 
     def __init__(self, process: SimulatedProcess) -> None:
-        """Watch nothing."""
         self._process = process
         self._watched: dict[int, int] = {}
 

@@ -31,7 +31,6 @@ class ThreadLock:
     """A `threading.Lock` with one state for each process."""
 
     def __init__(self) -> None:
-        """Make a lock that is free."""
         self._real: Any = self._real_lock()
         self._holders: WeakKeyDictionary[SimulatedProcess, _Holder] = WeakKeyDictionary()
 
@@ -63,11 +62,9 @@ class ThreadLock:
         return self._holder(process).free.locked()
 
     def __enter__(self) -> bool:
-        """Acquire."""
         return self.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Release."""
         self.release()
 
     def _holder(self, process: SimulatedProcess) -> _Holder:

@@ -138,7 +138,6 @@ def _simulated(thread: Any) -> SimulatedThread:
 
 
 def _start(process: SimulatedProcess, _: Any, thread: Any) -> None:
-    """Start a thread of a program."""
     if not thread._initialized:
         raise RuntimeError("thread.__init__() not called")
     if thread._started.is_set():
