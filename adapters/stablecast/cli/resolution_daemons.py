@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from stablecast.resolver import RelayDaemon
 from stablecast.resolver.lbmrd import config as relay_config
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
+from stablecast.resolver.srs.statistics import plain_value
 from stablecast.resolver.srs.xml_config import load_xml
 from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
@@ -88,7 +88,7 @@ def run_srs(
     given: dict[str, Any] = {"interface": interface, "port": port}
     settings = attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
     if dump:
-        say(attrs.asdict(settings, value_serializer=_plain))
+        say(attrs.asdict(settings, value_serializer=plain_value))
         return 0
     for notice in settings.notices:
         note(f"{config}:{notice}")
@@ -103,12 +103,6 @@ def run_srs(
 def read(config: Path) -> SrsConfig:
     """Return the settings of a file: XML if its suffix is .xml, else TOML. Raises ConfigFileError."""
     return load_xml(config) if config.suffix.lower() == ".xml" else load(config)
-
-
-def _plain(_: object, __: object, value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    return str(value) if isinstance(value, Path) else value
 
 
 async def serve_srs(settings: SrsConfig, as_json: bool) -> int:

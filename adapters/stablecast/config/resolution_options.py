@@ -82,8 +82,6 @@ SOURCE = (
     Option("resolver_advertisement_send_immediate_response", "at_once", k.FLAG, "answer queries without delay"),
     Option("resolver_send_final_advertisements", "at_end", k.FLAG, "advertise the end of a source"),
 )
-# fmt: on
-# fmt: off
 RECEIVER = (
     Option("resolver_query_minimum_initial_interval", "pace.shortest", k.SPAN, "first interval; 0: no initial phase"),
     Option("resolver_query_maximum_initial_interval", "pace.longest", k.SPAN, "longest interval; 0: no initial phase"),
@@ -97,8 +95,6 @@ RECEIVER = (
     Option("resolution_no_source_notification_threshold", "report_after", k.NumberKind(0, k.MAX_UINT32, "queries"),
            "number of unanswered queries after which a receiver reports `NoSource`; 0: never"),
 )
-# fmt: on
-# fmt: off
 PATTERN = (
     Option("pattern_type", "kind", _LANGUAGES, "language of the pattern; regex is deprecated and read like pcre"),
     Option("resolver_query_minimum_interval", "pace.shortest", k.SPAN, "first interval; 0: no queries for patterns"),

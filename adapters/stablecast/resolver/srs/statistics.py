@@ -56,7 +56,7 @@ class ServiceStatistics:
             return self._message(category, events=list(self._events))
         if category in ("um-client-stats", "um-client-error-stats"):
             return self._message(category, clients=self._clients(category, first, min(count, MAX_CLIENTS)))
-        return self._message(category, options=_plain(attrs.asdict(self.config, value_serializer=_value)))
+        return self._message(category, options=_plain(attrs.asdict(self.config, value_serializer=plain_value)))
 
     def topics(self, first: int = 0, count: int = MAX_CLIENTS) -> Body:
         """Return the statistics of `count` topics from the `first` on."""
@@ -119,7 +119,8 @@ def encoded(body: Body) -> bytes:
     return json.dumps(body).encode()
 
 
-def _value(_: object, __: object, value: object) -> object:
+def plain_value(_: object, __: object, value: object) -> object:
+    """Return a value of a configuration as JSON has it."""
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, Path) else value
