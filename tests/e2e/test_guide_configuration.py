@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.test_namespaces import CONFIG as RELAY
 from tests.support.guide import GUIDE, placed, printed
 from tests.support.namespaces import inside, one_network, reason_to_skip, two_networks
 from tests.support.program import Program, running
@@ -16,19 +17,6 @@ WHY_NOT = reason_to_skip()
 on_two_hosts = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 APPLICATION = GUIDE / "application.xml"
 PROGRAM = "stablecast.cli.main"
-RELAY = """<lbmrd version="1.0">
-  <daemon><interface>10.1.1.50</interface><port>12000</port></daemon>
-  <domains>
-    <domain name="A"><network>10.1.0.0/16</network></domain>
-    <domain name="B"><network>192.168.1.0/24</network></domain>
-  </domains>
-  <transformations>
-    <transform source="A" destination="B">
-      <rule><match address="10.1.1.50"/><replace address="192.168.1.1"/></rule>
-    </transform>
-  </transformations>
-</lbmrd>
-"""
 
 
 def sent_until_received(sender: Program, receiver: Program) -> str:

@@ -1,16 +1,10 @@
 """`stablecast lbmrd` as a process: ready, working, stopped by signals, refused."""
 
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,35 +12,9 @@ from stablecast.cli.resolution_daemons import configured, dump, run_lbmrd
 from stablecast.resolver.lbmrd.config import DTD
 from stablecast.runtime.datagrams import bind
 from stablecast.transports.wire import lbmr
-from tests.support.tree import LAYERS, ROOT
+from tests.support.program import running
 
-
-@contextmanager
-def lbmrd(*form: str, port: int | None = 0) -> Iterator[subprocess.Popen[str]]:
-    """A relay process that does not outlive the test."""
-    path = os.pathsep.join(str(ROOT / layer) for layer in LAYERS)
-    place = [] if port is None else ["--listen", f"127.0.0.1:{port}"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "stablecast.cli.main", "lbmrd", *place, *form],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
-
-
-def said(process: subprocess.Popen[str]) -> Any:
-    return json.loads(line(process))
+HERE = ("lbmrd", "--listen", "127.0.0.1:0")
 
 
 def become_client(client: socket.socket, port: int) -> None:
@@ -59,24 +27,24 @@ def become_client(client: socket.socket, port: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ready_work_stop(number: signal.Signals) -> None:
-    with lbmrd("--json") as process:
-        ready = said(process)
+    with running(*HERE, "--json") as process:
+        ready = process.json_line()
         assert ready == {"ready": True, "port": ready["port"]}
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             become_client(client, ready["port"])
-        process.send_signal(number)
-        stopped = said(process)
-        assert process.wait() == 0
+        process.interrupt(number)
+        stopped = process.json_line()
+        assert process.process.wait() == 0
     assert stopped["stopped"] is True
     assert (stopped["keepalives"], stopped["clients"], stopped["malformed"]) == (2, 1, 0)
 
 
 def test_for_people() -> None:
-    with lbmrd() as process:
-        assert line(process).startswith("lbmrd is ready on 127.0.0.1:")
-        process.terminate()
-        assert line(process).startswith("lbmrd stopped: clients 0, received 0, forwarded 0")
-        assert process.wait() == 0
+    with running(*HERE) as process:
+        assert process.line().startswith("lbmrd is ready on 127.0.0.1:")
+        process.interrupt(signal.SIGTERM)
+        assert process.line().startswith("lbmrd stopped: clients 0, received 0, forwarded 0")
+        assert process.process.wait() == 0
 
 
 CONFIG = """<lbmrd version="1.0">
@@ -95,29 +63,29 @@ def test_a_file_and_options_that_win_over_it(tmp_path: Path) -> None:
     config, log = tmp_path / "lbmrd.xml", tmp_path / "lbmrd.log"
     config.write_text(CONFIG.format(log=log), encoding="utf-8")
     options = ["-i", "lo", "-p", "0", "-a", "500", "-t", "2", "-r", "65536", "-s", "65536", "--statistics", "0.01"]
-    with lbmrd(str(config), *options, "--json", port=None) as process:
-        port = said(process)["port"]
+    with running("lbmrd", config, *options, "--json") as process:
+        port = process.json_line()["port"]
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             become_client(client, port)
             known = f"client 127.0.0.1:{client.getsockname()[1]} is known"
         while "statistics" not in log.read_text(encoding="utf-8"):
             pass
-        process.terminate()
-        assert process.wait() == 0
+        process.interrupt(signal.SIGTERM)
+        assert process.process.wait() == 0
     assert known in log.read_text(encoding="utf-8")
 
 
 def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
     config = tmp_path / "lbmrd.xml"
     config.write_text(CONFIG.format(log="x"), encoding="utf-8")
-    with lbmrd(str(config), "-v", port=None) as process:
+    with running("lbmrd", config, "-v") as process:
         late = "the relay looks for silent clients only every 60000 ms: set activity below ttl 1000\n"
-        assert process.communicate() == ("the configuration is valid\n", late)
-        assert process.returncode == 0
+        assert process.process.communicate() == ("the configuration is valid\n", late)
+        assert process.process.returncode == 0
     config.write_text(CONFIG.replace("<ttl>1000", "<ttl>never"), encoding="utf-8")
-    with lbmrd(str(config), "-v", "--json", port=None) as process:
-        _, err = process.communicate()
-    assert process.returncode == 1
+    with running("lbmrd", config, "-v", "--json") as process:
+        _, err = process.process.communicate()
+    assert process.process.returncode == 1
     assert err == f"stablecast: {config}:2: <ttl>: option ttl wants a whole number, not 'never'\n"
 
 
@@ -131,15 +99,14 @@ def test_the_dtd_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_hang_up_reopens_the_log(tmp_path: Path) -> None:
     """Its log begins with the release and the build, and is written anew where it was moved away."""
     log, moved = tmp_path / "lbmrd.log", tmp_path / "moved.log"
-    with lbmrd("--log", str(log)) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
+    with running(*HERE, "--log", str(log)) as process:
+        assert process.line()
         log.rename(moved)
-        process.send_signal(signal.SIGHUP)
+        process.interrupt(signal.SIGHUP)
         while not log.exists():
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == 0
+            assert process.process.poll() is None
+        process.interrupt(signal.SIGINT)
+        assert process.process.wait() == 0
     first, second = moved.read_text(encoding="utf-8").splitlines()[:2]
     assert "[INFO] stablecast " in first
     assert "[INFO] cpython " in second
@@ -147,10 +114,9 @@ def test_a_hang_up_reopens_the_log(tmp_path: Path) -> None:
 
 @pytest.mark.rows("T-501")
 def test_lines_on_the_console_have_time_and_severity() -> None:
-    with lbmrd("--json") as process, bind("127.0.0.1", 0) as client:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        port = json.loads(process.stdout.readline())["port"]
+    with running(*HERE, "--json") as process, bind("127.0.0.1", 0) as client:
+        assert process.process.stderr is not None
+        port = process.json_line()["port"]
         client.sendto(b"nonsense", ("127.0.0.1", port))
-        line = process.stderr.readline()
+        line = process.process.stderr.readline()
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[WARNING\] a datagram from ", line)

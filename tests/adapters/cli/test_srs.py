@@ -1,32 +1,14 @@
 """`stablecast srs` as a process: ready, configured, stopped, refused."""
 
 import json
-import os
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import pytest
 
 from stablecast.cli.resolution_daemons import dump, run_srs
 from stablecast.resolver.srs.xml_config import XSD
-from tests.support.tree import LAYERS, ROOT
-
-
-def srs(*arguments: str) -> "subprocess.Popen[str]":
-    path = os.pathsep.join(str(ROOT / layer) for layer in LAYERS)
-    return subprocess.Popen(
-        [sys.executable, "-m", "stablecast.cli.main", "srs", *arguments],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
+from tests.support.program import running
 
 
 @pytest.mark.rows("T-421", "T-422")
@@ -37,13 +19,13 @@ def test_ready_and_stopped(tmp_path: Path) -> None:
     config.write_text(
         f'[srs]\nport = 1\n[daemon]\npid-file = "{pid}"\n[daemon.log]\ntype = "file"\nname = "{tmp_path / "srs.log"}"\n'
     )
-    with srs(str(config), "--interface", "127.0.0.1", "--port", "0", "--json") as process:
-        ready = json.loads(line(process))
+    with running("srs", config, "--interface", "127.0.0.1", "--port", "0", "--json") as process:
+        ready = process.json_line()
         assert ready == {"ready": True, "address": ready["address"]}
-        assert pid.read_text() == f"{process.pid}\n"
-        process.terminate()
-        stopped = json.loads(line(process))
-        assert process.wait() == 0
+        assert pid.read_text() == f"{process.process.pid}\n"
+        process.interrupt(signal.SIGTERM)
+        stopped = process.json_line()
+        assert process.process.wait() == 0
     assert (stopped["stopped"], stopped["clients"], stopped["slow"]) == (True, 0, 0)
     assert (tmp_path / "srs.log").exists()
     assert not pid.exists()
@@ -58,30 +40,30 @@ def test_an_xml_file_and_what_it_comes_to(tmp_path: Path, capsys: pytest.Capture
     assert dump(XSD) == 0
     assert '<xs:element name="um-srs">' in capsys.readouterr().out
     config.write_text("<um-srs>")
-    with srs(str(config), "-v") as process:
-        _, err = process.communicate()
-    assert process.returncode == 1
+    with running("srs", config, "-v") as process:
+        _, err = process.process.communicate()
+    assert process.process.returncode == 1
     assert err.startswith(f"stablecast: {config}:1: <xml>: ")
-    with srs("--dump-xsd") as process:
-        assert process.communicate()[0].startswith("<?xml")
+    with running("srs", "--dump-xsd") as process:
+        assert process.process.communicate()[0].startswith("<?xml")
 
 
 def test_for_people() -> None:
-    with srs("--interface", "127.0.0.1", "--port", "0") as process:
-        assert line(process).startswith("srs is ready on 127.0.0.1:")
-        process.terminate()
-        assert line(process).startswith("srs stopped: connections 0, clients 0")
-        assert process.wait() == 0
+    with running("srs", "--interface", "127.0.0.1", "--port", "0") as process:
+        assert process.line().startswith("srs is ready on 127.0.0.1:")
+        process.interrupt(signal.SIGTERM)
+        assert process.line().startswith("srs stopped: connections 0, clients 0")
+        assert process.process.wait() == 0
 
 
 def test_validate_checks_and_ends(tmp_path: Path) -> None:
     for form, said in ((), "the configuration is valid\n"), (("--json",), '{"valid": true}\n'):
-        with srs("-v", *form) as process:
-            assert process.communicate()[0] == said
-            assert process.returncode == 0
+        with running("srs", "-v", *form) as process:
+            assert process.process.communicate()[0] == said
+            assert process.process.returncode == 0
     config = tmp_path / "srs.toml"
     config.write_text("[srs]\nprot = 1\n")
-    with srs(str(config), "--validate") as process:
-        out, err = process.communicate()
-        assert (process.returncode, out) == (1, "")
+    with running("srs", config, "--validate") as process:
+        out, err = process.process.communicate()
+        assert (process.process.returncode, out) == (1, "")
     assert err.startswith(f"stablecast: {config}:srs.prot: there is no 'prot' here")

@@ -88,14 +88,6 @@ def test_the_rows_do_what_the_library_does(events: list[SessionEvent]) -> None:
     agree(SessionChart, SESSION, SessionState.OPEN, list(events))
 
 
-def test_datagrams_are_numbered_from_0_and_state_the_trail() -> None:
-    driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
-    sent = [packet for _ in range(5) for packet in driven.send()]
-    assert numbers(sent) == [0, 1, 2, 3, 4]
-    assert [packet.trail for packet in sent if isinstance(packet, Datagram)] == [0, 0, 0, 1, 2]
-    assert invariants.abstract(driven.session) == ("OPEN", 2, 4, 0)
-
-
 def test_datagrams_that_leave_together_state_one_trail_at_or_below_all_of_them() -> None:
     """They equal datagrams that leave one by one. Those beyond the window leave it with the next series."""
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
@@ -122,15 +114,6 @@ def test_messages_wait_in_a_batch_for_the_interval() -> None:
     assert driven.session.statistics.bytes_sent == HEADER + 2 * 32
 
 
-def test_flushing_does_not_wait() -> None:
-    driven = Driven(SourceSettings())
-    driven.send()
-    driven.session.flush(0)
-    assert numbers(driven.take()) == [0]
-    driven.session.flush(0)
-    assert driven.take() == []
-
-
 def test_session_messages_grow_rare_and_only_data_starts_them_again() -> None:
     """6.14 as observed: none before the first data; 200 ms after it, then 400, 800 and so on; repairs do not count."""
     driven = Driven()
@@ -141,24 +124,6 @@ def test_session_messages_grow_rare_and_only_data_starts_them_again() -> None:
     assert driven.play(1500 * MS) == [(1400, SessionStatus(2, 0, 0))]
     driven.send(now=1500 * MS)
     assert driven.play(2000 * MS) == [(1700, SessionStatus(3, 1, 0))]
-
-
-def test_idle_topics_are_announced_as_data() -> None:
-    """TSNI after 5 s is data of the session, so session messages start again."""
-    driven = Driven()
-    driven.send(topic=7)
-    driven.send(topic=8)
-    told = driven.play(6 * SECOND)
-    marks = [(at, packet) for at, packet in told if isinstance(packet, Datagram)]
-    assert [(at, packet.number) for at, packet in marks] == [(5000, 2)]
-    assert [at for at, packet in told if isinstance(packet, SessionStatus)] == [200, 600, 1400, 3000, 5200, 5600]
-
-
-def test_pending_messages_leave_before_the_marks() -> None:
-    driven = Driven(SourceSettings(batch_ns=9 * SECOND, sm_min_ns=9 * SECOND))
-    driven.send()
-    sent = [packet for at, packet in driven.play(5 * SECOND)]
-    assert [len(packet.payload) for packet in sent if isinstance(packet, Datagram)] == [32, 16]
 
 
 @pytest.mark.rows("P-401")
@@ -190,22 +155,6 @@ def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> Non
     assert driven.session.statistics.naks_ignored == 4
     assert numbers(driven.nak(0, now=500 * MS), again=True) == [0]
     assert driven.nak(0, now=999 * MS) == [NakRefusal(0, Reason.IGNORED, (0,))]
-
-
-def test_a_repair_for_one_receiver_does_not_ignore_another() -> None:
-    """U21: only the requester receives the repair."""
-    driven = Driven()
-    driven.send()
-    driven.nak(0, to="one")
-    assert numbers(driven.nak(0, to="other"), again=True) == [0]
-
-
-def test_a_nak_outside_the_window_gets_no_answer() -> None:
-    driven = Driven(SourceSettings(batch_bytes=1, window_bytes=32))
-    for _ in range(3):
-        driven.send()
-    assert driven.nak(0, 1, 3, 1 << 31) == []
-    assert numbers(driven.nak(2), again=True) == [2]
 
 
 def test_old_datagrams_are_not_retransmitted() -> None:
@@ -291,12 +240,6 @@ def test_marks_over_the_rate_limit_wait() -> None:
     assert driven.session.next_timeout() is None
 
 
-def test_copies_for_clients_count() -> None:
-    driven = Driven(rates=RateSettings(10 * MS, 110 * 8 * 100))
-    driven.session.copies = 2
-    assert numbers(driven.send(2)) == [0]
-
-
 def test_a_closed_session_lingers_and_answers() -> None:
     """The duty to retransmit would end with the last source, so the session lingers, without marks."""
     driven = Driven(SourceSettings(linger_ns=6 * SECOND, sm_min_ns=9 * SECOND))
@@ -347,13 +290,3 @@ def test_a_control_message_is_no_data_of_a_topic() -> None:
     driven.session.submit(Submit(1, message([(7, 1)])), 0)
     assert numbers(driven.take()) == [0]
     assert driven.session.marks.topics == {}
-
-
-def test_numbers_wrap_on_the_wire() -> None:
-    driven = Driven()
-    window = driven.session.window
-    window.lead = window.sent = serial.MODULUS - 2
-    assert numbers(driven.send()) == [serial.MODULUS - 1]
-    assert numbers(driven.send()) == [0]
-    assert numbers(driven.nak(serial.MODULUS - 1, 0), again=True) == [serial.MODULUS - 1, 0]
-    assert driven.session.standing() == SessionStatus(0, 0, serial.MODULUS - 1)

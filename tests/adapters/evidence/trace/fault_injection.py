@@ -40,19 +40,20 @@ class Lie:
         name: What is done, in words.
         role: Who does it.
         rule: What the simulator's checkers call it.
-        judged: What the judges of traces call the record; `replay`: only that the machine does not do this.
         misdoes, mishears: The fault, one of both.
         setup, faults: The world.
+        judged: What the judges of traces call the record, by default the same; `replay`: only that the machine does not
+            do this.
     """
 
     name: str
     role: Role
     rule: str
-    judged: str
     misdoes: Misdoes | None = None
     mishears: Mishears | None = None
     setup: WorldSetup = WorldSetup()
     faults: tuple[Fault, ...] = ()
+    judged: str = attrs.Factory(lambda self: self.rule, takes_self=True)
 
 
 @attrs.define

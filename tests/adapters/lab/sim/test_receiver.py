@@ -17,16 +17,8 @@ from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
-from tests.adapters.lab.sim.setups import KINDS, lively, world
+from tests.adapters.lab.sim.setups import lively, world
 from tests.support.abstract_states import abstract
-
-
-@pytest.mark.rows("P-402", "P-410", "P-443", "P-584")
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
-    report = world(kind)
-    assert report.violations == ()
-    assert report.counts["delivered"] > 0
 
 
 def receiver_of(cluster: Cluster) -> ReceiverProcess:

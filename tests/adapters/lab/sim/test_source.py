@@ -11,16 +11,8 @@ from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
-from tests.adapters.lab.sim.setups import KINDS, dead_connection, lively, world
+from tests.adapters.lab.sim.setups import dead_connection, lively, world
 from tests.support.abstract_states import abstract
-
-
-@pytest.mark.rows("P-302", "P-306", "P-336", "P-438")
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
-    report = world(kind)
-    assert report.violations == ()
-    assert report.counts["delivered"] > 0
 
 
 def source_of(cluster: Cluster) -> SourceProcess:
