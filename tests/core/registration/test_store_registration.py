@@ -26,7 +26,6 @@ from stablecast.core.registration.store_registration import (
     RegistrationTimer,
 )
 from tests.core.samples import LIFE, SECOND, drain, events, register, registered, sends
-from tests.support.abstract_states import abstract
 
 TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
 TIMEOUT_NS = 30 * SECOND
@@ -106,19 +105,6 @@ def test_a_grant_that_comes_when_its_lease_is_over_proves_nothing() -> None:
     assert store.machine.timers.deadline(RegistrationTimer.LEASE) == 1 + 2 * LEASE_NS
 
 
-def test_a_request_is_repeated_until_it_is_answered() -> None:
-    store = Store()
-    first = store.start(now=3)
-    assert store.machine.timers.next() == 13
-    store.time(12)
-    assert store.out == []
-    store.time(13)
-    assert store.asked() == first
-    store.time(23)
-    assert store.asked() == first
-    assert not store.machine.counts
-
-
 @pytest.mark.rows("P-602", "P-658")
 def test_a_store_that_does_not_answer_is_reported_when_it_was_silent_for_long() -> None:
     """Once. A process that did not run for as long has asked it once."""
@@ -129,20 +115,6 @@ def test_a_store_that_does_not_answer_is_reported_when_it_was_silent_for_long() 
     assert store.wait(410, 690) == ["store 0 [store:1] unresponsive - no registration response."]
     store.time(700)
     assert store.texts() == []
-
-
-def test_the_store_gives_the_reg_id() -> None:
-    store = granted()
-    assert store.machine.counts
-    assert abstract(store.machine) == ("REGISTERED", 50, 1)
-    assert store.machine.granted == registered()
-
-
-def test_it_starts_once() -> None:
-    store = Store()
-    store.start()
-    with pytest.raises(MisuseError):
-        store.start()
 
 
 @pytest.mark.parametrize("generation", [0, 2, 127])
@@ -215,17 +187,6 @@ def test_every_refusal_names_the_store_and_a_remedy(reason: Refusal) -> None:
     assert "for 1 s more" in sentence("a:1", Refused(Role.RECEIVER, 0, 1, 7, LIFE, Refusal.HELD_BY_RECEIVER, held_ms=1))
 
 
-def test_a_refused_renewal_no_longer_counts() -> None:
-    store = granted()
-    store.machine.renew(20, store.out)
-    generation = store.asked().generation
-    store.refuse(21, generation)
-    assert store.state == "UNRESPONSIVE"
-    store.refuse(22, generation)
-    assert store.state == "UNRESPONSIVE"
-    assert not store.machine.counts
-
-
 @pytest.mark.rows("P-658")
 def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
     """The refusal was an answer, so its absence begins after it; reported once."""
@@ -249,18 +210,6 @@ def test_a_refusal_ends_an_absence() -> None:
     store.time(315)
     assert store.texts() == []
     assert store.wait(325, 615) == ["store 0 [store:1] unresponsive - no registration response."]
-
-
-def test_a_broken_connection_means_asking_again_with_a_new_generation() -> None:
-    store = granted()
-    store.machine.renew(20, store.out)
-    request = store.asked()
-    assert (request.generation, request.reg_id) == (2, 50)
-    assert store.machine.counts
-    store.machine.renew(21, store.out)
-    assert store.out == []
-    assert store.grant(22)
-    assert store.machine.renewals == 2
 
 
 def test_generations_wrap() -> None:
@@ -300,23 +249,6 @@ def test_a_client_that_did_not_run_asks_before_it_calls_a_store_silent() -> None
     assert store.wait(2010, 2300) == ["store 0 [store:1] unresponsive - no registration response."]
 
 
-def test_any_message_of_the_store_ends_the_silence() -> None:
-    store = granted()
-    store.machine.on_traffic(100)
-    store.time(305)
-    assert store.state == "REGISTERED"
-    assert store.machine.timers.deadline(RegistrationTimer.SILENCE) == 400
-
-
-def test_nobody_listening_is_told_while_renewing() -> None:
-    store = granted()
-    store.machine.renew(20, store.out)
-    drain(store.out)
-    store.machine.on_gone(21, store.out)
-    assert store.texts() == ["store 0 [store:1] unresponsive"]
-    assert store.state == "RENEWING"
-
-
 def test_one_probe_is_outstanding_at_a_time() -> None:
     store = granted()
     store.time(105)
@@ -329,17 +261,6 @@ def test_one_probe_is_outstanding_at_a_time() -> None:
     assert store.machine.timers.deadline(RegistrationTimer.PROBE) == 306
     store.machine.on_keepalive(207)
     assert store.machine.timers.deadline(RegistrationTimer.PROBE) == 306
-
-
-def test_a_probe_that_a_renewal_overtook_is_forgotten() -> None:
-    """Late time-outs: silence and probe due at once. The next grant must find probing possible again."""
-    store = granted(RegistrationTimes(interval_ns=10, probe_ns=400, silence_ns=300))
-    store.time(305)
-    store.time(1000)
-    drain(store.out)
-    assert store.grant(1001)
-    store.time(1401)
-    assert [message for _, message in sends(store.out) if isinstance(message, Keepalive)]
 
 
 def test_the_lease_counts_from_the_sending_of_what_was_answered() -> None:
@@ -468,13 +389,6 @@ def test_a_store_that_granted_is_asked_to_forget_until_it_has(state: str) -> Non
     assert (store.out, store.machine.timers.next()) == ([], None)
 
 
-@pytest.mark.parametrize("state", ["IDLE", "REGISTERING"])
-def test_a_store_that_never_granted_need_not_forget(state: str) -> None:
-    store = Store() if state == "IDLE" else in_state(state)
-    store.machine.withdraw(40, store.out)
-    assert (store.state, store.out) == ("WITHDRAWN", [])
-
-
 @pytest.mark.rows("P-573", "P-574")
 @pytest.mark.parametrize(
     ("asked", "given", "granted"),
@@ -496,10 +410,3 @@ def test_rpp_that_was_asked_for_must_be_acknowledged(asked: Pace, given: Pace, g
     told = [event.text for event in events(store.out) if isinstance(event, RegistrationError)]
     assert told == ([] if granted else [NOT_PACED])
     assert store.machine.counts is granted
-
-
-def test_a_store_that_stays_away_is_failing() -> None:
-    assert [in_state(state).machine.failing for state in STATES] == [False, False, False, True]
-    store = in_state("REGISTERING")
-    store.time(10)
-    assert store.machine.failing
