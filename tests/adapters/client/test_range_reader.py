@@ -168,10 +168,10 @@ async def test_messages_on_a_store_that_is_away_are_named(net: Network) -> None:
     await net.stop("c")
     context = await net.context()
     stores = [*addresses(net), f"127.0.0.1:{unused_port()}"]
-    async with context.reader("orders", stores=stores, patience=0.2) as reader:
+    async with context.reader("orders", stores=stores) as reader:
         assert await numbers(reader) == list(range(10))
         [reading] = reader._readings
-    async with context.reader("orders", stores=stores, patience=0.2) as reader:
+    async with context.reader("orders", stores=stores) as reader:
         [reading] = reader._readings
         for holding in reading.machine.holdings.values():
             holding.held.remove(4, 6)
@@ -188,7 +188,7 @@ async def test_a_quorum_of_stores_must_answer(net: Network) -> None:
     with pytest.raises(ReadFailed, match=r"1 of 3 stores of 'orders' answered and 2 are needed"):
         async with context.reader("orders", stores=stores, patience=0.5):
             pass
-    async with context.reader("orders", stores=stores, patience=0.5, quorum=1) as reader:
+    async with context.reader("orders", stores=stores, quorum=1) as reader:
         assert await numbers(reader) == list(range(10))
 
 

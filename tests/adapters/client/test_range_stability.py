@@ -95,12 +95,12 @@ async def test_two_of_three_stores_are_enough_for_what_both_have(net: Network) -
     await trio.stop("c")
     await trio.start("b")
     context = await net.context()
-    async with context.reader("orders", stores=trio.stores, patience=0.3) as reader:
+    async with context.reader("orders", stores=trio.stores) as reader:
         assert [message.number async for message in reader] == list(range(10))
-    found, _ = await context.stored("orders", stores=trio.stores, patience=0.3)
+    found, _ = await context.stored("orders", stores=trio.stores)
     assert [found.stable_stop(one) for one in found.sources] == [10]
     await trio.start("c")
-    async with context.reader("orders", stores=trio.stores, patience=0.3) as reader:
+    async with context.reader("orders", stores=trio.stores) as reader:
         assert [message.number async for message in reader] == list(range(20))
 
 
@@ -132,7 +132,7 @@ async def test_a_group_with_a_quorum_is_enough_though_most_stores_are_away(net: 
     await trio.synced("abcde", 9)
     await owner.close()
     await trio.stop("abc")
-    async with context.reader("orders", stores=trio.stores, patience=0.3) as reader:  # Group 1 is whole.
+    async with context.reader("orders", stores=trio.stores) as reader:  # Group 1 is whole.
         assert [message.number async for message in reader] == list(range(10))
     await trio.start("a")
     await trio.stop("d")  # One of three, and one of two: no group has a quorum.
@@ -356,7 +356,7 @@ async def test_a_receiver_without_a_source_needs_as_many_stores_as_the_source(
     monkeypatch.setattr(stored_sources, "ASK_SECONDS", 0.1)
     trio = await known_to_one_of_two(net)
     context = await net.context()
-    found, _ = await context.stored("orders", stores=trio.stores, patience=0.3)
+    found, _ = await context.stored("orders", stores=trio.stores)
     assert [stored_sources.announcement(one, trio.stores) for one in found.sources] == [None]
     receiver = context.receiver("orders", session_id=9, stores=trio.stores)
     await trio.start("c")
