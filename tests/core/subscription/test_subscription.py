@@ -283,6 +283,43 @@ def test_a_stream_that_ended_before_its_farewell_is_not_left() -> None:
     assert played.feed(ev.Found(SHARED, 3)) == [fx.JoinStream(SHARED, (3,))]
 
 
+def test_who_was_found_at_the_address_of_a_process_is_joined_when_that_one_ends() -> None:
+    """The resolver finds both for as long as it remembers the first, and names that one first."""
+    played, successor = Played(), Place("one", 4)
+    assert played.feed(ev.Found(ONE, 1)) == [fx.JoinStream(ONE, (1,))]
+    assert played.feed(ev.Found(successor, 2)) == [fx.JoinStream(successor, (2,))]
+    assert played.feed(ev.Found(successor, 3)) == [fx.JoinStream(successor, (3,))]
+    assert played.feed(ev.StreamEnded("one")) == [fx.JoinStream(successor, (2, 3))]
+    assert played.feed(ev.StreamEnded("one")) == [fx.Look("one", False)]
+    assert played.machine.others == {}
+
+
+def test_who_was_found_at_an_address_is_joined_before_the_process_that_ended_there_is_found_again() -> None:
+    played, successor = Played(), Place("one", 4)
+    played.follow(ONE, FIRST)
+    played.feed(ev.StreamEnded("one"))
+    assert played.feed(ev.Found(ONE, 1), ev.Found(successor, 2)) == []
+    assert played.wait(DRAIN_NS) == [fx.JoinStream(ONE, (1, 2))]
+    assert played.feed(ev.StreamEnded("one")) == []
+    assert played.feed(ev.Found(ONE, 1)) == []
+    assert played.wait(DRAIN_NS) == [fx.JoinStream(successor, (1, 2))]
+
+
+def test_sources_on_one_shared_stream_are_no_successors() -> None:
+    played = Played()
+    played.feed(ev.Found(SHARED, 1), ev.Found(attrs.evolve(SHARED, session_id=2), 2))
+    assert played.feed(ev.StreamEnded(SHARED.transport)) == [fx.Look(SHARED.transport, False)]
+
+
+def test_a_successor_is_forgotten_with_the_plan_that_is_dropped() -> None:
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.feed(ev.StreamEnded("one"))
+    played.feed(ev.Found(TWO, 2), ev.Found(attrs.evolve(TWO, session_id=4), 3))
+    played.feed(ev.Withdrawn("two", 2), ev.Withdrawn("two", 3))
+    assert (played.machine.plans, played.machine.others) == ({}, {})
+
+
 def test_a_stream_with_another_source_stays_joined() -> None:
     played = Played()
     played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED))

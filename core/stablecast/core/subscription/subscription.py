@@ -78,6 +78,8 @@ class Subscription:
         plans: The streams to join, each with the latest time in ns.
         joined: The streams that are joined.
         expected: The lives that were found on each stream.
+        others: The place and the lives of another process that was found at the address of a stream: the old one is
+            found there, too, until its lifetime is over.
         farewells: The lives whose end was reported: the stream, and the time in ns when it is left.
         rejoins: The places to find again, each with its time in ns.
         sessions: The lives that are followed.
@@ -89,6 +91,7 @@ class Subscription:
     plans: dict[str, tuple[Place, int]] = attrs.field(factory=dict)
     joined: dict[str, Place] = attrs.field(factory=dict)
     expected: dict[str, set[Incarnation]] = attrs.field(factory=dict)
+    others: dict[str, tuple[Place, set[Incarnation]]] = attrs.field(factory=dict)
     farewells: dict[Incarnation, tuple[str, int]] = attrs.field(factory=dict)
     rejoins: dict[Place, int] = attrs.field(factory=dict)
     passed_over: PassedOver = attrs.field(factory=PassedOver)
@@ -161,10 +164,20 @@ class Subscription:
         self.retiring = False
         if life is not None:
             self.expected.setdefault(place.transport, set()).add(life)
+            self._note_other(place, life)
         if place.transport not in self.joined:
             self._plan(place)
         elif life is not None:
             self.outbox.append(fx.JoinStream(place, (life,)))
+
+    def _note_other(self, place: Place, life: Incarnation) -> None:
+        """Note that another process was found where a stream is joined, or will be."""
+        planned, _ = self.plans.get(place.transport, (None, 0))
+        current = self.joined.get(place.transport, planned)
+        if current is None or place.shared or current.session_id == place.session_id:
+            return
+        other, lives = self.others.get(place.transport, (place, set()))
+        self.others[place.transport] = (place, {life, *lives} if other == place else {life})
 
     def _plan(self, place: Place) -> None:
         self.plans.setdefault(place.transport, (place, self.now + DRAIN_NS))
@@ -191,6 +204,7 @@ class Subscription:
             self.expected.get(transport, set()).discard(life)
             if not self.expected.get(transport):
                 del self.plans[transport]
+                self.others.pop(transport, None)
         else:
             for place in [place for place in self.rejoins if place.transport == transport and not place.static]:
                 del self.rejoins[place]
@@ -214,6 +228,7 @@ class Subscription:
         """End the sessions of a stream. They may still recover, and their messages may be consumed."""
         place = self.joined.pop(transport, None)
         self.expected.pop(transport, None)
+        other, lives = self.others.pop(transport, (None, set()))
         if self.passed_over.remove(transport):
             self.plans.pop(transport, None)
         for followed in self._on(transport):
@@ -222,6 +237,10 @@ class Subscription:
             self._plan(other)
         if place is not None and place.static:
             self.rejoins[place] = self.now + REJOIN_NS
+        elif other is not None:
+            # Whoever is looked for again may be the process that ended, time after time.
+            self.expected[transport] = lives
+            self._plan(other)
         else:
             self.lost.append(transport)
 
@@ -256,6 +275,7 @@ class Subscription:
         if transport in self.joined and not self._on(transport):
             del self.joined[transport]
             self.expected.pop(transport, None)
+            self.others.pop(transport, None)
             self.outbox.append(fx.LeaveStream(transport))
 
     def _meet(self, info: SourceInfo, place: Place, before: Followed | None) -> None:
