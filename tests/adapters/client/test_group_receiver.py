@@ -14,7 +14,8 @@ from stablecast.client.presence import announcement, decoded, presence_topic
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.events import Confirmed, SharesChanged
 from stablecast.core.sharing.member import Heard, Left, MemberConfig
-from tests.support.network import Events, Network, until
+from stablecast.transports import codec
+from tests.support.network import Events, Network, until, unused_port
 
 COUNT = 60
 SHARES = 4
@@ -240,6 +241,18 @@ async def test_a_member_that_was_stopped_hands_nothing_over(net: Network, source
     inner._delivery.reader.until = 0
     assert (await anext(inner)).payload == b"1"
     assert inner._open[0] is not share
+
+
+async def test_the_end_of_a_life_takes_no_later_life_from_a_share(source: Source) -> None:
+    """Both have one place, and the end of the first may be told after the second was found there."""
+    session, index = codec.split(source.life)
+    async with Context() as context:
+        worker = await member(context, source=f"127.0.0.1:{unused_port()}")
+        worker.member.found(source.place, session, "")
+        worker.member.withdrawn(source.place, session + 1, index)
+        await send(source, 0, COUNT)
+        await until(lambda: processed(worker) == numbered(0, COUNT))
+        await worker.leave()
 
 
 async def test_members_with_other_shares_are_refused(net: Network, source: Source) -> None:

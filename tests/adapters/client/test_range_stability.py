@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import attrs
 import pytest
 
-from stablecast.client import RangeReader, ReadFailed, range_inquiry, stored_sources
+from stablecast.client import RangeReader, ReadFailed, last, range_inquiry, range_reader, stored_sources
 from stablecast.client.range_batch import StoredMessage
+from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_inquiry import RangeRoutes, StoreAway
+from stablecast.client.range_reader import ReadOptions
 from stablecast.core.machine import serial
 from stablecast.core.protocol.history import FORGOTTEN
 from stablecast.core.protocol.messages import Life, StoreEntry
@@ -298,18 +301,21 @@ async def test_a_range_that_is_known_to_be_stable_is_read_from_the_newest_histor
         await context.reader("orders", **given).__aenter__()
 
 
-async def test_a_source_that_begins_while_a_reader_follows_the_newest_is_read_from_its_begin(net: Network) -> None:
+@pytest.mark.parametrize(("since", "begin"), [("latest", 10), (last(4), 6)])
+async def test_a_source_that_begins_while_a_reader_follows_the_newest_is_read_from_its_begin(
+    net: Network, since: Any, begin: int
+) -> None:
     trio = Trio(net)
     await trio.start("abc")
     _, source = await trio.source()
     await send(source, 10)
     context = await net.context()
-    async with context.reader("orders", stores=trio.stores, since="latest", follow=True) as reader:
+    async with context.reader("orders", stores=trio.stores, since=since, follow=True) as reader:
         other = await context.source("orders", stores=trio.stores, session_id=8, options=SOON)
         await send(other, 10)
         await send(source, 10)
-        found = [(message.session_id, message.number) async for message in taking(reader, 20)]
-    assert sorted(found) == [*((7, number) for number in range(10, 20)), *((8, number) for number in range(10))]
+        found = [(message.session_id, message.number) async for message in taking(reader, 30 - begin)]
+    assert sorted(found) == [*((7, number) for number in range(begin, 20)), *((8, number) for number in range(10))]
 
 
 async def test_a_source_that_deregistered_is_another_one_when_it_returns(net: Network) -> None:
@@ -410,3 +416,25 @@ async def test_messages_that_only_one_store_still_knows_are_not_left_out_in_sile
         await context.reader("orders", stores=trio.stores).__aenter__()
     found, _ = await context.stored("orders", stores=trio.stores)
     assert [found.stable_stop(one) for one in found.sources] == [None]
+
+
+async def test_a_life_without_a_history_is_no_source_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its history may name a life that the reader reads already. Then a second reading would return all of that twice.
+
+    Without a session id, only the history joins the two.
+    """
+    monkeypatch.setattr(range_reader, "FOLLOW_SECONDS", 0.0)
+    before = answer((0, 10), session_id=0)
+    told = {"a": attrs.evolve(answer(lives=[(8, 0)], session_id=0), lives=()), "b": before, "c": before}
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            return [told[store]]
+
+    options = ReadOptions(ReadBounds(), tuple(told), follow=True)
+    async with RangeReader(Routes("10.0.0.1:1"), "orders", options) as reader:
+        assert [(one.incarnation, one.stop) for one in reader.sources] == [(7, 10)]
+        told = dict.fromkeys(told, answer((0, 12), lives=[(7, 0), (8, 10)], session_id=0))
+        [reading] = reader._readings
+        await until(lambda: reading.machine.stop == 12)  # It goes on with the next life ...
+        assert len(reader.sources) == 1  # ... and nothing else does.

@@ -63,6 +63,33 @@ async def test_datagrams_reach_the_peer_and_other_addresses() -> None:
         end.socket.close()
 
 
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_socket_that_moved_reaches_its_peer_and_reads_at_its_new_address(held: bool) -> None:
+    """With another address of the host; a socket that is paused stays so."""
+    one = Reading()
+    sender = Reading(peer=one.address)
+    if held:
+        sender.socket.pause()
+    sender.socket.move(bind(HOST, 0))
+    moved = join(HOST, sender.socket.port)
+    assert moved != sender.address
+    sender.socket.send(one.address, [b"there"])
+    await one.until(1)
+    assert (one.reads, sender.socket.errors) == ([[(b"there", moved)]], 0)
+    one.socket.send(moved, [b"back"])
+    if held:
+        one.socket.send(one.address, [b"later"])
+        await one.until(2)
+        assert sender.reads == []
+        sender.socket.resume()
+    await sender.until(1)
+    assert sender.reads == [[(b"back", one.address)]]
+    for end in (one, sender):
+        end.socket.close()
+    sender.socket.move(left := bind(HOST, 0))
+    assert left.fileno() < 0
+
+
 async def test_an_unreachable_peer_is_an_error_of_each_send() -> None:
     nobody = "255.255.255.255:9"
     sender = Reading(peer=nobody)

@@ -272,6 +272,20 @@ class Session:
                     self.succession.begin(number)
 
 
+@pytest.mark.parametrize(("ordering", "again"), [(Ordering.ORDERED, [(8, 12)]), (Ordering.ARRIVAL, [])])
+def test_a_message_below_what_waits_comes_before_it_in_order(ordering: Ordering, again: list[tuple[int, int]]) -> None:
+    """What waited comes after it, once the machine delivers that again. In arrival order it stays where it is."""
+    queue = Queue()
+    first = Session(2, queue, ordering=ordering)
+    first.begin(5, 8, 8, ((2, 5),))
+    first.arrive(2, 8, 4)
+    second = Session(3, queue, first, ordering=ordering)
+    second.begin(12, 12, 8, ((2, 5), (3, 12)))
+    assert second.succession.fresh(2, 5, 8) == [(5, 8)]
+    assert [first.waiting, bool(queue.batches)] == ([0, False] if again else [4, True])
+    assert second.succession.fresh(2, 8, 12) == again
+
+
 def read(queue: Queue, count: int, got: list[tuple[int, int]]) -> None:
     """Consume messages one by one, those in hand first."""
     for _ in range(count):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from stablecast.store.journal import Disk, Journal, JournalError
@@ -72,6 +73,16 @@ def start(
 def segments(directory: Path) -> list[Path]:
     """The segment files, oldest first."""
     return list(list_segments(directory)[0].values())
+
+
+def open_in(directory: Path) -> list[str]:
+    """The names of the open files in a directory, also of those that were deleted."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing itself
+            if link.readlink().is_relative_to(directory):
+                found.append(link.readlink().name)
+    return found
 
 
 def read(journal: Journal, stream: int, number: int) -> tuple[int, int, int, bytes] | None:

@@ -1,5 +1,6 @@
 """Segments: when a new one begins, and when an old one may go."""
 
+import asyncio
 import errno
 import os
 import threading
@@ -10,7 +11,7 @@ import pytest
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.fetcher import Fetcher
 from stablecast.store.journal.segments import JournalSegment
-from tests.adapters.store.journal.support import numbers, segments, start
+from tests.adapters.store.journal.support import numbers, open_in, segments, start
 from tests.support.machine import replace
 from tests.support.processes import HANG_S
 
@@ -69,6 +70,30 @@ async def test_nothing_is_deleted_before_what_killed_it_is_synced(tmp_path: Path
     await owner.journal.close()
     assert held[:2] == ["00000001.seg", "00000002.seg"]
     assert [path.name for path in segments(tmp_path)] == ["00000003.seg", "00000004.seg"]
+
+
+async def test_a_segment_that_was_read_leaves_the_disk_when_it_is_deleted(tmp_path: Path) -> None:
+    """A file that is still open keeps its room, though it has no name any more."""
+    owner = start(tmp_path, segment_bytes=100)
+
+    async def fetch(number: int) -> None:
+        """The fetcher does its jobs in order, so the earlier ones are done."""
+        found = owner.journal.find(1, number)
+        assert found is not None
+        fetched: asyncio.Future[list[bytes | JournalError]] = asyncio.get_running_loop().create_future()
+        owner.journal.fetch([found.record], fetched.set_result)
+        assert await fetched == [bytes(100)]
+
+    for number in range(2):
+        owner.journal.append_messages(1, number, 1, 1, bytes(100), number + 1)
+    await owner.until(2)
+    await fetch(0)
+    owner.journal.trim(1, 1, 3)
+    await owner.until(3)
+    await fetch(1)
+    assert segments(tmp_path)[0].name == "00000002.seg"
+    assert not [name for name in open_in(tmp_path) if name.startswith("00000001")]
+    await owner.journal.close()
 
 
 class Removals:

@@ -169,13 +169,19 @@ def test_a_new_segment_is_opened_by_the_thread(turns: Turns, tmp_path: Path) -> 
     assert new.path.stat().st_size == new.end
 
 
-def test_an_error_on_the_loop_ends_the_thread_as_its_own_does(turns: Turns) -> None:
+def test_an_error_on_the_loop_ends_the_thread_as_its_own_does(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop has another turn before the thread wakes."""
     turns.warm()
     turns.fails = True
+    ring = turns.writer._ring
+    monkeypatch.setattr(turns.writer, "_ring", lambda: None)
     turns.put(1)
     turns.end_turn()
-    turns.put(2)
+    turns.fails = False  # A flush that succeeds now would tell nothing of what the kernel dropped.
     flushed = len(turns.flushed)
+    turns.put(2)
+    turns.end_turn()
+    ring()
     while not turns.ended:
         turns.hear()
     assert turns.flushed[-1] == LOOP

@@ -54,6 +54,17 @@ def test_a_block_is_here_until_it_is_synced() -> None:
     assert pending.block(place) is None
 
 
+def test_a_segment_is_synced_up_to_its_first_record_under_way() -> None:
+    """The scrubber reads no further: it would take bytes that are not written yet for damage."""
+    pending = Pending(0)
+    full, newest, idle = (JournalSegment(number, 0, Path("unused"), end=100) for number in (1, 2, 3))
+    for segment, offset in ((full, 40), (full, 70), (newest, 24), (newest, 60)):
+        pending.add(JournalRecord(segment, offset, 30, RecordKind.STATE, 1, (b"{}",)))
+    assert pending.synced_ends([full, newest, idle]) == {full: 40, newest: 24, idle: 100}
+    pending.commit(3)
+    assert pending.synced_ends([full, newest, idle]) == {full: 100, newest: 60, idle: 100}
+
+
 @pytest.mark.parametrize("ticket", [0, -1, 4])
 def test_ticket_out_of_order(ticket: int) -> None:
     pending = Pending(0)

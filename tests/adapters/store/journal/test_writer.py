@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import given
@@ -21,6 +20,7 @@ from stablecast.store.journal.record_format import (
 )
 from stablecast.store.journal.segments import JournalRecord, JournalSegment
 from stablecast.store.journal.writer import IOV_MAX, JournalWriter, _unwritten
+from tests.adapters.store.journal.support import open_in
 from tests.support.processes import HANG_S
 
 
@@ -161,17 +161,6 @@ def test_a_full_segment_is_closed(tmp_path: Path) -> None:
     bench.finish()
     bench.lock.release()
     assert open_in(tmp_path) == []
-
-
-def open_in(directory: Path) -> list[Path]:
-    """Return the descriptors of this process that lead into a directory."""
-    return [link for link in Path("/proc/self/fd").iterdir() if _leads_to(link, directory)]
-
-
-def _leads_to(link: Path, directory: Path) -> bool:
-    with suppress(FileNotFoundError):  # that of the listing itself
-        return link.readlink().is_relative_to(directory)
-    return False
 
 
 def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
