@@ -49,7 +49,6 @@ class _SourceSession:
     where: Where
     hearing: DatagramSocket
     saying: DatagramSocket
-    closed: asyncio.Event = attrs.field(factory=asyncio.Event)
 
 
 class ReliableSources:
@@ -219,12 +218,6 @@ class ReliableSources:
         """Return the statistics of each session, by source string."""
         return {f"source {session.where}": self.statistics(number) for number, session in self._sessions.items()}
 
-    async def close_session(self, number: int) -> None:
-        """End a session, and wait until its time to linger is over."""
-        session = self._sessions[number]
-        self.retire(number)
-        await session.closed.wait()
-
     def retire(self, number: int) -> None:
         """End a session after its time to linger, without waiting for it."""
         self._say_no_more(number)
@@ -252,7 +245,6 @@ class ReliableSources:
         session = self._sessions.pop(number)
         session.hearing.close()
         session.saying.close()
-        session.closed.set()
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:

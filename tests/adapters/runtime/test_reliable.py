@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime import datagrams
 from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.reliable_receivers import ReliableReceivers
@@ -89,7 +89,7 @@ async def test_unicast_loses_nothing_through_a_relay_that_drops(permille: int) -
             assert relay.dropped
             assert sum(one.statistics()["naks_sent"] for one in joined) > 0
         assert sources.statistics(session)["num_clients"] == 2
-        await sources.close_session(session)
+        sources.retire(session)
         if not permille:
             for one in heard:
                 await one.ended.wait()
@@ -174,15 +174,6 @@ async def test_the_rate_limit_holds_up_the_sender_and_nothing_is_lost() -> None:
         sources.close()
 
 
-async def test_a_closed_context_wakes_tasks_that_wait_for_its_sessions() -> None:
-    sources = ReliableSources(LbtruSources(), LOOPBACK)
-    session = sources.open(settings=attrs.evolve(QUICK, linger_ns=60 * SECOND))
-    waiting = asyncio.create_task(sources.close_session(session))
-    await asyncio.sleep(0)
-    sources.close()
-    await waiting
-
-
 async def test_sessions_of_one_group_share_a_socket_and_strange_datagrams_are_counted() -> None:
     """Two sources on one group: told apart by host, port for NAKs and session ID."""
     sources, receivers = ReliableSources(LbtrmSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
@@ -250,7 +241,7 @@ async def test_listeners_of_one_session_share_it_until_the_last_one_leaves() -> 
         sources.offer(session, block(7, 1, 1))
         await heard[0].whole.wait()
         assert sources.statistics(session)["num_clients"] == 1
-        await sources.close_session(session)
+        sources.retire(session)
         await heard[0].ended.wait()
         first.close()
         assert receivers.all_statistics() == {}
