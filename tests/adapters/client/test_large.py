@@ -73,6 +73,8 @@ async def test_messages_of_all_sizes_arrive_whole_and_in_order(net: Network, kin
     found = await take(receiver, len(sent))
     assert [message.payload for message in found] == sent
     assert [message.sequence_number for message in found] == numbers
+    found[-1].consumed()
+    assert receiver.unconsumed == 0
     firsts = [0, *(number + 1 for number in numbers[:-1])]
     assert [message.numbers for message in found] == list(zip(firsts, numbers, strict=True))
     cut = [(first, last) for first, last in zip(firsts, numbers, strict=True) if first != last]

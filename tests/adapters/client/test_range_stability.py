@@ -438,3 +438,16 @@ async def test_a_life_without_a_history_is_no_source_of_its_own(monkeypatch: pyt
         [reading] = reader._readings
         await until(lambda: reading.machine.stop == 12)  # It goes on with the next life ...
         assert len(reader.sources) == 1  # ... and nothing else does.
+
+
+async def test_the_readings_of_all_sources_hear_that_a_store_is_away() -> None:
+    """What each of them requested there goes to other stores at once."""
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            return [answer((0, 10), lives=[(life, 0)], session_id=life) for life in (7, 8)]
+
+    options = ReadOptions(ReadBounds(), ("a", "b"))
+    async with RangeReader(Routes("10.0.0.1:1"), "orders", options) as reader:
+        reader.on_broken("a")
+        assert [list(reading.machine.away) for reading in reader._readings] == [["a"], ["a"]]

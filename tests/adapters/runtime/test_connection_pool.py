@@ -38,8 +38,10 @@ async def test_one_connection_for_all_messages() -> None:
     async with listener() as peer:
         told.pool.send(peer.address, b"one ")
         told.pool.send(peer.address, b"two ")
+        assert not told.pool.connected(peer.address)
         connection = await peer.connection()
         await connection.hear(8)
+        assert told.pool.connected(peer.address)
         told.pool.send(peer.address, b"three")
         assert await connection.hear(13) == b"one two three"
         await told.pool.close()

@@ -143,6 +143,16 @@ def test_an_acknowledgement_covers_no_number_that_the_next_life_used_again() -> 
     assert inherited.claims == RangeSet([(8, 20)])
 
 
+def test_an_acknowledgement_has_the_number_that_each_heir_gave_to_its_message() -> None:
+    """A later session may have met a wrap of the numbers that the one before it did not."""
+    third = Succession(ReceiverDriver().machine, lambda _: None, NOTHING, inherited=Inheritance())
+    second = Succession(ReceiverDriver().machine, lambda _: None, NOTHING, heir=third, shift=MODULUS)
+    first = Succession(ReceiverDriver.active(high=29).machine, lambda _: None, NOTHING, heir=second)
+    first.on_acknowledged(10, 14)
+    assert third.inherited is not None
+    assert third.inherited.claims == RangeSet([(MODULUS + 10, MODULUS + 15)])
+
+
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
     """D1: what is below is of an earlier run, and would come out of order. Wishes and the request maximum go first."""
     driver, succession = place()

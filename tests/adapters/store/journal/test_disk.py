@@ -19,7 +19,7 @@ from stablecast.store.journal.fetcher import Fetcher
 from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES, Block
 from stablecast.store.journal.segments import segment_path
-from tests.adapters.store.journal.support import Owner, no_states, numbers, read, segments
+from tests.adapters.store.journal.support import Owner, no_states, numbers, open_in, read, segments
 from tests.support.machine import replace
 from tests.support.processes import HANG_S
 
@@ -326,3 +326,18 @@ async def test_without_a_loop_nobody_is_told(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     journal._tell(pytest.fail, "there is nobody")
     journal.abort()
+
+
+async def test_no_more_segments_are_open_for_reading_than_allowed(tmp_path: Path) -> None:
+    """Where descriptors are short, a store has few for its disks."""
+    owner = opened(tmp_path, Disk(segment_bytes=100, open_files=1))
+    for number in range(4):
+        owner.journal.append_messages(1, number, 1, 1, bytes(100), number + 1)
+    await owner.until(4)
+    found = [owner.journal.find(1, number) for number in range(4)]
+    fetched: asyncio.Future[list[bytes | JournalError]] = asyncio.get_running_loop().create_future()
+    owner.journal.fetch([run.record for run in found if run is not None], fetched.set_result)
+    assert await fetched == [bytes(100)] * 4
+    written, *others = sorted((name for name in open_in(tmp_path) if name.endswith(".seg")), reverse=True)
+    assert (written, len(segments(tmp_path)), len(others)) == ("00000004.seg", 4, 1)
+    await owner.journal.close()
