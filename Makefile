@@ -86,7 +86,7 @@ test-all:  ## everything, from nothing: all tests, graphs, proofs, planted fault
 
 # Tests that open ports get a network of their own; those with hosts of their own make theirs.
 test-changed: .venv  ## what `make test` left out of the rooms that changed, within 25 minutes; counts with those of the gate
-	@status=0; $(MAKE) --no-print-directory -j2 -Otarget changed-inside changed-outside || status=$$?; $(LEAVE_OUT) || status=1; exit $$status
+	@status=0; $(MAKE) --no-print-directory -k -j2 -Otarget changed-inside changed-outside || status=$$?; $(LEAVE_OUT) || status=1; exit $$status
 
 CHANGED := $(BIN)/python -m tests.support.changed
 changed-%: TESTS = $(shell $(CHANGED) $(if $(filter inside,$*),but,in) $(OUTSIDE))
@@ -94,7 +94,7 @@ changed-%:
 	$(if $(strip $(TESTS)),@$(if $(filter inside,$*),$(OWN_NETWORK)) $(PYTEST) --no-cov --tier=rest --budget=$(BUDGET) $(strip $(TESTS)))
 
 checks: lint
-	@$(MAKE) --no-print-directory -j3 -Otarget models daemons $(if $(filter all,$(TIER)),outside) pure judges types TIER=$(TIER)
+	@$(MAKE) --no-print-directory -k -j3 -Otarget models daemons $(if $(filter all,$(TIER)),outside) pure judges types TIER=$(TIER)
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
 coverage: .venv  ## branch coverage of what the tests of the core, the transports and the daemons run
