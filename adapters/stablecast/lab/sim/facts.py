@@ -186,7 +186,7 @@ class Facts:
         for life, stores in self.granted.items() if disk else ():
             if store in stores:
                 stores.discard(store)
-                if life in self.terms and not (stores if silent else self.judge.registered(stores)):
+                if not (stores if silent else self.judge.registered(stores)):
                     self.doubtful.add(life)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
@@ -219,7 +219,9 @@ class Facts:
         if life in self.terms:
             return
         self.terms[life] = term
-        for other in [other for other in self.doubtful if term <= self.terms[other]]:
+        if self.judge.registered(self.granted.get(life, set())):
+            self.doubtful.discard(life)  # It lost a grant while it registered, and has enough of them.
+        for other in [other for other in self.doubtful if other != life and term <= self.terms.get(other, -1)]:
             self._fork(life, other)
 
     def on_claimed(self, life: int, stop: int) -> None:

@@ -103,6 +103,32 @@ def test_a_life_that_comes_back_through_an_undeclared_copy_excuses_itself_and_th
 
 
 @pytest.mark.parametrize(
+    ("declared", "again", "found"),
+    [(False, False, []), (False, True, ["S2", "S3"]), (True, False, ["S2", "S3"])],
+    ids=["an undeclared copy", "which granted it again", "a declared copy: the store has no vote"],
+)
+def test_a_grant_that_is_forgotten_on_its_way_excuses_the_life_that_counts_it(
+    declared: bool, again: bool, found: list[str]
+) -> None:
+    """The later life announced itself when the store that it counted had got an older copy of its disk."""
+    checkers = world()
+    checkers.on_life(NEXT, 0)
+    for name in STORES[:2]:
+        checkers.stores.on_granted(name, STREAM, NEXT)
+    checkers.facts.on_told(LIFE, 1)
+    checkers.facts.on_lost(STORES[0], disk=True, silent=declared, copy=VirtualDisk())
+    if again:
+        checkers.stores.on_granted(STORES[0], STREAM, NEXT)
+    checkers.facts.on_told(NEXT, 2)
+    checkers.facts.violations.clear()
+    stable(checkers, 0, 1)
+    store(checkers, 0, 1, life=NEXT)
+    checkers.on_stable(NEXT, 0, 1, list(STORES))
+    checkers.at_the_end()
+    assert broken(checkers) == found
+
+
+@pytest.mark.parametrize(
     ("told", "losing", "disk", "found"),
     [
         (STORES, STORES, False, []),
