@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.whole.history_checker import Verdict, judge
+from stablecast.lab.whole.history_checker import Verdict, gather, judge, undelivered
 from tests.support.processes import until
 from tools.torture.commands import Commands
 from tools.torture.disks import Disk
@@ -33,6 +32,8 @@ LIVENESS_SECONDS = 60.0
 END_SECONDS = 20.0
 NOTICE_SECONDS = 20.0
 """Time limit for a store to notice that its files are gone, which looks each two seconds, and for a forked child."""
+LOOK_SECONDS = 0.3
+"""Time between two looks at what receivers lack."""
 SURVIVABLE = frozenset({"disks", "daemon", "removals", "inodes", "silences"})
 """Kinds of plans in which messages become stable while one store is gone."""
 LATE_NS = 3_000_000_000
@@ -284,9 +285,10 @@ class PlayedHistory:
         if self._plan.late:
             self.start(LATE)
         receivers = self._all_receivers()
-        if not until(lambda: not self._missing(receivers), max(LIVENESS_SECONDS / 2, ends - time.monotonic()), 0.1):
-            missing = {name: len(ids) for name, ids in self._missing(receivers).items()}
-            self.mark("hang", text=f"after {LIVENESS_SECONDS:.0f} s stable messages were not delivered: {missing}")
+        seconds = max(LIVENESS_SECONDS / 2, ends - time.monotonic())
+        if not until(lambda: not self._missing(receivers), seconds, LOOK_SECONDS):
+            text = f"after {LIVENESS_SECONDS:.0f} s stable messages were not delivered: {self._missing(receivers)}"
+            self.mark("hang", text=text)
 
     def leave(self) -> None:
         """End all programs with SIGTERM."""
@@ -338,25 +340,12 @@ class PlayedHistory:
         owners = [*dict.fromkeys(job["owner"] for job in self._plan.receivers.values())]
         return [*owners, LATE] if self._plan.late else owners
 
-    def _missing(self, receivers: list[str]) -> dict[str, set[str]]:
-        names: dict[tuple[str, int], str] = {}
-        sent: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-        wanted: set[str] = set()
-        got: dict[str, set[str]] = {name: set() for name in receivers}
-        for line in self.lines():
-            if line["is"] == "sent":
-                names.update({(line["stream"], number): name for number, name in line["items"]})
-                sent[line["owner"], line["topic"]] += [(number, name) for number, name in line["items"]]
-            elif line["is"] == "delivered":
-                got[line["receiver"]].add(line["id"])
-        for line in self._lines:
-            if line["is"] == "stable":
-                numbers = range(line["first"], line["last"] + 1)
-                wanted |= {names[line["stream"], number] for number in numbers if (line["stream"], number) in names}
-        kept = self._plan.kept_by_owner()
-        for (owner, _), items in sent.items():  # A limit may let go of older ones.
-            wanted -= {name for _, name in sorted(items)[: -kept[owner.partition("/")[0]]]}
-        return {name: wanted - ids for name, ids in got.items() if wanted - ids}
+    def _missing(self, receivers: list[str]) -> dict[str, int]:
+        """Return how many stable messages each receiver neither got nor reported as lost to a limit, by the judge."""
+        facts = gather([*self._marks, *self.lines()])
+        found = {name: undelivered(facts, name) for name in receivers}
+        counts = {name: len(missing) + sum(map(len, unseen.values())) for name, (missing, unseen) in found.items()}
+        return {name: count for name, count in counts.items() if count}
 
     def verdict(self) -> Verdict:
         """Judge the history."""

@@ -95,6 +95,8 @@ class TopicPublisher:
             await source.wait_stable_through(last)
         except NotStable as error:
             self.write("given-up", text=str(error))
+            with suppress(NotStable):  # Later messages are still on their way.
+                await source.wait_stable(last)
         self.write("quiet", last=last)
 
     async def send(self, source: Source) -> int:
