@@ -185,7 +185,8 @@ class Sender(ABC):
         """
         if info := self.info():
             for registration in self._machine.status.registrations.values():
-                self._send_to(registration.address, info)
+                if registration.present:
+                    self._send_to(registration.address, info)
 
     def _encode(self, message: Message) -> bytes:
         """Encode a message. Source information seldom changes, so the last encoding of it is kept."""

@@ -156,7 +156,9 @@ class Source(LoopSender):
         if self._closed:
             return
         check_loop(self._loop, self._whose)
-        self._take_leave()
+        self.flush()
+        if not self.over:  # A source that failed may not have sent what its machine counts.
+            self._take_leave()
         self._closed = True
         if self._report_timer is not None:
             self._report_timer.cancel()

@@ -82,6 +82,23 @@ async def test_messages_can_be_read_after_a_life_that_ended_when_it_had_register
             assert [message.payload async for message in reader] == [b"x"]
 
 
+@pytest.mark.parametrize("failed", [False, True])
+async def test_a_source_takes_leave_of_the_stores_that_it_has(
+    net: Network, monkeypatch: pytest.MonkeyPatch, failed: bool
+) -> None:
+    """One that failed may not have sent what it counts, so it announces nothing."""
+    context, stores = await net.context(), [await net.store(name) for name in ("a", "b")]
+    source = await context.source("orders", stores=[*stores, f"{LOCAL}:{unused_port()}"])
+    await until(lambda: len(source.registered_names()) == 2)
+    told: list[str] = []
+    monkeypatch.setattr(source, "_send_to", lambda address, _: told.append(address))
+    if failed:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        source.fail("the test", OSError())
+    await source.close()
+    assert told == ([] if failed else stores)
+
+
 async def test_a_closed_source_does_nothing(net: Network) -> None:
     context = await net.context()
     async with await context.source("orders", stores=[await net.store()]) as source:
