@@ -266,9 +266,9 @@ _RECEIVERS: Final = (
     ),
     _receiver(
         "a-confirmation-of-one-message-is-not-repeated",
-        "consumption_acks",
-        "if window.next is not None and window.acked >= window.start:",
-        "if window.next is not None and window.acked > window.start:",
+        "delivery_window",
+        "if self.next is not None and self.acked >= self.start:",
+        "if self.next is not None and self.acked > self.start:",
         "test_a_confirmation_of_one_message_is_repeated",
     ),
     _receiver(

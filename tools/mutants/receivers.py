@@ -358,6 +358,16 @@ RECEIVERS: Final = (
         ),
     ),
     Mutant(
+        "a-later-session-repeats-no-confirmation",
+        "receiver/endpoint",
+        "        before = list(self.window.confirmed_before)\n",
+        "        before: list[tuple[int, int]] = []\n",
+        Test(
+            "core/receiver/test_endpoint_recovery.py::"
+            "test_confirmations_of_an_earlier_session_are_repeated_once_the_next_one_begins"
+        ),
+    ),
+    Mutant(
         "a-session-ends-without-an-acknowledgement",
         "receiver/endpoint",
         "            case inputs.Finish():\n                self._acknowledge(now)\n",

@@ -119,8 +119,15 @@ class ClientSession:
         )
         return Driver(driven, self._perform, self._on_failed, self._before_timer)
 
-    def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[ClientSession]" = ()) -> None:
+    def start(
+        self,
+        history: dict[int, list[tuple[int, int]]],
+        earlier: "Sequence[ClientSession]" = (),
+        confirmed: Sequence[tuple[int, int]] = (),
+    ) -> None:
         """Start with the `history` of consumed numbers [first, stop) by life, and stop the `earlier` sessions.
+
+        Sessions before this one confirmed the numbers `confirmed` of its life.
 
         The earlier sessions are those with the same source. The new session inherits their unconsumed messages once the
         source has announced its numbers.
@@ -132,12 +139,19 @@ class ClientSession:
         for incarnation, ranges in history.items():
             for first, stop in ranges:
                 self._driver.feed(inputs.History(incarnation, first, stop - 1))
+        for first, stop in confirmed:
+            self._driver.feed(inputs.History(self.incarnation, first, stop - 1, confirmed=True))
         self._driver.feed(inputs.Start())
 
     def history(self) -> dict[int, list[tuple[int, int]]]:
         """Return the consumed numbers as [first, stop), by the life that sent them."""
         self.report_consumed()
         return self.succession.consumed()
+
+    @property
+    def confirmed(self) -> list[tuple[int, int]]:
+        """Return the numbers [first, stop) that this session and those before it confirmed to the source."""
+        return list(self._machine.status.confirmable)
 
     @property
     def topic(self) -> str:

@@ -160,7 +160,7 @@ class Subscriber(ABC, Generic[SessionT]):
                 self._begin(effect)
             case fx.StartSession(session=session):
                 self._sessions[session.incarnation] = session
-                session.start(effect.history, effect.earlier)
+                session.start(effect.history, effect.earlier, effect.confirmed)
             case fx.EndSession(session=session):
                 self._finished.append(self._sessions.pop(session.incarnation))
                 self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
@@ -292,4 +292,5 @@ class Subscriber(ABC, Generic[SessionT]):
 def _report(session: ClientSession) -> ev.Report:
     """Return what the application consumed by now."""
     history = session.history()
-    return ev.Report(session, session.incarnation, session.info, history, session.succession.heir is None)
+    answers, confirmed = session.succession.heir is None, session.confirmed
+    return ev.Report(session, session.incarnation, session.info, history, answers, confirmed)

@@ -18,6 +18,7 @@ from stablecast.core.protocol.inputs import (
     Consumed,
     Finish,
     Gone,
+    History,
     Lost,
     LowChosen,
     Reset,
@@ -363,6 +364,25 @@ def test_the_source_hears_what_it_wants_confirmed() -> None:
     driver.feed(Consumed(0, 0))
     driver.feed(Tick(), ACK_NS)
     assert ("source:1", ConsumptionAck(LIFE, 0, 70, 0, session_id=9, first=0)) in driver.sent(ConsumptionAck)
+
+
+def test_confirmations_of_an_earlier_session_are_repeated_once_the_next_one_begins() -> None:
+    """The connection may have broken after that session ended, and stores offer no more of what it acknowledged."""
+    driver = ReceiverDriver()
+    for life, first, last in ((LIFE, 0, 1), (OLDER_LIFE, 2, 2), (LIFE, 3, 3)):
+        driver.feed(History(life, first, last, confirmed=True))
+    driver.feed(History(LIFE, 4, 4))
+    driver.inform(1, confirmations=True, high=5)
+    driver.grant(0, low=5, high=5, old=True)
+    assert driver.sent(ConsumptionAck) == []
+    driver.feed(LowChosen(5))
+    both = [
+        ("source:1", ConsumptionAck(LIFE, 0, 70, last, session_id=9, first=first)) for first, last in ((0, 1), (3, 3))
+    ]
+    assert driver.sent(ConsumptionAck) == both
+    driver.feed(Reset("source:1"))
+    assert driver.sent(ConsumptionAck) == both
+    assert driver.machine.status.confirmable == ((0, 2), (3, 4))
 
 
 def test_what_was_consumed_while_no_store_counted_is_confirmed_once_one_counts() -> None:

@@ -148,6 +148,21 @@ def test_a_session_succeeds_those_of_its_source_only() -> None:
     assert played.lives == [1, 9]
 
 
+def test_a_later_session_with_a_life_knows_what_earlier_ones_confirmed_to_it() -> None:
+    """The stores offer nothing of it again, so nobody else can repeat a confirmation that the source never got."""
+    played = Played()
+    played.follow(ONE, FIRST)
+    played.feed(ev.Remember(ev.Report(1, 1, FIRST, {1: [(0, 5)]}, confirmed=[(0, 2), (4, 5)])))
+    played.follow(TWO, SECOND_LIFE)
+    played.feed(ev.Remember(ev.Report(2, 2, SECOND_LIFE, {2: [(5, 6)]}, confirmed=[(5, 6)])))
+    again = Subscription(played.machine.memory)
+    again.receive(ev.Found(ONE), 0)
+    again.receive(ev.Announced(FIRST, ONE), 0)
+    again.receive(ev.Begun(1, "again"), 0)
+    begun = [effect for effect in again.take_effects() if isinstance(effect, fx.StartSession)]
+    assert [effect.confirmed for effect in begun] == [[(0, 2), (4, 5)]]
+
+
 def test_a_session_tells_where_its_source_is_registered_by_now() -> None:
     """The next life is known by that place only."""
     played = Played()

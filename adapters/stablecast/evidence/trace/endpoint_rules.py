@@ -173,7 +173,9 @@ class NothingUnread:
 
     def _on_history(self, event: History) -> None:
         self.consumed.add(event.first, event.last + 1)
-        if self.divides:
+        if event.confirmed:
+            self.unseen.remove(event.first, event.last + 1)
+        elif self.divides:
             self.unseen.add(event.first, event.last + 1)
 
     def _on_consumed(self, event: Consumed) -> str | None:

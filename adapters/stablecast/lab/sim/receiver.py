@@ -151,10 +151,10 @@ class SimulatedSession(client.ClientSession):
         """True if the session deregistered and no store knows it any more."""
         return self._left.is_set()
 
-    def start(self, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
+    def start(self, history: dict[int, list[tuple[int, int]]], earlier: Any = (), confirmed: Any = ()) -> None:
         """Begin with the history that the application consumed in earlier sessions."""
         self._reading.on_session(self._process.receiver, self._process.name, self.incarnation, history)
-        super().start(history, earlier)
+        super().start(history, earlier, confirmed)
 
     def _perform(self, effect: ReceiverEffect) -> None:
         match effect:

@@ -189,11 +189,15 @@ class Acknowledge:
 
 @attrs.frozen
 class History:
-    """Receiver: the application consumed `first`..`last` of this incarnation in an earlier session."""
+    """Receiver: the application consumed `first`..`last` of this incarnation in an earlier session.
+
+    `confirmed`: that session confirmed them to the source as well, which may not have heard it.
+    """
 
     incarnation: Incarnation
     first: int
     last: int
+    confirmed: bool = False
 
 
 @attrs.frozen

@@ -31,7 +31,7 @@ from stablecast.core.protocol.events import (
     SteppedBack,
     UnrecoverableLoss,
 )
-from stablecast.core.protocol.inputs import Acknowledge, Consumed, Data, Lost, Useless
+from stablecast.core.protocol.inputs import Acknowledge, Consumed, Data, History, Lost, Useless
 from stablecast.core.protocol.messages import LateJoinInfo, Pace, Registered, SourceInfo
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
@@ -240,6 +240,12 @@ class Arrivals:
             self.requests.hurry(first, stop)
         else:
             self.window.lose(max(first, self.window.origin), stop, out)
+
+    def on_history(self, event: History) -> None:
+        """Record what an earlier session consumed, and what it confirmed to this life."""
+        self.lives.remember(event.incarnation, event.first, event.last + 1)
+        if event.confirmed and event.incarnation == self.config.incarnation:
+            self.window.on_confirmed(event.first, event.last + 1)
 
     def on_consumed(self, event: Consumed) -> None:
         """Count a run as consumed. Raises MisuseError if it was not delivered."""

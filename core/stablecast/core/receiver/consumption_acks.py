@@ -3,8 +3,8 @@
 Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
 asks for them and the receiver is willing (P-304). It names one RegID for the whole session, so the source counts every
 receiver once although stores come and go (P-329), and the session id, so it counts a returned receiver once. A broken
-connection may have swallowed confirmations, so they are repeated then. If nothing is confirmed for an interval, the
-source gets a sign of life (P-338).
+connection may have swallowed confirmations, so they are repeated then, and by the next session of this run with the
+life. If nothing is confirmed for an interval, the source gets a sign of life (P-338).
 
 An acknowledgement to a store covers lost messages below its number, because it marks where the receiver resumes (T3). A
 confirmation names the ranges that the session consumed, without lost messages, so the source finds the gap (P-349).
@@ -105,8 +105,8 @@ class Acknowledger:
         # Nobody listens at an address that is gone, so a repeat would reach nobody.
         if info is None or info.request != event.address or isinstance(event, Gone):
             return
-        if window.next is not None and window.acked >= window.start:
-            self.confirm(counting, info, window.confirmed(window.start, window.acked + 1), now, out)
+        if window.next is not None:
+            self.confirm(counting, info, window.confirmable, now, out)
 
     def confirm(
         self, counting: list[Registration], info: SourceInfo, parts: list[tuple[int, int]], now: int, out: list[Effect]

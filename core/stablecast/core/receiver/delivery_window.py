@@ -54,6 +54,7 @@ class DeliveryWindow:
         claimed: Numbers that the application acknowledged itself (P-346).
         missed: Numbers from `known_from` on that were lost for good, or are for other shares; they are never confirmed
             to a source (P-349).
+        confirmed_before: Numbers that earlier sessions of the run confirmed to this life.
     """
 
     proximity: int
@@ -72,6 +73,7 @@ class DeliveryWindow:
     skipped: RangeSet = attrs.field(factory=RangeSet)
     acked: int = -1
     missed: RangeSet = attrs.field(factory=RangeSet)
+    confirmed_before: RangeSet = attrs.field(factory=RangeSet)
     known_from: int = 0
 
     def begin(self, low: int, out: list[Effect]) -> None:
@@ -241,6 +243,20 @@ class DeliveryWindow:
     def confirmed(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Return the parts [first, stop) of an acknowledged range that were not lost, for confirmations."""
         return self.missed.missing(max(start, self.known_from), stop)
+
+    def on_confirmed(self, start: int, stop: int) -> None:
+        """Record that an earlier session confirmed [start, stop); the oldest of more than `MAX_MISSED` ranges goes."""
+        self.confirmed_before.add(start, stop)
+        if len(self.confirmed_before) > MAX_MISSED:
+            self.confirmed_before.forget(self.confirmed_before.ranges[0][1])
+
+    @property
+    def confirmable(self) -> list[tuple[int, int]]:
+        """The ranges that this session and those before it confirmed, or may confirm."""
+        found = self.confirmed_before.copy()
+        if self.next is not None and self.acked >= self.start:
+            found.update(self.confirmed(self.start, self.acked + 1))
+        return list(found)
 
     def _acknowledged(self, end: int | None) -> int | None:
         if end is not None:

@@ -145,7 +145,7 @@ class ReceiverSession:
             case inputs.Finish():
                 self._acknowledge(now)
             case inputs.History():
-                self.lives.remember(event.incarnation, event.first, event.last + 1)
+                self.arrivals.on_history(event)
             case inputs.Moved():
                 self.arrivals.requests.answer_to(event.reply_to)
                 self.contact.config = self.enlistment.move(event.reply_to, now, self.outbox)
@@ -460,6 +460,9 @@ class ReceiverSession:
             self.window.lose(self.window.start, self.starting.first_held, self.outbox)
         for registration in self.enrollment.counting:
             self._welcome(registration, now)
+        # The connection that carried them may have broken after the earlier session ended: nobody repeated them then.
+        before = list(self.window.confirmed_before)
+        self.acknowledger.confirm(self.enrollment.counting, self.contact.source, before, now, self.outbox)
 
     def begin_at(self, now: int, start: int) -> None:
         """Deliver from `start` on; recover what the stream leaves out, as configured."""

@@ -112,9 +112,8 @@ class ReceiverStatus:
 
     @property
     def confirmable(self) -> tuple[tuple[int, int], ...]:
-        """Ranges from the start to `acknowledged` that may be confirmed to a source."""
-        window = self._arrivals.window
-        return tuple(window.confirmed(window.start, window.acked + 1))
+        """Ranges up to `acknowledged` that were confirmed to the source, or may be; also those of earlier sessions."""
+        return tuple(self._arrivals.window.confirmable)
 
     @property
     def turn(self) -> int | None:

@@ -29,7 +29,7 @@ forgotten."""
 
 @attrs.define
 class Consumption:
-    """The consumed numbers of each life; the life that was reported longest ago comes first."""
+    """The consumed, or confirmed, numbers of each life; the life that was reported longest ago comes first."""
 
     lives: dict[int, RangeSet] = attrs.field(factory=dict)
 
@@ -53,12 +53,14 @@ class ReceiverMemory:
 
     Attributes:
         consumption: The messages that the application consumed.
+        confirmed: The messages of these that were confirmed to the sources.
         identity: The sources that sent them.
         hot: The hot numbers that the application was handed.
         begun: The lives that sessions began with; a later life of the same source goes on where the receiver is.
     """
 
     consumption: Consumption = attrs.field(factory=Consumption)
+    confirmed: Consumption = attrs.field(factory=Consumption)
     identity: SourceIdentity = attrs.field(factory=SourceIdentity)
     hot: HotFailover = attrs.field(factory=HotFailover)
     begun: tuple[int, ...] = ()

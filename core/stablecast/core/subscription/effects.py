@@ -32,11 +32,15 @@ class BeginSession:
 
 @attrs.frozen
 class StartSession:
-    """Start a session with the history of consumption, and let it succeed the `earlier` ones."""
+    """Start a session with the history of consumption, and let it succeed the `earlier` ones.
+
+    `confirmed` are the messages of its life that sessions before it confirmed to the source.
+    """
 
     session: Session
     history: dict[int, Ranges]
     earlier: tuple[Session, ...] = ()
+    confirmed: Ranges = attrs.field(factory=list)
 
 
 @attrs.frozen

@@ -36,6 +36,7 @@ class Report:
     """What the application consumed by now in a session with `life` and those before, by life as [first, stop).
 
     `info` is the newest announcement that the session accepted. It `answers` for its messages until a later one does.
+    `confirmed` are the messages of `life` that it confirmed to the source.
     """
 
     session: Session
@@ -43,6 +44,7 @@ class Report:
     info: SourceInfo | None
     history: dict[int, Ranges]
     answers: bool = True
+    confirmed: Ranges = attrs.field(factory=list)
 
 
 @attrs.frozen

@@ -316,7 +316,8 @@ class Subscription:
             if other.session in begun.replaced:
                 other.heir = begun
         history = self.memory.consumption.history(related)
-        self.outbox.append(fx.StartSession(begun.session, history, begun.replaced))
+        confirmed = self.memory.confirmed.history([event.life]).get(event.life, [])
+        self.outbox.append(fx.StartSession(begun.session, history, begun.replaced, confirmed))
         self.outbox.append(fx.Inform(begun.session, begun.info, begun.place.transport))
 
     def _end(self, followed: Followed) -> None:
@@ -346,6 +347,7 @@ class Subscription:
         """Note the consumed messages, so that no later session delivers them again."""
         self.memory.identity.learn(report.info, report.history)
         self.memory.consumption.add(report.history)
+        self.memory.confirmed.add({report.life: report.confirmed})
 
     def _review(self) -> None:
         """Join the lives that wait, if no ended session keeps them waiting."""
