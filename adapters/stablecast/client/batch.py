@@ -1,7 +1,6 @@
 """Batches: consecutive messages of one source, as sessions deliver them and applications read them."""
 
 from bisect import bisect_left
-from copy import copy
 from operator import attrgetter
 from typing import Protocol, Self
 
@@ -249,9 +248,21 @@ class Batch:
 
     def part(self, begin: int, end: int) -> Self:
         """Return a batch of messages [begin, end)."""
-        part = copy(self)
+        part = self._copy()
         part.keep(begin, end)
         return part
+
+    def _copy(self) -> Self:
+        """Return a copy. `copy.copy` takes five times as long, and each message of `async with` is a part."""
+        new = object.__new__(self.__class__)
+        new._block, new._skip, new._alone = self._block, self._skip, self._alone
+        new.owner, new.count, new.first, new.incarnation = self.owner, self.count, self.first, self.incarnation
+        new.recovered, new.otr, new.arrived_ns = self.recovered, self.otr, self.arrived_ns
+        new.reported, new.refusals = self.reported, self.refusals
+        if self.__class__ is not Batch:
+            for name in self.__slots__:
+                setattr(new, name, getattr(self, name))
+        return new
 
     def cut(self, count: int) -> None:
         """Keep the first `count` messages only."""

@@ -69,7 +69,7 @@ class Packing:
         if hot_number is not None and not 0 <= hot_number < serial.MODULUS:
             raise ValueError(f"a hot number is from 0 to {serial.MODULUS - 1}, not {hot_number}")
         octets, block, span = octets_of(payload), b"", None
-        if properties:
+        if properties and properties.__class__ is not dict:
             check_properties(properties)
         if self.adds:
             named: dict[str, Value] = {}

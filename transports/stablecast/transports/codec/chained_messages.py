@@ -5,7 +5,8 @@ header is in no run. Only the application's end decodes these headers. Sources, 
 bytes as they came.
 """
 
-import attrs
+from functools import lru_cache
+from typing import NamedTuple
 
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.chained_headers import LEAD, MIN_LENGTH
@@ -15,11 +16,13 @@ from stablecast.transports.wire.headers import ApplicationChain, Fragment, unpac
 FRAGMENT_LENGTH = 16
 """Bytes of FRAG."""
 
+KNOWN_CHAINS = 256
+"""Chains of elements that are remembered: runs of messages with properties of one length repeat one of them."""
+
 _LAST = 0xFFFF_FFFF
 
 
-@attrs.frozen
-class ChainedPiece:
+class ChainedPiece(NamedTuple):
     """A message of a chained run.
 
     Attributes:
@@ -83,20 +86,23 @@ def _piece(octets: bytes, at: int, end: int) -> ChainedPiece:
     fragment, properties, hot_number = None, 0, None
     while code != lbmc.PAYLOAD_FOLLOWS:
         behind = at + octets[at + 1]
-        header = unpack(code, octets[at + LEAD : behind])
-        if isinstance(header, Fragment):
-            fragment = header
-        elif isinstance(header, ApplicationChain):
-            properties, hot_number = _elements(header)
+        if code == ApplicationChain.CODE:
+            properties, hot_number = _elements(octets[at + LEAD : behind])
+        else:
+            header = unpack(code, octets[at + LEAD : behind])
+            fragment = header if isinstance(header, Fragment) else fragment
         code, at = octets[at], behind
     return ChainedPiece(octets[at:end], fragment, properties, hot_number)
 
 
-def _elements(header: ApplicationChain) -> tuple[int, int | None]:
-    """Return the bytes of properties and the hot-failover number.
+@lru_cache(KNOWN_CHAINS)
+def _elements(octets: bytes) -> tuple[int, int | None]:
+    """Return the bytes of properties and the hot-failover number of a chain.
 
     A malformed chain has neither: it then belongs to the application.
     """
+    header = unpack(ApplicationChain.CODE, octets)
+    assert isinstance(header, ApplicationChain)
     try:
         return header.properties_length(), header.hot_number()
     except WireError:

@@ -10,11 +10,14 @@ incomplete messages when there are too many. Passed pieces are reported to the a
 message in whose middle the application itself chose to begin.
 """
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.transports.codec.chained_messages import FRAGMENT_LENGTH, ChainedPiece, pieces
+from stablecast.transports.codec.chained_messages import FRAGMENT_LENGTH, KNOWN_CHAINS, ChainedPiece, pieces
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import ApplicationChain, Fragment
 
@@ -57,8 +60,9 @@ def count(size: int, properties: int, room: int, hot_number: int | None = None) 
 
 def _lead(properties: int, hot_number: int | None) -> int:
     """Return the bytes of the header with elements, 0 if a message needs none."""
-    elements = bool(properties) + (hot_number is not None)
-    return CHAIN_BYTES + ELEMENT_BYTES * elements if elements else 0
+    if hot_number is None:
+        return CHAIN_BYTES + ELEMENT_BYTES if properties else 0
+    return CHAIN_BYTES + (ELEMENT_BYTES + ELEMENT_BYTES if properties else ELEMENT_BYTES)
 
 
 def _chain(properties: int, hot_number: int | None) -> tuple[ApplicationChain, ...]:
@@ -69,6 +73,12 @@ def _chain(properties: int, hot_number: int | None) -> tuple[ApplicationChain, .
     if properties:
         numbers += ((ApplicationChain.PROPERTIES, properties),)
     return (ApplicationChain.of(numbers),) if numbers else ()
+
+
+@lru_cache(KNOWN_CHAINS)
+def _encoded_chain(properties: int, hot_number: int | None) -> tuple[int, bytes]:
+    """Return the code and the bytes of that header; messages with properties of one length have the same one."""
+    return lbmc.encode_headers(_chain(properties, hot_number))
 
 
 def encode_pieces(
@@ -82,9 +92,11 @@ def encode_pieces(
     >>> [len(piece) for piece in encode_pieces(1, 0, bytes(1000), 528)]
     [528, 528]
     """
-    told = _chain(properties, hot_number)
     if count(len(payload), properties, room, hot_number) == 1:
-        return [lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, topic, serial.wire(number), told, payload))]
+        code, lead = _encoded_chain(properties, hot_number)
+        size = lbmc.DATA_HEADER.size + len(lead) + len(payload)
+        return [lbmc.DATA_HEADER.pack(lbmc.MessageKind.DATA, code, size, topic, serial.wire(number)) + lead + payload]
+    told = _chain(properties, hot_number)
     step = room - FRAGMENT_BYTES - _lead(properties, hot_number)
     first = serial.wire(number)
     return [
@@ -101,8 +113,7 @@ def encode_pieces(
     ]
 
 
-@attrs.frozen
-class WholeMessage:
+class WholeMessage(NamedTuple):
     """A complete message.
 
     Attributes:

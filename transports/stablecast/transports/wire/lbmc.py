@@ -67,7 +67,7 @@ def encode(message: Message) -> bytes:
     kind = message.kind
     if kind not in PAYLOAD_KINDS:
         return _encode_bare(message)
-    first, chain = encode_chain(message.headers, PAYLOAD_FOLLOWS, pack)
+    first, chain = encode_headers(message.headers)
     length = DATA_HEADER.size + len(chain) + len(message.payload)
     if length > MAX_MESSAGE:
         raise WireError(f"a message of {length} bytes exceeds {MAX_MESSAGE}: send it in fragments")
@@ -76,6 +76,11 @@ def encode(message: Message) -> bytes:
     except struct.error as error:
         raise WireError(f"topic index or sequence number of {kind.name} exceed 32 bits: {error}") from error
     return lead + chain + message.payload
+
+
+def encode_headers(headers: tuple[Header, ...]) -> tuple[int, bytes]:
+    """Return the code of the first header before a payload, and the bytes of all of them. Raises WireError."""
+    return encode_chain(headers, PAYLOAD_FOLLOWS, pack)
 
 
 def _encode_bare(message: Message) -> bytes:

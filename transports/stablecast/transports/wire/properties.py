@@ -3,6 +3,7 @@
 import binascii
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 import attrs
@@ -14,6 +15,12 @@ MAGIC = 0xABACDABA
 """The first word of a block; its byte order is that of the block."""
 VERSION = 0x10
 """Version 1 in the upper half, the normal kind in the lower."""
+KNOWN_NAMES = 1_024
+"""Keys whose bytes are remembered."""
+KNOWN_BLOCKS = 256
+"""Blocks whose values are remembered."""
+KNOWN_BYTES = 512
+"""Bytes of the longest of them."""
 NO_BYTES = 0
 STRING = 8
 
@@ -138,26 +145,42 @@ def block(properties: Mapping[str, Value]) -> bytes:
         ValueError: If a key is empty, if a text contains a NUL, is no UTF-8 or begins with `BYTES_MARK`, or if an int
             exceeds 64 bits.
     """
-    lead = _HEAD[">"].size + len(properties) * _FIELD[">"].size
-    fields, at = [_HEAD[">"].pack(MAGIC, len(properties), VERSION, 0)], lead
+    head, field = _HEAD[">"], _FIELD[">"]
+    fields, at = [head.pack(MAGIC, len(properties), VERSION, 0)], head.size + len(properties) * field.size
     contents: list[bytes] = []
     for key, value in properties.items():
         if not isinstance(key, str):
             raise TypeError(f"the key of a property must be a str, not {type(key).__name__}: {key!r}")
-        name = _text(key) + b"\0"
+        name = _name(key)
         kind, octets = _encoded(key, value)
-        fields.append(_FIELD[">"].pack(at, at + len(name), 0, kind))
-        contents += (name, octets)
-        at += len(name) + len(octets)
-        if len(name) == 1:
-            raise ValueError("a property needs a key")
-    return b"".join((*fields, *contents))
+        start = at + len(name)
+        fields.append(field.pack(at, start, 0, kind))
+        contents.append(name)
+        contents.append(octets)
+        at = start + len(octets)
+    return b"".join(fields + contents)
 
 
 def values(octets: bytes) -> dict[str, Value]:
     """Return the values in a block by key. Raises WireError like `decode`."""
+    return _values(octets) if len(octets) > KNOWN_BYTES else dict(_known_values(octets))
+
+
+def _values(octets: bytes) -> dict[str, Value]:
     found = decode(octets)
     return {entry.key: _value(found.order, entry) for entry in found.properties}
+
+
+_known_values = lru_cache(KNOWN_BLOCKS)(_values)
+"""Messages of one kind often have the same properties, and an application asks a message for several."""
+
+
+@lru_cache(KNOWN_NAMES)
+def _name(key: str) -> bytes:
+    """Return the bytes of a key with its NUL; the messages of a source repeat theirs. Raises ValueError."""
+    if not key:
+        raise ValueError("a property needs a key")
+    return _text(key) + b"\0"
 
 
 def _text(text: str) -> bytes:
@@ -168,6 +191,8 @@ def _text(text: str) -> bytes:
 
 
 def _encoded(key: str, value: Value) -> tuple[int, bytes]:
+    if value.__class__ is str and not value.startswith("\x01"):
+        return STRING, _text(value) + b"\0"
     match value:
         case bool():
             return _BOOLEAN, bytes((value,))
