@@ -56,6 +56,15 @@ def _asking_in_vain(cluster: Cluster) -> Trouble | None:
     return None
 
 
+def asked_in_vain(cluster: Cluster) -> int:
+    """Return the most numbers that a store asks others for, and that no store holds: their limits let them go."""
+    stores = [one for one in cluster.processes.values() if isinstance(one, StoreProcess) and one.alive]
+    known = [one for process in stores for one in process.machine.status.repositories.values()]
+    held = [one.held for one in known]
+    vain = (sum(high - low for low, high in without(one.lacking_numbers, held)) for one in known)
+    return max(vain, default=0)
+
+
 def _waiting(cluster: Cluster) -> Trouble | None:
     """Name a store that grants nothing yet, because clients may count on grants that it does not know."""
     for process in cluster.processes.values():

@@ -13,14 +13,14 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.store.refill import AGAIN_NS
+from stablecast.core.store.refill import AGAIN_NS, TRIES
 from stablecast.lab.reduction import reduced, with_shorter_spans, without
 from stablecast.lab.sim.cluster import Cluster, seeded
-from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS
+from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS, RETRY_NS
 from stablecast.lab.sim.facts import Violation
-from stablecast.lab.sim.quiescence import Trouble, lacking, proxied, trouble
+from stablecast.lab.sim.quiescence import Trouble, asked_in_vain, lacking, proxied, trouble
 from stablecast.lab.sim.schedule import Schedule
-from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Habit, Leaving, plainer
+from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, STORES, Habit, Leaving, plainer
 
 LAST_MESSAGES = 5
 """Messages that the application sends when all faults are over. They must be delivered."""
@@ -34,6 +34,9 @@ BACKLOG_NS = 15 * SECOND
 
 HEAL_NS = AGAIN_NS + 10 * SECOND
 """Time in which stores get back what they lack. A round of refill that faults made vain is followed by another one."""
+
+VAIN_NS = TRIES * (len(STORES) - 1) * RETRY_NS
+"""Time in which a store finds out that no other store has a number. One with little room asks for few at a time."""
 
 LASTING_NS = 1 * SECOND
 """Time that the only remaining proxy must keep running."""
@@ -112,7 +115,7 @@ def _live(cluster: Cluster) -> None:
         cluster.want(LAST_MESSAGES)
         _settle(cluster)
     cluster.scrub()
-    _settle(cluster, HEAL_NS, lacking)
+    _settle(cluster, HEAL_NS + asked_in_vain(cluster) * VAIN_NS, lacking)
     if not facts.violations:
         cluster.checkers.at_the_end()
 
