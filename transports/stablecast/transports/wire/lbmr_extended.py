@@ -1,7 +1,8 @@
-"""LBMR packets of gateways, monitors and old releases, which occur in captures.
+"""LBMR packets of routers, their neighbours, monitors and old releases.
 
-These are topic management (type 4) and the extended packets that `lbmr` does not decode. Stablecast reads them in
-captures and sends none. Packets between queues (type 6, extension 2) are not decoded.
+These are topic management (type 4) and the extended packets that `lbmr` does not decode. Routers ask with topic
+management who uses a topic, and contexts answer and take leave; routers announce the domains that they reach. The
+others occur in captures only. Packets between queues (type 6, extension 2) are not decoded.
 """
 
 import struct
@@ -27,16 +28,52 @@ _OPTIONS, _RECORD = struct.Struct(">HH"), struct.Struct(">HH")
 _OPTIONS_PRESENT, _KIND_MASK = 0x08, 0x07
 
 
+LEAVE, USE = 0, 1
+"""Types of records of topic management."""
+
+
 @attrs.frozen
 class TopicRecord:
-    """TMR: a use of a topic, or its end."""
+    """TMR: a question who uses a topic or a pattern, an answer to it, or the end of a use."""
 
-    LEAVE: ClassVar[int] = 0  # values of `type`
+    ANSWER: ClassVar[int] = 0x80  # flags
     PCRE: ClassVar[int] = 0x40
     REGEX: ClassVar[int] = 0x20
     type: int
     flags: int
     name: str
+
+    @classmethod
+    def of(cls, query: lbmr.Query, kind: int, flags: int = 0) -> "TopicRecord":
+        """Return the record of this type about what a query asks for."""
+        if isinstance(query, lbmr.TopicQuery):
+            return cls(kind, flags, query.name)
+        language = cls.REGEX if query.pattern_type == lbmr.PatternLanguage.REGEX else cls.PCRE
+        return cls(kind, flags | language, query.pattern)
+
+    @property
+    def query(self) -> lbmr.Query:
+        """The query for the topic or the pattern of this record."""
+        if self.flags & self.PCRE:
+            return lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, self.name)
+        if self.flags & self.REGEX:
+            return lbmr.WildcardQuery(lbmr.PatternLanguage.REGEX, self.name)
+        return lbmr.TopicQuery(self.name)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is the answer to a question."""
+        return bool(self.flags & self.ANSWER)
+
+    @property
+    def answer(self) -> "TopicRecord":
+        """The answer to this question."""
+        return attrs.evolve(self, flags=self.flags | self.ANSWER)
+
+    @property
+    def octets(self) -> int:
+        """Its bytes on the wire."""
+        return _TMR.size + len(f.octets_of(self.name)) + 1
 
 
 @attrs.frozen(kw_only=True)

@@ -3,6 +3,11 @@
 Relays forward to all other contexts, and not back. So each side of the context hears the other side directly, and own
 datagrams that return from a multicast group are dropped. A context with nothing to resolve sends and receives nothing.
 It joins the group, or sends keepalives to relays, from its first source, receiver or name on (T-215).
+
+The context of a router's portal takes part from the begin. It says in each packet that it is a router's, and which
+domain this is. It reports all that others say, and does not resolve its own sources: they are those of other domains.
+As soon as a context hears a router, it takes leave of topics and patterns that it no longer wants (R-038), and it
+answers whether it still uses them (R-031).
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,9 +23,10 @@ from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.carriers import Carrier, Relays
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.querier import Querier
+from stablecast.transports.resolution.udp.record_batches import share
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 from stablecast.transports.resolution.udp.store_names import StoreNames
-from stablecast.transports.wire import lbmr
+from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.errors import WireError
 
 _REQUEST = lbmr.ResolutionRequest
@@ -56,7 +62,9 @@ class ResolutionContext:
     Attributes:
         instance: The 8 bytes that name the context.
         carrier: The carrier of its datagrams.
+        router: Whether it is the context of a router's portal.
         domain: The domain of its resolution, by a router's records (T-203); 0 without routers.
+        routed: Whether a router was heard.
         wakes: Requests that wake other contexts: the next one, the last one, and their content.
     """
 
@@ -66,18 +74,32 @@ class ResolutionContext:
     advertiser: Advertiser
     querier: Querier
     names: StoreNames
-    domain: int = attrs.field(default=0, init=False)
+    router: bool = False
+    domain: int = 0
+    routed: bool = attrs.field(default=False, init=False)
     trailer: tuple[lbmr.PacketOption, ...] = attrs.field(init=False)
     wakes: list[tuple[int, int, inputs.Wake]] = attrs.field(factory=list, init=False)
     counted: ContextCounters = attrs.field(factory=ContextCounters, init=False)
     outbox: list[effects.ContextEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.trailer = lbmr.standard_options(self.instance)
+        kind = lbmr.SourceType.GATEWAY if self.router else lbmr.SourceType.APPLICATION
+        self.trailer = lbmr.standard_options(self.instance, kind, domain=self.domain)
 
     @classmethod
-    def create(cls, instance: bytes, carrier: Carrier, config: ResolutionConfig = SAFE) -> "ResolutionContext":
-        """Return the machine of a context that is named by 8 bytes. Raises MisuseError for another length."""
+    def create(
+        cls,
+        instance: bytes,
+        carrier: Carrier,
+        config: ResolutionConfig = SAFE,
+        *,
+        router: bool = False,
+        domain: int = 0,
+    ) -> "ResolutionContext":
+        """Return the machine of a context that is named by 8 bytes, or of a router's portal in `domain`.
+
+        Raises MisuseError for another length.
+        """
         check_instance(instance)
         return cls(
             instance,
@@ -86,11 +108,19 @@ class ResolutionContext:
             Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent),
             Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
             StoreNames(instance, config.names),
+            router,
+            domain,
         )
 
     @classmethod
     def over_relays(
-        cls, instance: bytes, relays: Sequence[str], config: ResolutionConfig = SAFE
+        cls,
+        instance: bytes,
+        relays: Sequence[str],
+        config: ResolutionConfig = SAFE,
+        *,
+        router: bool = False,
+        domain: int = 0,
     ) -> "ResolutionContext":
         """Return the machine of a context that uses the relays at these addresses.
 
@@ -99,7 +129,8 @@ class ResolutionContext:
         """
         check_instance(instance)
         seeded = Seeded(int.from_bytes(instance))
-        return cls.create(instance, Relays(tuple(dict.fromkeys(relays)), config.relays, seeded), config)
+        carrier = Relays(tuple(dict.fromkeys(relays)), config.relays, seeded)
+        return cls.create(instance, carrier, config, router=router, domain=domain)
 
     def receive(self, event: inputs.ContextInput, now: int) -> None:
         """Feed one input.
@@ -119,6 +150,12 @@ class ResolutionContext:
                 self.names.receive(event, now)
             case inputs.Wake():
                 self.wakes.append((now, now + event.duration, event))
+            case inputs.Say(bodies):
+                self._take_part(now)
+                self._say(bodies, now)
+            case inputs.RemoveReceiver() | inputs.RemovePattern():
+                self._take_leave(event, now)
+                self.querier.receive(event, now)
             case _:
                 self.querier.receive(event, now)  # It asserts that all inputs are handled.
         self._take_part(now)
@@ -191,7 +228,7 @@ class ResolutionContext:
             reading = lbmr.decode_partly(event.data)
         except WireError:
             if lbmr.is_foreign(event.data):
-                self.counted.foreign += 1
+                self._on_foreign(event, now)
             else:
                 self.counted.malformed += 1
             return
@@ -205,8 +242,31 @@ class ResolutionContext:
             self.carrier.on_answer(event.sender, proof)
         self._on_packet(reading.packet, now)
 
+    def _on_foreign(self, event: inputs.DatagramArrived, now: int) -> None:
+        """Handle a packet of the kinds that only routers and their neighbours send."""
+        try:
+            packet = lbmr_extended.decode(event.data)
+        except WireError:
+            self.counted.foreign += 1
+            return
+        if self._is_own(packet.options):
+            self.counted.own += 1
+            return
+        self.carrier.on_heard(event.sender, now)
+        self._learn_domain(packet.options)
+        if self.router:
+            self.outbox.append(effects.Overheard(packet))
+            return
+        match packet.body:
+            case lbmr_extended.Management(records=records):
+                self._answer_use(records, now)
+            case _:
+                self.counted.foreign += 1
+
     def _on_packet(self, packet: lbmr.AnyPacket, now: int) -> None:
         domain = self._learn_domain(packet.options)
+        if self.router:
+            self.outbox.append(effects.Overheard(packet))
         match packet:
             case lbmr.Packet():
                 self.advertiser.receive(inputs.RecordsReceived(packet), now)
@@ -239,7 +299,8 @@ class ResolutionContext:
                     domain = option.domain
                 case lbmr.SourceType():
                     router = option.source_type == lbmr.SourceType.GATEWAY
-        if router and domain and domain != self.domain:
+        self.routed = self.routed or router
+        if router and domain and domain != self.domain and not self.router:
             if self.domain:
                 self.outbox.append(
                     effects.Remark(f"routers announce the domains {self.domain} and {domain}", warning=True)
@@ -261,7 +322,7 @@ class ResolutionContext:
     def _take_part(self, now: int) -> None:
         """Start or stop the carrier, depending on whether there is something to resolve."""
         forced = self.config.relays.force_alive
-        busy = bool(self.advertiser or self.querier or self.names or self.wakes or forced)
+        busy = bool(self.router or self.advertiser or self.querier or self.names or self.wakes or forced)
         if busy and not self.carrier.running:
             self.carrier.start(now)
             self.outbox.append(effects.Listen(on=True))
@@ -304,7 +365,37 @@ class ResolutionContext:
             case _:
                 self.outbox.append(effect)
 
+    def _take_leave(self, event: inputs.RemoveReceiver | inputs.RemovePattern, now: int) -> None:
+        """Tell routers that this context no longer wants a topic or a pattern."""
+        if not self.routed or self.router:
+            return
+        query: lbmr.Query | None
+        if isinstance(event, inputs.RemovePattern):
+            query = None if (found := self.querier.patterns.get(event.pattern)) is None else found.query
+        else:
+            query = lbmr.TopicQuery(event.topic)
+        if query is not None and self.querier.wants(query):
+            leave = lbmr_extended.TopicRecord.of(query, lbmr_extended.LEAVE)
+            self._say((lbmr_extended.Management(records=(leave,)),), now)
+
+    def _answer_use(self, records: Sequence[lbmr_extended.TopicRecord], now: int) -> None:
+        """Tell a router which of these topics and patterns this context still wants."""
+        used = [
+            record.answer
+            for record in records
+            if record.type == lbmr_extended.USE and not record.answers and self.querier.wants(record.query)
+        ]
+        most = self.config.datagrams.most_sent
+        groups = share(((record, record.octets) for record in used), most)
+        self._say([lbmr_extended.Management(records=group) for group in groups], now)
+
+    def _say(self, bodies: Iterable[lbmr_extended.Body], now: int) -> None:
+        for body in bodies:
+            self._send(self.carrier.pick(now), lbmr_extended.Packet(body, self.trailer), now)
+
     def _hear_ourselves(self, tirs: tuple[lbmr.Advertisement, ...], now: int) -> None:
+        if self.router:
+            return
         packet = lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, self.trailer)
         self.querier.receive(inputs.RecordsReceived(packet), now)
 
@@ -326,8 +417,8 @@ class ResolutionContext:
                 waiting.append((now + wake.interval, ends, wake))
         self.wakes = waiting
 
-    def _send(self, to: str, packet: lbmr.AnyPacket, now: int) -> None:
-        data = lbmr.encode(packet)
+    def _send(self, to: str, packet: lbmr.AnyPacket | lbmr_extended.Packet, now: int) -> None:
+        data = lbmr_extended.encode(packet) if isinstance(packet, lbmr_extended.Packet) else lbmr.encode(packet)
         self.counted.sent += 1
         self.counted.sent_bytes += len(data)
         self.carrier.sent(to, now)

@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.wire import lbmr
+from stablecast.transports.wire import lbmr, lbmr_extended
 
 
 @attrs.frozen
@@ -100,8 +100,15 @@ class Tell:
     packet: lbmr.ContextInfo | lbmr.ResolutionRequest
 
 
+@attrs.frozen
+class Overheard:
+    """A packet of another context, or of another router, in a portal's domain."""
+
+    packet: lbmr.AnyPacket | lbmr_extended.Packet
+
+
 TopicEffect = Discovered | Withdrawn | SourceNotFound | Abandoned
-ContextEffect = SendDatagram | Listen | TopicEffect | NameFound | NameLost | Remark
+ContextEffect = SendDatagram | Listen | TopicEffect | NameFound | NameLost | Remark | Overheard
 QuerierEffect = Transmit | TopicEffect
 RelayEffect = SendDatagram | SendCopies | Remark
 NameEffect = Tell | NameFound | NameLost | Remark

@@ -7,7 +7,7 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.resolution.udp.settings import MAX_SOURCES, AdvertiseOptions, PatternOptions, QueryOptions
-from stablecast.transports.wire import lbmr
+from stablecast.transports.wire import lbmr, lbmr_extended
 
 U32_END = 1 << 32
 
@@ -168,6 +168,13 @@ class Wake:
 
 
 @attrs.frozen
+class Say:
+    """Send packets of the kinds that only routers send, each with the trailer of this context."""
+
+    bodies: tuple[lbmr_extended.Body, ...]
+
+
+@attrs.frozen
 class RecordsReceived:
     """Records from the resolution domain, for the two sides of a context."""
 
@@ -187,4 +194,4 @@ TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolve
 AdvertiserInput = AddSource | RemoveSource | RecordsReceived
 QuerierInput = TopicInput | RecordsReceived
 ResolutionInput = AddSource | RemoveSource | TopicInput
-ContextInput = ResolutionInput | NameInput | Wake | DatagramArrived
+ContextInput = ResolutionInput | NameInput | Wake | Say | DatagramArrived

@@ -161,6 +161,14 @@ class Querier:
         effects, self.outbox = self.outbox, []
         return effects
 
+    def wants(self, query: lbmr.Query) -> bool:
+        """Return whether a receiver of this context wants the topic, or the pattern, that another asks for."""
+        if isinstance(query, lbmr.WildcardQuery):
+            found = self.patterns.get(query.pattern)
+            return found is not None and found.query == query
+        interest = self.interests.get(query.name)
+        return interest is not None and interest.wanted
+
     def wake(self, now: int, *, topics: bool, patterns: bool) -> None:
         """Query quiescent topics or patterns again, by request of another context (T26)."""
         if topics:
