@@ -13,7 +13,9 @@ from stablecast.core.protocol import messages as m
 from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
 from stablecast.transports import codec
 from stablecast.transports.codec import extended_options, lbttcp, stored_contents
+from stablecast.transports.codec.domains import MAX_DOMAIN, from_domain
 from stablecast.transports.codec.extended_options import encode_option, find_option
+from stablecast.transports.codec.routed import Endpoint, routed
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.common_messages import ShapedMessage
@@ -29,6 +31,22 @@ def test_a_message_survives_the_wire(message: m.Message) -> None:
     decoded, end = lbmc.decode(data := codec.encode(message))
     assert end == len(data)
     assert codec.decode(decoded) == message
+
+
+@given(MESSAGES, st.integers(1, MAX_DOMAIN))
+def test_the_domains_of_addresses_survive_the_wire(message: m.Message, domain: int) -> None:
+    named = from_domain(message, domain, 0)
+    assert codec.decode(lbmc.decode(codec.encode(named))[0]) == named
+
+
+def test_domains_for_other_than_all_stores_are_malformed() -> None:
+    grant = m.Registered(m.Role.SOURCE, 0, 1, 1, 7, False, 0, 9, 0, 0, peers=((1, "2:10.0.0.1:14567", 9),))
+    message, _ = lbmc.decode(codec.encode(grant))
+    last = message.headers[-1]
+    assert isinstance(last, h.ExtendedOption)
+    short = attrs.evolve(last, data=bytes(3))
+    with pytest.raises(WireError, match="domains"):
+        codec.decode(attrs.evolve(message, headers=(*message.headers[:-1], short)))
 
 
 def read(data: bytes) -> m.Message | None:
@@ -298,6 +316,19 @@ def test_public_dissectors_read_every_message(tmp_path: Path) -> None:
     packets = judged([codec.encode(message) for message, _ in CHOSEN], tmp_path / "messages.pcap")
     for (message, expected), packet in zip(CHOSEN, packets, strict=True):
         assert {name: packet.fields.get(name) for name in expected} == expected, message
+
+
+def test_public_dissectors_read_messages_across_domains(tmp_path: Path) -> None:
+    """With destination and stream, with domains in their addresses, and one after another."""
+    here, there = Endpoint(1, "10.0.0.1", 14391), Endpoint(2, "10.0.0.2", 14567)
+    position = h.Stream(stream_id=3, sqn=4, ctxinst=b"INSTANCE")
+    octets = [codec.encode(from_domain(message, 1, 0)) for message, _ in CHOSEN]
+    octets.append(encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x")))
+    packets = judged([routed(one, there, here, position) for one in octets], tmp_path / "routed.pcap")
+    expected = {"destination.domain_id": "2", "destination.port": "14567", "destination.orig_domain_id": "1"}
+    expected |= {"stream.stream_id": "3", "stream.sqn": "4"}
+    for packet in packets:
+        assert {name: packet.fields[f"lbmc.{name}"][0] for name in expected} == expected
 
 
 def test_public_dissectors_read_questions_of_readers_and_answers(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.history import unfold
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.transports.codec import places, stored_contents
+from stablecast.transports.codec.domains import join_domain
 from stablecast.transports.codec.extended_options import (
     FOUNDING,
     decode_generations,
@@ -41,6 +42,16 @@ def decode(message: lbmc.Message) -> core.Message:
     raise WireError("a control message has no header that identifies it")
 
 
+def _origin(message: lbmc.Message) -> int:
+    """Return the domain of the address that answers go to; 0 if it is the sender's own."""
+    header = find(message, h.OriginatingDomain)
+    return 0 if header is None else header.domain
+
+
+def _address(message: lbmc.Message, host: str, port: int) -> core.Address:
+    return join_domain(_origin(message), f"{host}:{port}")
+
+
 def _role(marker: int) -> core.Role:
     return core.Role.SOURCE if marker & h.Preg.SOURCE else core.Role.RECEIVER
 
@@ -52,7 +63,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> core.Message:
     index = _store_index(message)
     generation = header.marker & h.Preg.MARKER_MASK
     incarnation = join(header.transport_idx, header.topic_idx)
-    reply_to = f"{header.resp_ip}:{header.resp_port}"
+    reply_to = _address(message, header.resp_ip, header.resp_port)
     role = _role(header.marker)
     if header.flags & h.Preg.DEREGISTER:
         return core.Deregister(role, index, generation, header.reg_id, incarnation, header.src_reg_id, reply_to)
@@ -197,7 +208,7 @@ def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> core.Message:
         header.request_idx,
         header.seqnum if asked is None else asked.first_seqnum,
         header.seqnum if asked is None else asked.last_seqnum,
-        f"{header.rx_ip}:{header.rx_port}",
+        _address(message, header.rx_ip, header.rx_port),
         core.ANY_STORE if topic is None else _store_or_any(message),
     )
 
@@ -230,7 +241,7 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
         core.StoreEntry(
             entry.store_idx,
             entry.grp_idx,
-            f"{entry.store_ip_addr}:{entry.store_tcp_port}",
+            join_domain(entry.domain_id, f"{entry.store_ip_addr}:{entry.store_tcp_port}"),
             entry.src_reg_id,
             entry.version,
             generation,
@@ -243,7 +254,7 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
         header.version,
         header.low_sqn,
         header.high_sqn,
-        f"{source.src_ip}:{source.src_port}",
+        _address(message, source.src_ip, source.src_port),
         _group_sizes(message),
         bool(header.flags & h.Sri.ACK_TO_SOURCE),
         stores,
@@ -269,12 +280,14 @@ def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
 def _decode_sri_req(header: h.SriReq, message: lbmc.Message) -> core.Message:
     incarnation = join(header.transport_idx, header.topic_idx)
     question = stored_contents.decode_question(message, incarnation)
-    return core.SourceInfoRequest(incarnation) if question is None else question
+    if question is None:
+        return core.SourceInfoRequest(incarnation)
+    return attrs.evolve(question, reply_to=join_domain(_origin(message), question.reply_to))
 
 
-def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> core.Message:
+def _decode_lji_req(header: h.LjiReq, message: lbmc.Message) -> core.Message:
     incarnation = join(header.transport_idx, header.topic_idx)
-    return core.LateJoinRequest(incarnation, header.request_idx, f"{header.req_ip}:{header.req_port}")
+    return core.LateJoinRequest(incarnation, header.request_idx, _address(message, header.req_ip, header.req_port))
 
 
 def _decode_lj_info(header: h.LjInfo, message: lbmc.Message) -> core.Message:

@@ -11,6 +11,7 @@ from stablecast.core.protocol.generations import NONE
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.stored_contents import StoredAnswer, StoredQuestion
 from stablecast.transports.codec import places, stored_contents
+from stablecast.transports.codec.domains import split_domain
 from stablecast.transports.codec.extended_options import (
     FOUNDING,
     encode_generations,
@@ -33,8 +34,14 @@ def encode(message: core.Message) -> bytes:
 
 
 def _host_port(address: core.Address) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
+    host, _, port = split_domain(address)[1].rpartition(":")
     return host, int(port)
+
+
+def _origin(address: core.Address) -> tuple[h.Header, ...]:
+    """Name the domain of the address that answers go to, which has no place beside it; none if it has no number."""
+    domain, _ = split_domain(address)
+    return (h.OriginatingDomain(domain=domain),) if domain else ()
 
 
 def _marker(role: core.Role, generation: int) -> int:
@@ -85,6 +92,7 @@ def _encode_register(m: core.Register) -> tuple[h.Header, ...]:
         found += _encode_election(m.election)
     return (
         *found,
+        *_origin(m.reply_to),
         *encode_lives(m.term, m.lives_term, ()),
         *encode_generations(m.known_generation),
         *encode_pace(m.pace, m.wishes),
@@ -105,7 +113,7 @@ def _encode_election(token: core.ElectionToken) -> tuple[h.Header, ...]:
 
 
 def _encode_deregister(m: core.Deregister) -> tuple[h.Header, ...]:
-    return (_preg(m, h.Preg.DEREGISTER), h.StoreId(flags=m.store_index))
+    return (_preg(m, h.Preg.DEREGISTER), h.StoreId(flags=m.store_index), *_origin(m.reply_to))
 
 
 def _preg_resp(
@@ -188,7 +196,10 @@ def _encode_retransmit_request(m: core.RetransmitRequest) -> tuple[h.Header, ...
     )
     asked = h.RangedAck(first_seqnum=m.first, last_seqnum=m.last)
     asker = () if m.store_index == core.ANY_STORE else (h.StoreId(flags=m.store_index),)
-    return (request, h.TopicIdx(tidx=index), asked, *asker) if m.by is core.Role.RECEIVER else (request, asked)
+    origin = _origin(m.reply_to)
+    if m.by is core.Role.STORE:
+        return (request, asked, *origin)
+    return (request, h.TopicIdx(tidx=index), asked, *asker, *origin)
 
 
 def _alive(m: core.Keepalive) -> bytes:
@@ -217,6 +228,7 @@ def _encode_info(m: core.SourceInfo) -> tuple[h.Header, ...]:
                 store_idx=entry.index,
                 store_ip_addr=store_host,
                 src_reg_id=entry.source_reg_id,
+                domain_id=split_domain(entry.address)[0],
                 version=entry.version,
             )
         )
@@ -228,8 +240,9 @@ def _encode_info(m: core.SourceInfo) -> tuple[h.Header, ...]:
         h.TopicSourceExfunc(src_ip=host, src_port=port, functionality_flags=offers),
         *(h.StoreGroup(grp_idx=index, grp_sz=size) for index, size in enumerate(m.group_sizes)),
         *stores,
+        *_origin(m.request),
         *encode_lives(m.term, FOUNDING if m.founding else 0, m.lives),
-        *encode_generations(NONE, ((one.index, one.address, one.generation) for one in m.stores)),
+        *encode_generations(NONE, ((one.index, split_domain(one.address)[1], one.generation) for one in m.stores)),
     )
 
 
@@ -239,7 +252,7 @@ def _encode_info_request(m: core.SourceInfoRequest) -> tuple[h.Header, ...]:
 
 
 def _encode_question(m: StoredQuestion) -> tuple[h.Header, ...]:
-    return (*_encode_info_request(m), *stored_contents.encode_question(m))
+    return (*_encode_info_request(m), *_origin(m.reply_to), *stored_contents.encode_question(m))
 
 
 def _encode_answer(m: StoredAnswer) -> tuple[h.Header, ...]:
@@ -249,7 +262,8 @@ def _encode_answer(m: StoredAnswer) -> tuple[h.Header, ...]:
 def _encode_late_join_request(m: core.LateJoinRequest) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     host, port = _host_port(m.reply_to)
-    return (h.LjiReq(request_idx=m.request, transport_idx=session, topic_idx=index, req_ip=host, req_port=port),)
+    request = h.LjiReq(request_idx=m.request, transport_idx=session, topic_idx=index, req_ip=host, req_port=port)
+    return (request, *_origin(m.reply_to))
 
 
 def _encode_late_join_info(m: core.LateJoinInfo) -> tuple[h.Header, ...]:

@@ -13,7 +13,8 @@ the number is the first that the store lacks below its offer.
 
 *Generations* of stores complete PREG, PREG_RESP and SRI. The generation of the store itself, or the newest that the
 client knows of it, comes first (64 bits, 0 in an SRI). Other stores follow: index in the configuration of the source
-(16 bits), port (16), IPv4 address (32), generation (64). A message without generations has no such option.
+(16 bits), port (16), IPv4 address (32), generation (64). A message without generations has no such option. If one of
+these stores lies in another domain, a further option has the domain of each of them (32 bits), in the same order.
 
 The *terms* of a repository complete the public flag of PREG and PREG_RESP. Their layouts have no place for sizes, which
 a source may ask for at either pace, and none for the receiver that never blocks. The data begin with a byte of flags,
@@ -28,6 +29,7 @@ from ipaddress import IPv4Address
 
 from stablecast.core.protocol.generations import Known
 from stablecast.core.protocol.messages import UNSET, Life, Pace, StoreMemory, Wishes
+from stablecast.transports.codec.domains import join_domain, split_domain
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -43,11 +45,15 @@ MEMORY = 0x534D
 GENERATIONS = 0x5347
 """Subtype of the generations of stores."""
 
+DOMAINS = 0x5344
+"""Subtype of the domains of these stores."""
+
 HISTORY_TERMS = struct.Struct(">II")
 LIFE = struct.Struct(">QI")
 PACE = struct.Struct(">B3xI5Q")
 RECORDS = struct.Struct(">BB2xI")
 GENERATION = struct.Struct(">Q")
+DOMAIN = struct.Struct(">I")
 KNOWN_GENERATION = struct.Struct(">HH4sQ")
 KNOWS = 0x01
 """The field of the known number is valid."""
@@ -122,7 +128,9 @@ def encode_generations(own: int, others: Iterable[Known] = ()) -> tuple[h.Header
     known = tuple(others)
     if not own and not any(generation for _, _, generation in known):
         return ()
-    return encode_option(GENERATIONS, GENERATION.pack(own) + b"".join(_known_generation(*one) for one in known))
+    found = encode_option(GENERATIONS, GENERATION.pack(own) + b"".join(_known_generation(*one) for one in known))
+    domains = [split_domain(address)[0] for _, address, _ in known]
+    return found + encode_option(DOMAINS, b"".join(map(DOMAIN.pack, domains))) if any(domains) else found
 
 
 def _known_generation(index: int, address: str, generation: int) -> bytes:
@@ -132,7 +140,7 @@ def _known_generation(index: int, address: str, generation: int) -> bytes:
 @lru_cache(maxsize=MAX_ADDRESSES)
 def _place(address: str) -> tuple[int, bytes]:
     """Return the port and the four bytes of an address."""
-    host, _, port = address.rpartition(":")
+    host, _, port = split_domain(address)[1].rpartition(":")
     return int(port), IPv4Address(host).packed
 
 
@@ -150,6 +158,13 @@ def decode_generations(message: lbmc.Message) -> tuple[int, tuple[Known, ...]]:
         raise WireError(f"generations cannot have {len(data)} bytes")
     others = KNOWN_GENERATION.iter_unpack(data[GENERATION.size :])
     found = tuple((index, _address(host, port), generation) for index, port, host, generation in others)
+    numbers = find_option(message, DOMAINS)
+    if numbers:
+        if len(numbers) != DOMAIN.size * len(found):
+            raise WireError(f"{len(found)} stores cannot have domains of {len(numbers)} bytes")
+        domains = (domain for (domain,) in DOMAIN.iter_unpack(numbers))
+        places = zip(domains, found, strict=True)
+        found = tuple((index, join_domain(domain, at), known) for domain, (index, at, known) in places)
     return (GENERATION.unpack_from(data)[0], found)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from stablecast.core.protocol.stored_contents import MAX_RANGES, MAX_TIMES, StoredAnswer, StoredQuestion
 from stablecast.transports.codec import extended_options
+from stablecast.transports.codec.domains import split_domain
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -32,7 +33,7 @@ MAX_TOPIC_BYTES = 255
 
 def encode_question(question: StoredQuestion) -> tuple[h.Header, ...]:
     """Return the option of a question."""
-    host, _, port = question.reply_to.rpartition(":")
+    host, _, port = split_domain(question.reply_to)[1].rpartition(":")
     flags = (SINCE if question.since is not None else 0) | (UNTIL if question.until is not None else 0)
     octets = bytes(map(int, host.split(".")))
     data = _QUESTION.pack(

@@ -403,6 +403,36 @@ class ElectionToken(_ShortFlagged, code=106):
     token: f.U32
 
 
+@attrs.frozen(kw_only=True)
+class OriginatingDomain(_Flagged, code=74):
+    """ODOMAIN: the domain in which a message originates."""
+
+    domain: f.U32
+
+
+@attrs.frozen(kw_only=True)
+class Stream(_Flagged, code=75):
+    """STREAM: the position of a message among those from one context to another in another domain."""
+
+    stream_id: f.U32
+    sqn: f.U32
+    ctxinst: f.Octets8
+
+
+@attrs.frozen(kw_only=True)
+class Destination(_Flagged, code=100):
+    """DESTINATION: destination and origin of a message, across domains."""
+
+    domain_id: f.U32
+    ipaddr: f.Ipv4
+    port: f.U16
+    hops_taken: f.U16 = 0
+    orig_domain_id: f.U32
+    orig_ipaddr: f.Ipv4
+    orig_port: f.U16
+    reserved: f.U16 = 0
+
+
 # Applications, filters and domains.
 
 
@@ -493,14 +523,6 @@ Domain = f.read_only("Domain", 67, flags=f.Spare(f.U16), domain=f.U32)
 """DOMAIN: a routing domain."""
 
 
-OriginatingDomain = f.read_only("OriginatingDomain", 74, flags=f.Spare(f.U16), domain=f.U32)
-"""ODOMAIN: the domain in which a message originates."""
-
-
-Stream = f.read_only("Stream", 75, flags=f.Spare(f.U16), stream_id=f.U32, sqn=f.U32, ctxinst=f.Octets8)
-"""STREAM: the position of a message among the immediate messages from one context to another."""
-
-
 StoreDomain = f.read_only("StoreDomain", 84, flags=f.Spare(f.U16), domain=f.U32)
 """STORE_DOMAIN: the domain of a store."""
 
@@ -511,13 +533,6 @@ Authentication = f.read_only("Authentication", 96, flags=f.Spare(f.U8), opid=f.U
 
 Hmac = f.read_only("Hmac", 98, flags=f.Spare(f.U8), padding=f.Spare(f.U8), data=f.Octets20)
 """HMAC: a keyed hash of the message."""
-
-
-Destination = f.read_only(
-    "Destination", 100, flags=f.Spare(f.U16), domain_id=f.U32, ipaddr=f.Ipv4, port=f.U16, hops_taken=f.U16,
-    orig_domain_id=f.U32, orig_ipaddr=f.Ipv4, orig_port=f.U16, reserved=f.Spare(f.U16),
-)  # fmt: skip
-"""DESTINATION: destination and origin of a message, across domains."""
 
 
 # Gateways.
@@ -606,18 +621,18 @@ class UnknownHeader:
 
 Header = (
     Ack | ApplicationChain | ApplicationHeader | Batch | Capability | ClientLifetime | CtxInst | CtxInstD |
-    ElectionToken | ExtendedOption | Fragment | Keepalive | LjInfo | LjiReq | Otid | Preg | PregResp |
-    ProxyElection | ProxySource | RangedAck | ReceiverKeepalive | RxReq | Sri | SriReq | Store | StoreExt |
-    StoreGroup | StoreId | TcpSid | TopicIdx | TopicName | TopicSourceExfunc | Tsni | UmeSessionId |
-    UnknownHeader
+    Destination | ElectionToken | ExtendedOption | Fragment | Keepalive | LjInfo | LjiReq | OriginatingDomain |
+    Otid | Preg | PregResp | ProxyElection | ProxySource | RangedAck | ReceiverKeepalive | RxReq | Sri | SriReq |
+    Store | StoreExt | StoreGroup | StoreId | Stream | TcpSid | TopicIdx | TopicName | TopicSourceExfunc | Tsni |
+    UmeSessionId | UnknownHeader
 )  # fmt: skip
 """The headers that stablecast sends or follows."""
 
 READ_ONLY = (
-    AckId, Authentication, ContextInformation, CtxInstR, Destination, Domain, FilterInit, FilterRequest,
-    GatewayAdvertisement, GatewayCapabilities, GatewayKeepalive, GatewayName, Hmac, OriginatingDomain,
+    AckId, Authentication, ContextInformation, CtxInstR, Domain, FilterInit, FilterRequest,
+    GatewayAdvertisement, GatewayCapabilities, GatewayKeepalive, GatewayName, Hmac,
     PatternDomainInterest, PatternIndex, PatternInterest, Request, RouteInfo, RouteNeighbor, SourceIndex,
-    StoreCtxInst, StoreDomain, StoreName, Stream, TopicDomainInterest, TopicInterest, TopicSource
+    StoreCtxInst, StoreDomain, StoreName, TopicDomainInterest, TopicInterest, TopicSource
 )  # fmt: skip
 """The other headers, which occur in captures."""
 
