@@ -222,6 +222,9 @@ ROOMS: Mapping[str, str] = {
     "transports.resolution.udp": "core transports.wire transports.codec transports.resolution",
     "transports.resolution.srs":
         "core transports.wire transports.codec transports.resolution transports.resolution.udp",
+    "transports.routing":
+        "core transports transports.wire transports.codec transports.reliable transports.resolution "
+        "transports.resolution.udp",
     "runtime.machine": "",
     "text": "core runtime.machine",
     "runtime": "core transports text runtime.machine",

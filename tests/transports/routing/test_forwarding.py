@@ -1,0 +1,60 @@
+"""Unicast through a router: where it goes, and why it does not. Rows R-090, R-167, R-203."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.protocol.messages import SourceInfoRequest
+from stablecast.transports import codec
+from stablecast.transports.codec.routed import MAX_HOPS, Endpoint, delivered, destination_of, hopped, routed
+from stablecast.transports.routing.forwarding import MAX_STREAMS, Forwarding, Onward, UnicastDrop
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.headers import Destination, Stream
+
+PLAIN = codec.encode(SourceInfoRequest(codec.join(1, 2)))
+HERE, THERE = Endpoint(1, "10.0.1.1", 14_391), Endpoint(2, "10.0.2.1", 14_392)
+
+
+def sent(number: int = 1, to: Endpoint = THERE, stream: int = 7) -> bytes:
+    return routed(PLAIN, to, HERE, Stream(stream_id=stream, sqn=number, ctxinst=b"context0"))
+
+
+def test_a_message_leaves_in_the_domain_of_its_destination_with_one_hop_more() -> None:
+    onward = Forwarding({1: 0, 2: 1}).route(sent())
+    assert isinstance(onward, Onward)
+    assert (onward.portal, onward.address, len(onward.octets)) == (1, "10.0.2.1:14392", len(sent()))
+    message, _ = lbmc.decode(onward.octets)
+    way = destination_of(message)
+    assert way is not None
+    assert (way.hops, way.origin) == (1, HERE)
+    assert lbmc.encode(delivered(message)) == PLAIN
+
+
+def test_why_a_message_goes_no_further() -> None:
+    forwarding = Forwarding({1: 0, 2: 1})
+    assert forwarding.route(b"\x08") is UnicastDrop.MALFORMED
+    assert forwarding.route(PLAIN) is UnicastDrop.NO_DESTINATION
+    assert forwarding.route(sent(to=Endpoint(3, "10.0.3.1", 1))) is UnicastDrop.NO_ROUTE
+    message, _ = lbmc.decode(sent())
+    old = tuple(header for header in message.headers if isinstance(header, Destination))
+    rest = tuple(header for header in message.headers if not isinstance(header, Destination | Stream))
+    headers = (*old, *rest)
+    assert forwarding.route(lbmc.encode(lbmc.Message(message.kind, headers=headers))) is UnicastDrop.NO_STREAM
+    tired = sent()
+    for _ in range(MAX_HOPS):
+        tired = hopped(tired)
+    assert forwarding.route(tired) is UnicastDrop.HOPS
+    assert isinstance(forwarding.route(sent()), Onward)
+    assert forwarding.route(sent()) is UnicastDrop.DUPLICATE
+
+
+def test_the_longest_silent_stream_is_forgotten() -> None:
+    forwarding = Forwarding({2: 1})
+    for stream in range(MAX_STREAMS + 1):
+        forwarding.route(sent(stream=stream))
+    assert len(forwarding.streams) == MAX_STREAMS
+    assert isinstance(forwarding.route(sent(stream=0)), Onward)
+
+
+@given(st.binary(max_size=120) | st.binary(max_size=8).map(lambda tail: sent()[:-3] + tail))
+def test_hostile_bytes_are_dropped(octets: bytes) -> None:
+    assert isinstance(Forwarding({1: 0, 2: 1}).route(octets), UnicastDrop | Onward)

@@ -1,0 +1,399 @@
+"""The whole machine of a router."""
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports import codec
+from stablecast.transports.codec.fragments import encode_pieces
+from stablecast.transports.codec.lbttcp import Run, build
+from stablecast.transports.reliable import high_water_marks
+from stablecast.transports.resolution.udp.effects import Remark
+from stablecast.transports.routing import effects as fx
+from stablecast.transports.routing import inputs as ev
+from stablecast.transports.routing.access import AccessEntry, Condition, Subject
+from stablecast.transports.routing.portals import Drop, PortalSettings, Standing
+from stablecast.transports.routing.router import EVERYTHING, Router
+from stablecast.transports.wire import lbmr, lbmr_extended
+from stablecast.transports.wire.lbmc import Message
+from tests.transports.routing.bench import (
+    INDEX,
+    NAMES,
+    ORDERS,
+    ORIGIN,
+    PATTERN,
+    SESSION,
+    SOURCE,
+    Bench,
+    info,
+    items_of,
+    packet,
+    record,
+    run,
+    uses,
+)
+from tests.transports.routing.test_forwarding import sent
+
+
+def numbers(items: list[Run | Message]) -> list[int]:
+    return [item.first + one for item in items if isinstance(item, Run) for one in range(item.count)]
+
+
+def test_a_portal_begins_with_requests_and_routes() -> None:
+    """R-030, R-095."""
+    bench = Bench(Router.create([PortalSettings("a", 1, (NAMES[0],)), PortalSettings("b", 2, (NAMES[1],))], 0))
+    bench.run(3 * SECOND)
+    assert bench.of(fx.Wake) == [fx.Wake(portal, EVERYTHING, SECOND, 10 * SECOND) for portal in (0, 1)]
+    assert fx.Announce(0, (2,)) in bench.effects
+    assert fx.Announce(1, (1,)) in bench.effects
+    bench.effects.clear()
+    bench.run(10 * SECOND)
+    assert len(bench.of(fx.Announce)) == 20
+
+
+def test_without_interest_nothing_is_joined() -> None:
+    """R-020."""
+    bench = Bench.begun()
+    assert bench.feed(ev.SourceFound(0, "orders", SOURCE)) == []
+    assert not bench.router.table.sources
+
+
+def test_interest_of_a_domain_is_looked_for_in_all_others() -> None:
+    """R-021, R-022, R-026."""
+    bench = Bench.begun(3)
+    assert bench.feed(ev.Overheard(1, packet(ORDERS))) == [fx.Want(0, ORDERS, True), fx.Want(2, ORDERS, True)]
+    assert bench.feed(ev.Overheard(1, packet(ORDERS))) == []
+    assert bench.feed(ev.Overheard(2, packet(PATTERN))) == [fx.Want(0, PATTERN, True), fx.Want(1, PATTERN, True)]
+
+
+def test_a_source_is_joined_once_and_repeated_where_it_is_wanted() -> None:
+    """R-050, R-051, R-058: the cost of the entry is added, and the domain is that of the source."""
+    bench = Bench.begun(3)
+    bench.feed(ev.Overheard(1, packet(ORDERS)), ev.Overheard(2, packet(PATTERN)), ev.Overheard(2, packet(ORDERS)))
+    found = bench.feed(ev.SourceFound(0, "orders", SOURCE))
+    told = attrs.evolve(SOURCE, address="", session_id=0, index=0, cost=1, hops=1, domain=1)
+    assert found == [
+        fx.OpenProxy(1, ORIGIN, "orders", told),
+        fx.OpenProxy(2, ORIGIN, "orders", told),
+        fx.JoinSource(0, ORIGIN, "orders", SOURCE),
+    ]
+    assert bench.feed(ev.SourceFound(0, "orders", SOURCE)) == []
+
+
+def test_the_proxy_itself_is_no_source() -> None:
+    bench = Bench.begun().flowing()
+    bench.feed(ev.Overheard(0, packet(ORDERS)))
+    again = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=SESSION, index=INDEX, cost=1, hops=1)
+    assert bench.feed(ev.SourceFound(1, "orders", again)) == []
+
+
+def test_a_source_without_an_identity_is_never_repeated() -> None:
+    """R-053."""
+    bench = Bench.begun()
+    bench.feed(ev.Overheard(1, packet(ORDERS)))
+    (remark,) = bench.feed(ev.SourceFound(0, "orders", attrs.evolve(SOURCE, origin=b"")))
+    assert isinstance(remark, Remark)
+    assert remark.warning
+    assert bench.router.portals[0].counted.unidentified == 1
+
+
+def test_messages_keep_numbers_and_lengths() -> None:
+    """R-056, R-057."""
+    bench = Bench.begun().flowing()
+    came = run(41, 20, size=700)
+    (forward,) = bench.feed(ev.ItemsArrived(ORIGIN, (came, run(1, 5, index=77))))
+    assert isinstance(forward, fx.Forward)
+    assert forward.octets == build(INDEX, 41, [bytes(700)] * 20)
+    counted = bench.router.portals[0].counted, bench.router.portals[1].counted
+    assert (counted[0].received, counted[1].sent) == (20, 20)
+
+
+def test_pieces_pass_as_they_are() -> None:
+    """R-160: nothing is put together and nothing is cut."""
+    bench = Bench.begun().flowing()
+    pieces = items_of(b"".join(encode_pieces(1, 41, b"x" * 5_000, 1_400, 0, None)))
+    bench.feed(ev.ItemsArrived(ORIGIN, tuple(pieces)))
+    assert b"".join(one.octets for one in bench.of(fx.Forward)) == b"".join(
+        encode_pieces(INDEX, 41, b"x" * 5_000, 1_400, 0, None)
+    )
+
+
+def test_a_message_that_fits_no_datagram_is_counted() -> None:
+    """R-163."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ProxyOpened(1, ORIGIN, SESSION, INDEX, most_bytes=1_000))
+    block = build(1, 10, [b"a" * 100, b"b" * 2_000, b"c" * 100])
+    bench.feed(ev.ItemsArrived(ORIGIN, (Run(1, 10, 3, 2_200, block), run(13, 20, size=1_001))))
+    assert numbers(bench.sent()) == [10, 12]
+    assert bench.router.portals[1].counted.dropped[Drop.FRAGMENT_SIZE] == 21
+
+
+def test_a_number_passes_once() -> None:
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 5), run(3, 5), run(1, 7))))
+    assert numbers(bench.sent()) == [1, 2, 3, 4, 5, 6, 7]
+    assert bench.router.portals[1].counted.dropped[Drop.DUPLICATE] == 10
+
+
+def test_announcements_go_on_and_greet_who_joins_later() -> None:
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ItemsArrived(ORIGIN, (info(), info(codec.join(7, 2)))))
+    (told,) = bench.sent()
+    assert isinstance(told, Message)
+    assert codec.decode(told).incarnation == codec.join(SESSION, INDEX)
+    greeting = items_of(bench.router.streams.greeting(1, ORIGIN))
+    assert [type(one) for one in greeting] == [Message, Message]
+    assert codec.session_of(greeting[0]) == SESSION  # type: ignore[arg-type]  # it is a message
+    assert codec.decode(greeting[1]).incarnation == codec.join(SESSION, INDEX)  # type: ignore[arg-type]
+    assert bench.router.streams.greeting(0, ORIGIN) == b""
+
+
+def test_the_newest_number_is_repeated() -> None:
+    """D-19, R-187: by data, by a mark of the source, and by a loss at its end."""
+    bench = Bench.begun().flowing()
+    assert bench.router.streams.standing(1, ORIGIN) == b""
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 5),)))
+    for event, high in (
+        (None, 5),
+        (ev.ItemsArrived(ORIGIN, tuple(items_of(high_water_marks.message([(1, 8), (2, 70)])))), 8),
+        (ev.NumbersLost(ORIGIN, 9, 2), 10),
+    ):
+        bench.effects.clear()
+        if event is not None:
+            bench.feed(event)
+            assert bench.sent() == items_of(high_water_marks.message([(INDEX, high)]))
+        assert bench.router.streams.standing(1, ORIGIN) == high_water_marks.message([(INDEX, high)])
+
+
+def test_marks_and_announcements_stay_behind_the_data_of_their_topic() -> None:
+    """R-171."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ProxyHeld(1, ORIGIN, held=True))
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(1), *items_of(high_water_marks.message([(1, 1)])), run(2), info(), run(3))))
+    assert bench.sent() == []
+    bench.feed(ev.ProxyHeld(1, ORIGIN, held=False))
+    assert [type(one) for one in bench.sent()] == [Run, Message, Run, Message, Run]
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(4),)))
+    assert numbers(bench.sent()) == [1, 2, 3, 4]
+
+
+def test_what_a_held_exit_cannot_keep_is_dropped_there_alone() -> None:
+    """R-164, R-166: the source is not slowed, and another exit gets everything."""
+    bench = Bench.begun(3, queue_bytes=1_000).flowing()
+    bench.feed(ev.Overheard(2, packet(ORDERS)), ev.ProxyOpened(2, ORIGIN, 4, 4), ev.ProxyHeld(1, ORIGIN, held=True))
+    bench.feed(*(ev.ItemsArrived(ORIGIN, (run(number, size=88),)) for number in range(1, 21)))
+    bench.feed(ev.ProxyHeld(1, ORIGIN, held=False))
+    assert numbers(bench.sent()) == list(range(1, 11))
+    assert bench.router.portals[1].counted.dropped[Drop.BLOCKING] == 10
+    assert list(bench.router.portals[1].queues.queues[ORIGIN].lost) == [(11, 21)]
+    assert bench.router.portals[2].counted.sent == 20
+
+
+def test_the_last_receiver_leaves_and_the_proxy_ends() -> None:
+    """R-038, R-063."""
+    bench = Bench.begun().flowing()
+    found = bench.feed(ev.Overheard(1, uses(ORDERS, lbmr_extended.LEAVE)))
+    assert found == [fx.Want(0, ORDERS, False), fx.CloseProxy(1, ORIGIN), fx.LeaveSource(0, ORIGIN)]
+    assert not bench.router.table.sources
+
+
+def test_a_pattern_keeps_what_a_topic_leaves() -> None:
+    """R-027: one proxy for a topic and three patterns."""
+    bench = Bench.begun()
+    others = [lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, text) for text in ("^o", "ers$", "d")]
+    bench.feed(*(ev.Overheard(1, packet(one)) for one in (ORDERS, *others)), ev.SourceFound(0, "orders", SOURCE))
+    assert len(bench.of(fx.OpenProxy)) == 1
+    bench.feed(*(ev.Overheard(1, uses(one, lbmr_extended.LEAVE)) for one in (ORDERS, *others[:2])))
+    assert not bench.of(fx.CloseProxy)
+    bench.feed(ev.Overheard(1, uses(others[2], lbmr_extended.LEAVE)))
+    assert len(bench.of(fx.CloseProxy)) == 1
+
+
+def test_a_quiet_receiver_answers_and_keeps_its_proxy() -> None:
+    """R-031."""
+    bench = Bench.begun().flowing()
+    assert fx.AskUse(1, (ORDERS,)) in bench.run(300 * SECOND)
+    bench.feed(ev.Overheard(1, uses(ORDERS, lbmr_extended.USE, lbmr_extended.TopicRecord.ANSWER)))
+    bench.run(100 * SECOND)
+    assert not bench.of(fx.CloseProxy)
+    bench.run(300 * SECOND)
+    assert len(bench.of(fx.CloseProxy)) == 1
+
+
+def test_a_question_is_no_interest() -> None:
+    bench = Bench.begun()
+    assert bench.feed(ev.Overheard(1, uses(ORDERS, lbmr_extended.USE))) == []
+
+
+@pytest.mark.parametrize("kind", ["stream", "record"])
+def test_a_lost_source_keeps_its_proxies_for_a_while(kind: str) -> None:
+    """R-062."""
+    end: ev.RouterInput = ev.StreamEnded(ORIGIN) if kind == "stream" else ev.SourceGone(0, "orders", SOURCE)
+    bench = Bench.begun().flowing()
+    bench.feed(end)
+    bench.run(900 * MILLISECOND)
+    assert not bench.of(fx.CloseProxy)
+    assert bench.feed(ev.SourceFound(0, "orders", SOURCE)) == [fx.JoinSource(0, ORIGIN, "orders", SOURCE)]
+    bench.feed(end)
+    assert fx.CloseProxy(1, ORIGIN) in bench.run(SECOND)
+    assert not bench.router.table.sources
+
+
+def test_another_place_of_a_source_is_joined_when_the_first_is_gone() -> None:
+    bench = Bench.begun().flowing()
+    other = attrs.evolve(SOURCE, address="10.0.1.2:14371", session_id=8, index=3, cost=4)
+    assert bench.feed(ev.SourceFound(0, "orders", other)) == []
+    assert bench.feed(ev.StreamEnded(ORIGIN)) == [fx.JoinSource(0, ORIGIN, "orders", other)]
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 3, index=3),)))
+    assert numbers(bench.sent()) == [1, 2, 3]
+
+
+def test_access_lists_decide_on_proxies() -> None:
+    """R-275."""
+    only = (AccessEntry(True, (Condition(Subject.TOPIC, "orders"),)),)
+    bench = Bench.begun(outbound=only)
+    bench.feed(ev.Overheard(1, packet(PATTERN)), ev.SourceFound(0, "ordinary", record(8)))
+    assert not bench.of(fx.OpenProxy)
+    bench.feed(ev.SourceFound(0, "orders", SOURCE))
+    assert [one.topic for one in bench.of(fx.OpenProxy)] == ["orders"]
+
+
+def test_a_proxy_that_cannot_open_is_tried_again() -> None:
+    bench = Bench.begun().flowing()
+    found = bench.feed(ev.ProxyFailed(1, ORIGIN, "no port is free"))
+    assert fx.LeaveSource(0, ORIGIN) in found
+    assert [type(one) for one in bench.run(5 * SECOND) if not isinstance(one, fx.Announce)] == [
+        fx.OpenProxy,
+        fx.JoinSource,
+    ]
+
+
+def test_interest_that_a_service_tells() -> None:
+    """R-040."""
+    bench = Bench.begun(leased=False)
+    assert not bench.of(fx.Wake)
+    bench.feed(ev.InterestTold(1, ORDERS, on=True), ev.SourceFound(0, "orders", SOURCE))
+    assert len(bench.of(fx.OpenProxy)) == 1
+    bench.run(1_000 * SECOND)
+    assert not bench.of(fx.CloseProxy)
+    bench.feed(ev.InterestTold(1, ORDERS, on=False))
+    assert len(bench.of(fx.CloseProxy)) == 1
+
+
+def rival(portal: int = 1, instance: bytes = b"a-router") -> ev.Overheard:
+    route = lbmr_extended.DomainRoute(count=1, address="10.0.2.8", port=1, length=20, domains=(1,))
+    options = lbmr.standard_options(instance, lbmr.SourceType.GATEWAY, domain=2)
+    return ev.Overheard(portal, lbmr_extended.Packet(route, options))
+
+
+def test_what_another_router_asks_for_is_no_interest() -> None:
+    """R-024."""
+    bench = Bench.begun()
+    assert bench.feed(ev.Overheard(1, packet(ORDERS, instance=b"z-router", kind=lbmr.SourceType.GATEWAY))) == []
+
+
+def test_the_later_of_two_routers_stands_aside() -> None:
+    portals = [PortalSettings(f"p{n}", n + 1, (NAMES[n],)) for n in range(3)]
+    bench = Bench(Router.create(portals, 0))
+    bench.feed(rival())
+    bench.run(3 * SECOND)
+    assert [portal.standing for portal in bench.router.portals] == [
+        Standing.FORWARDS,
+        Standing.STANDS_ASIDE,
+        Standing.FORWARDS,
+    ]
+    assert [remark.warning for remark in bench.of(Remark)] == [True]
+    assert {one.domains for one in bench.of(fx.Announce) if one.portal == 0} == {(3,)}
+    assert not [one for one in bench.of(fx.Announce) if one.portal == 1]
+    bench.feed(ev.Overheard(1, packet(ORDERS)))
+    assert not bench.of(fx.Want)
+    # The other one falls silent.
+    bench.run(2 * SECOND)
+    assert bench.router.portals[1].forwards
+    assert fx.Want(0, ORDERS, True) in bench.effects
+
+
+def test_of_two_that_forward_one_stands_aside() -> None:
+    bench = Bench.begun().flowing()
+    assert bench.feed(rival(instance=b"z-router")) == []
+    bench.feed(rival(instance=b"a-router"))
+    assert bench.router.portals[1].standing is Standing.STANDS_ASIDE
+    assert bench.of(fx.CloseProxy)
+    assert not bench.router.table.sources or not bench.router.table.sources[ORIGIN].proxies
+    assert fx.Want(0, ORDERS, False) in bench.effects
+
+
+def test_two_portals_in_one_domain_are_told() -> None:
+    bench = Bench.begun(3)
+    route = rival(portal=2, instance=NAMES[1])
+    bench.feed(route, rival(portal=1, instance=NAMES[2]))
+    assert [portal.forwards for portal in bench.router.portals] == [True, True, False]
+
+
+def test_unicast_leaves_in_the_domain_of_its_destination() -> None:
+    bench = Bench.begun()
+    (onward,) = bench.feed(ev.UnicastArrived(0, sent()))
+    assert isinstance(onward, fx.SendUnicast)
+    assert (onward.portal, onward.address) == (1, "10.0.2.1:14392")
+    assert bench.feed(ev.UnicastArrived(0, sent())) == []
+
+
+STEPS = st.lists(
+    st.sampled_from(["wanted", "left", "found", "gone", "ended", "opened", "failed", "held", "free", "items", "time"])
+    | st.tuples(st.just("data"), st.integers(1, 60), st.integers(1, 9)),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_joined_and_repeated_exactly_while_there_is_a_source_and_interest(steps: list[object]) -> None:
+    """Whatever happens in whatever order: effects pair, each number leaves at most once, and nothing is left over."""
+    bench = Bench.begun(queue_bytes=200)
+    joined, opened, left = 0, 0, set[int]()
+    events: dict[object, ev.RouterInput] = {
+        "wanted": ev.Overheard(1, packet(ORDERS)),
+        "left": ev.Overheard(1, uses(ORDERS, lbmr_extended.LEAVE)),
+        "found": ev.SourceFound(0, "orders", SOURCE),
+        "gone": ev.SourceGone(0, "orders", SOURCE),
+        "ended": ev.StreamEnded(ORIGIN),
+        "opened": ev.ProxyOpened(1, ORIGIN, SESSION, INDEX),
+        "failed": ev.ProxyFailed(1, ORIGIN, "test"),
+        "held": ev.ProxyHeld(1, ORIGIN, held=True),
+        "free": ev.ProxyHeld(1, ORIGIN, held=False),
+        "items": ev.ItemsArrived(ORIGIN, (info(),)),
+    }
+    for step in [*steps, "left", "time"]:
+        if step == "time":
+            found = bench.run(2 * SECOND)
+        elif isinstance(step, tuple):
+            found = bench.feed(ev.ItemsArrived(ORIGIN, (run(step[1], step[2]),)))
+        else:
+            found = bench.feed(events[step])
+        if step == "ended" and joined:
+            joined -= 1
+        if step == "failed" and opened:
+            opened -= 1
+        for effect in found:
+            match effect:
+                case fx.JoinSource():
+                    joined += 1
+                case fx.LeaveSource():
+                    joined -= 1
+                case fx.OpenProxy():
+                    opened, left = opened + 1, set()
+                case fx.CloseProxy():
+                    opened -= 1
+                case fx.Forward(octets=octets):
+                    assert opened
+                    for number in numbers(items_of(octets)):
+                        assert number not in left
+                        left.add(number)
+                case _:
+                    pass
+            assert 0 <= opened <= 1
+            assert 0 <= joined <= 1
+    assert (joined, opened) == (0, 0)
+    assert bench.router.portals[1].queues.size == 0
+    assert not bench.router.table.sources

@@ -1,0 +1,72 @@
+"""Unicast through a router: to which portal a message goes, or why it is dropped.
+
+A router knows the domains of its own portals. A message to one of them leaves there, directly to its address. Streams
+of messages are numbered, so that a message that comes twice goes on once (R-203).
+"""
+
+from enum import Enum
+
+import attrs
+
+from stablecast.transports.codec.routed import MAX_HOPS, StreamWindow, destination_of, hopped
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.errors import WireError
+
+MAX_STREAMS = 16_384
+"""Streams of unicast messages whose numbers are remembered; the longest silent is forgotten first."""
+
+
+class UnicastDrop(Enum):
+    """Why a unicast message goes no further; the value is the word of the statistics."""
+
+    MALFORMED = "malformed"
+    NO_DESTINATION = "no destination"
+    NO_ROUTE = "no route"
+    NO_STREAM = "no stream"
+    DUPLICATE = "duplicate"
+    HOPS = "hops"
+    BLOCKING = "blocking"
+
+
+@attrs.frozen
+class Onward:
+    """A message that leaves through a portal to an address in its domain, with one hop more."""
+
+    portal: int
+    address: str
+    octets: bytes
+
+
+@attrs.define
+class Forwarding:
+    """The routes of one router, which are the domains of its portals, and the streams that pass it."""
+
+    portals: dict[int, int]
+    streams: dict[tuple[bytes, int], StreamWindow] = attrs.field(factory=dict, init=False)
+
+    def route(self, octets: bytes) -> Onward | UnicastDrop:
+        """Return where one message goes, which is then noted as passed, or why it does not."""
+        try:
+            message, _ = lbmc.decode(octets)
+            way = destination_of(message)
+        except WireError:
+            return UnicastDrop.MALFORMED
+        if way is None:
+            return UnicastDrop.NO_DESTINATION
+        portal = self.portals.get(way.destination.domain)
+        if portal is None:
+            return UnicastDrop.NO_ROUTE
+        if way.stream is None:
+            return UnicastDrop.NO_STREAM
+        if way.hops >= MAX_HOPS:
+            return UnicastDrop.HOPS
+        if not self._window((way.stream.ctxinst, way.stream.stream_id)).first_time(way.stream.sqn):
+            return UnicastDrop.DUPLICATE
+        return Onward(portal, f"{way.destination.ip}:{way.destination.port}", hopped(octets))
+
+    def _window(self, stream: tuple[bytes, int]) -> StreamWindow:
+        window = self.streams.pop(stream, None) or StreamWindow()
+        self.streams[stream] = window  # at the end, so that the dictionary stays in the order of silence
+        if len(self.streams) > MAX_STREAMS:
+            del self.streams[next(iter(self.streams))]
+        return window
