@@ -17,7 +17,7 @@ from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import bind_near
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.unicast import LOCAL_PORTS
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.resolution.udp.inputs import AddSource, SourceLost
 from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
 from stablecast.transports.wire import lbmr
@@ -28,7 +28,7 @@ QUICK = attrs.evolve(
     SAFE,
     relays=RelayTimes(keepalive=20 * MILLISECOND, activity_timeout=100 * MILLISECOND, check=10 * MILLISECOND),
 )
-RECORD = SourceRecord("127.0.0.1:14371", 7, 1, "127.0.0.1:14391", persistent=True, instance=b"context0")
+RECORD = named(SourceRecord("127.0.0.1:14371", 7, 1, "127.0.0.1:14391", persistent=True, instance=b"context0"))
 Found = asyncio.Queue[tuple[str, SourceRecord]]
 
 
@@ -81,7 +81,7 @@ async def test_two_contexts_find_each_other(domain: Domain) -> None:
     left.add_receiver("trades")
     assert await right_found.get() == ("orders", RECORD)
     assert right.known()["orders"] == (RECORD,)
-    assert await left_found.get() == ("trades", attrs.evolve(RECORD, instance=b"context1"))
+    assert await left_found.get() == ("trades", named(attrs.evolve(RECORD, instance=b"context1", origin=b"")))
     statistics = relay.statistics()
     assert statistics["clients"] == 2
     assert statistics["malformed"] == statistics["send_errors"] == statistics["send_drops"] == 0

@@ -11,7 +11,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.resolver import Listeners
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.runtime.address import AddressError
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, named
 from tests.adapters.resolver.srs.services import LOCAL, RECORD, Place, place
 from tests.support.network import sockets, unused_port
 
@@ -35,7 +35,7 @@ async def test_two_contexts_find_each_other(here: Place) -> None:
     assert right.resolver.why("nobody's") != ""
     left.resolver.add_receiver("trades")
     assert await right.found.get() == ("orders", RECORD)
-    assert await left.found.get() == ("trades", attrs.evolve(RECORD, instance=b"neighbor"))
+    assert await left.found.get() == ("trades", named(attrs.evolve(RECORD, instance=b"neighbor", origin=b"")))
     left.resolver.remove_source(RECORD.session_id, 1)
     assert await right.gone.get() == ("orders", RECORD)
     assert service.statistics()["clients"] == 2

@@ -5,9 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
+from stablecast.transports.codec import identity
 from stablecast.transports.codec.places import (
+    Joinable,
+    context_names,
     from_source_string,
     joinable,
+    life_of_otid,
     of_otid,
     otid,
     place_of,
@@ -41,7 +45,7 @@ def test_a_written_source_string_is_read_back(
         == transport
     )
     assert transport_of(place_of(transport), transport.session_id or 0) == transport
-    assert len(otid(transport, 1, b"instance")) == 32
+    assert len(otid(transport, 1, *context_names(b"instance"))) == 32
 
 
 @pytest.mark.rows("P-616")
@@ -54,17 +58,51 @@ def test_the_forms() -> None:
     assert source_string(lbmr.TcpTransport("10.0.0.1", None, 1)) == "TCP:10.0.0.1:1:00000000"
 
 
-def test_the_otid_of_lbtrm_is_laid_out_as_observed() -> None:
-    """The session ID alone is little-endian."""
-    expected = "10 0a1d0304 3836 e00a0a0a 3840 0a030201 0000004d 696e7374616e6365 000001"
-    assert otid(MULTICAST, 77, b"instance") == bytes.fromhex(expected)
+REST = "0000004d 00001234 00000056"
+PUBLIC = [
+    (MULTICAST, f"10 0a1d0304 3836 e00a0a0a 3840 0a030201 {REST} 0000 01"),
+    (lbmr.TcpTransport("10.0.0.1", 0x55, 14_371), f"00 0a000001 3823 {REST} 00000055 0000000000000000 01"),
+    (lbmr.LbtruTransport("10.0.0.1", 0x55, 14_380), f"01 0a000001 382c 55000000 {REST} 0000000000000000 01"),
+]
 
 
-def test_the_otid_of_the_others_is_ours() -> None:
-    expected = "01 0a000001 382c 00000055 0000004d 696e7374616e6365 000000000000000000"
-    unicast = lbmr.LbtruTransport("10.0.0.1", 0x55, 14_380)
-    assert otid(unicast, 77, b"instance") == bytes.fromhex(expected)
-    assert otid(lbmr.LbtruTransport("10.0.0.1", None, 1), 1, b"instance")[7:11] == bytes(4)
+@pytest.mark.rows("P-616")
+@pytest.mark.parametrize(("transport", "octets"), PUBLIC)
+def test_the_otid_has_the_public_layout(transport: Joinable, octets: str) -> None:
+    """The session ID is little-endian, but that of LBT-TCP."""
+    made = otid(transport, 77, 0x1234, 0x56)
+    assert made == bytes.fromhex(octets)
+    assert life_of_otid(made) == identity.join(transport.session_id or 0, 77)
+
+
+def test_the_names_of_a_context_are_the_halves_of_its_instance() -> None:
+    assert context_names(bytes.fromhex("00001234 00000056")) == (0x1234, 0x56)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        "00 0a000001 382c 00000055 0000004d 696e7374616e6365 000000000000000000",
+        "01 0a000001 382c 00000055 0000004d 696e7374616e6365 000000000000000000",
+        "10 0a1d0304 3836 e00a0a0a 3840 55000000 0000004d 696e7374616e6365 000001",
+        "10 0a1d0304 3836 e00a0a0a 3840 55000000 0000004d 696e737400000000 000000",
+    ],
+)
+def test_the_otids_of_older_releases_are_understood(octets: str) -> None:
+    """The first two are those of 0.1 and 0.2; the last one is an LBT-RM of version 0."""
+    found = of_otid(bytes.fromhex(octets))
+    assert found is not None
+    assert found.session_id == 0x55
+    assert life_of_otid(bytes.fromhex(octets)) == identity.join(0x55, 77)
+
+
+def test_lives_on_transports_that_only_routers_join() -> None:
+    """LBT-RDMA, LBT-IPC and LBT-SMX; nobody knows the last one."""
+    rest = bytes(4) + bytes(2) + bytes.fromhex("00000055 0000004d") + bytes(16) + b"\x01"
+    assert [life_of_otid(bytes((kind,)) + rest) for kind in (0x40, 0x04)] == [identity.join(0x55, 77)] * 2
+    assert life_of_otid(b"\x20" + rest) == identity.join(0x5500_0000, 77)
+    assert life_of_otid(b"\x77" + rest) is None
+    assert of_otid(b"\x20" + rest) is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +143,7 @@ def test_a_place_that_is_none_is_the_callers_mistake(place: str) -> None:
 def test_an_otid_names_its_transport(source: str) -> None:
     transport = joinable(from_source_string(source))
     assert transport is not None
-    assert of_otid(otid(transport, 3, bytes(8))) == transport
+    assert of_otid(otid(transport, 3, 1, 2)) == transport
 
 
 def test_an_otid_of_another_transport_names_none() -> None:

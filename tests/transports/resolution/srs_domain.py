@@ -8,7 +8,7 @@ from collections import deque
 
 import attrs
 
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (
     BytesReceived,
@@ -43,7 +43,9 @@ def source(topic: str = "orders", index: int = 1, session_id: int = 7) -> AddSou
 
 def record(instance: bytes, index: int = 1, session_id: int = 7) -> SourceRecord:
     """Return the record that receivers find."""
-    return SourceRecord("10.0.0.1:14371", session_id, index, "10.0.0.1:14391", persistent=True, instance=instance)
+    return named(
+        SourceRecord("10.0.0.1:14371", session_id, index, "10.0.0.1:14391", persistent=True, instance=instance)
+    )
 
 
 @attrs.define

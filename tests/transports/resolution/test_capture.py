@@ -118,7 +118,8 @@ def test_sources_on_other_transports(tmp_path: Path) -> None:
         "lbmr.tir.lbtrm.dport": ["14400"],
         "lbmr.tir.lbtrm.sport": ["14390"],
         "lbmr.topt.otid.originating_transport": [
-            "10:0a:00:00:01:38:36:ef:01:01:01:38:40:44:33:22:11:00:00:12:67:" + b"10.0.0.1".hex(":") + ":00:00:01"
+            "10:0a:00:00:01:38:36:ef:01:01:01:38:40:44:33:22:11:00:00:12:67:" + b"10.0.0.1".hex(":") + ":00:00:01",
+            "01:0a:00:00:01:38:2c:45:33:22:11:00:00:12:68:" + b"10.0.0.1".hex(":") + ":00" * 8 + ":01",
         ],
         "lbmr.tir.lbtru.ip": ["10.0.0.1"],
         "lbmr.tir.lbtru.session_id": [str(0x11223345)],

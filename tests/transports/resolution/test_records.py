@@ -12,12 +12,13 @@ from stablecast.transports.resolution.records import (
     advertisement,
     check_instance,
     check_topic,
+    named,
     source_record,
 )
 from stablecast.transports.wire import lbmr
 
 INSTANCE = b"instance"
-RECORD = SourceRecord("10.1.2.3:14371", 0x11223344, 4711, "10.1.2.3:14391", persistent=True, instance=INSTANCE)
+RECORD = named(SourceRecord("10.1.2.3:14371", 0x11223344, 4711, "10.1.2.3:14391", persistent=True, instance=INSTANCE))
 
 ADDRESS = st.builds("{}:{}".format, st.ip_addresses(v=4), st.integers(0, 65_535))
 RECORDS = st.builds(
@@ -28,7 +29,10 @@ RECORDS = st.builds(
     ADDRESS,
     st.booleans(),
     st.binary(min_size=8, max_size=8),
-)
+    cost=st.integers(0, 2**31 - 1),
+    hops=st.integers(0, 255),
+    domain=st.integers(0, 2**32 - 1),
+).map(named)
 
 
 @given(RECORDS, st.sampled_from(["a", "orders/1", "Über", "x" * MAX_TOPIC_BYTES]))
@@ -47,7 +51,7 @@ def test_through_the_wire_and_back(record: SourceRecord, topic: str) -> None:
 @pytest.mark.rows("P-228")
 def test_the_block_is_the_long_form_and_a_stream_has_no_functionality() -> None:
     tir = advertisement("a", attrs.evolve(RECORD, persistent=False), 60)
-    (functionality, instance) = tir.options
+    (_, functionality, instance) = tir.options
     assert isinstance(functionality, lbmr.ExtendedFunctionality)
     assert isinstance(instance, lbmr.ContextInstance)
     assert functionality.functionality == 0
@@ -79,15 +83,14 @@ def test_options_that_say_nothing_to_us_are_passed_over() -> None:
     ],
 )
 def test_sources_on_other_transports_are_joined_at_their_places(place: str, transport: lbmr.Transport) -> None:
-    """The product sends the OTID before the functionality; its layout is known for LBT-RM."""
-    record = attrs.evolve(RECORD, address=place)
+    """The product sends the OTID before the functionality."""
+    record = named(attrs.evolve(RECORD, address=place, origin=b""))
     tir = advertisement("a", record, 60)
     assert tir.transport == transport
     assert source_record(tir, ()) == record
     kinds = [type(option) for option in tir.options]
-    named = [lbmr.OriginatingTransport] if isinstance(transport, lbmr.LbtrmTransport) else []
-    assert kinds == [*named, lbmr.ExtendedFunctionality, lbmr.ContextInstance]
-    bare = advertisement("a", attrs.evolve(record, instance=b""), 60)
+    assert kinds == [lbmr.OriginatingTransport, lbmr.ExtendedFunctionality, lbmr.ContextInstance]
+    bare = advertisement("a", attrs.evolve(record, instance=b"", origin=b""), 60)
     assert [type(option) for option in bare.options] == [lbmr.ExtendedFunctionality]
 
 

@@ -12,7 +12,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.resolver.srs_resolver import SrsResolver
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.udp.inputs import AddSource
 
@@ -20,7 +20,7 @@ LOCAL = "127.0.0.1"
 QUICK = ClientConfig(keepalive_ns=200 * MILLISECOND, retry_min_ns=10 * MILLISECOND, retry_max_ns=50 * MILLISECOND)
 """Tests of broken connections need not wait long."""
 
-RECORD = SourceRecord("127.0.0.1:14371", 7, 1, "127.0.0.1:14391", persistent=True, instance=b"instance")
+RECORD = named(SourceRecord("127.0.0.1:14371", 7, 1, "127.0.0.1:14391", persistent=True, instance=b"instance"))
 Told = asyncio.Queue[tuple[str, SourceRecord]]
 
 

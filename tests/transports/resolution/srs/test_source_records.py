@@ -6,19 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
 from stablecast.transports.wire import srs
 
-RECORD = SourceRecord("10.0.0.1:14371", 0x55, 77, "10.0.0.1:14391", persistent=True, instance=b"instance")
+RECORD = named(SourceRecord("10.0.0.1:14371", 0x55, 77, "10.0.0.1:14391", persistent=True, instance=b"instance"))
 U32 = st.integers(0, (1 << 32) - 1)
 PORTS = st.integers(1, 65_535)
 
 
 @given(U32, U32, PORTS, PORTS, st.booleans(), st.booleans())
 def test_there_and_back(session: int, index: int, port: int, request: int, persistent: bool, told: bool) -> None:
-    record = SourceRecord(
-        f"10.0.0.1:{port}", session, index, f"10.0.0.2:{request}" if told else "", persistent, b"instance"
+    record = named(
+        SourceRecord(
+            f"10.0.0.1:{port}",
+            session,
+            index,
+            f"10.0.0.2:{request}" if told else "",
+            persistent,
+            b"instance",
+            cost=port,
+            domain=index,
+        )
     )
     (info,) = srs.decode(srs.encode(source_info("orders", record)))
     assert isinstance(info, srs.SourceInfo)
@@ -30,7 +39,7 @@ def test_the_source_string_and_the_name() -> None:
     """Another life of the program is another source, whatever else is the same."""
     info = source_info("orders", RECORD)
     assert info.source == "TCP:10.0.0.1:14371:00000055[77]"
-    assert source_info("orders", attrs.evolve(RECORD, instance=b"reborn..")).otid != info.otid
+    assert source_info("orders", attrs.evolve(RECORD, instance=b"reborn..", origin=b"")).otid != info.otid
     assert len(info.otid) == 32
 
 
@@ -38,7 +47,7 @@ def test_the_source_string_and_the_name() -> None:
 @pytest.mark.parametrize("place", ["LBTRM:10.0.0.1:14390:00000055:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:00000055"])
 def test_sources_on_other_transports_are_recorded_by_their_places(place: str) -> None:
     """The OTID begins with the transport."""
-    record = attrs.evolve(RECORD, address=place)
+    record = named(attrs.evolve(RECORD, address=place, origin=b""))
     info = source_info("orders", record)
     assert info.source == f"{place}[77]"
     assert info.otid[0] == (0x10 if place.startswith("LBTRM") else 0x01)

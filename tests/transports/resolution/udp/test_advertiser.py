@@ -141,7 +141,7 @@ def test_sources_of_one_tick_share_datagrams() -> None:
         machine.receive(source(f"topic/{index}", index), index * MS // 10)
     assert len(machine.take_effects()) == 30
     ticks = play(machine, 15 * MS)
-    assert [instant for instant, _ in ticks] == [0, 10, 10]
+    assert [instant for instant, _ in ticks] == [0, 10, 10, 10]
     last = [entry for _, effect in ticks[1:] for entry in told([effect])[0]]
     assert sorted(index for _, index in last) == list(range(30))
 
@@ -243,6 +243,10 @@ def test_misuse_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (source(index=1 << 32), "32-bit"),
         (source(session_id=-1), "32-bit"),
         (source(topic=""), "topic name"),
+        (attrs.evolve(source(index=2), origin=bytes(31)), "32 bytes"),
+        (attrs.evolve(source(index=2), cost=-1), "do not fit"),
+        (attrs.evolve(source(index=2), hops=256), "do not fit"),
+        (attrs.evolve(source(index=2), domain=1 << 32), "do not fit"),
     ):
         with pytest.raises(MisuseError, match=text):
             machine.receive(wrong, 0)

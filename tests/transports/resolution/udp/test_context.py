@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import (
@@ -43,7 +43,7 @@ from tests.transports.resolution.virtual import ADVERTISEMENTS, MS, QUERIES
 KEEPALIVE_INTERVAL, ACTIVITY_TIMEOUT = SAFE.relays.keepalive, SAFE.relays.activity_timeout
 A, B = "10.0.0.1:14402", "10.0.0.2:14402"
 ORDERS = AddSource("orders", "10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent=True)
-RECORD = SourceRecord("10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent=True, instance=b"10.0.0.1")
+RECORD = named(SourceRecord("10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent=True, instance=b"10.0.0.1"))
 
 
 def pair() -> Domain:
@@ -295,7 +295,7 @@ def test_our_own_queries_find_our_own_silent_sources() -> None:
     context.receive(AddPattern("^ord"), 1)
     assert not any(isinstance(effect, Discovered) for effect in context.take_effects())
     context.handle_timeout(30 * MS)
-    assert Discovered("orders", attrs.evolve(RECORD, instance=b"instance")) in context.take_effects()
+    assert Discovered("orders", named(attrs.evolve(RECORD, instance=b"instance", origin=b""))) in context.take_effects()
 
 
 def test_our_own_receivers_hear_of_the_end() -> None:

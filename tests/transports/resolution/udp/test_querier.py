@@ -5,7 +5,7 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.records import SourceRecord, advertisement
+from stablecast.transports.resolution.records import SourceRecord, advertisement, named
 from stablecast.transports.resolution.udp import settings as module
 from stablecast.transports.resolution.udp.effects import (
     Abandoned,
@@ -38,8 +38,8 @@ from stablecast.transports.resolution.udp.settings import (
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import MS, PATTERN_QUERIES, QUERIES, play
 
-RECORD = SourceRecord("10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent=True, instance=b"instance")
-SECOND_RECORD = attrs.evolve(RECORD, index=2)
+RECORD = named(SourceRecord("10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent=True, instance=b"instance"))
+SECOND_RECORD = named(attrs.evolve(RECORD, index=2, origin=b""))
 UNCACHED = CacheOptions(on=False)
 
 
@@ -318,10 +318,10 @@ def test_the_sources_remembered_are_bounded() -> None:
     machine = Querier(cache_options=UNCACHED)
     machine.receive(AddReceiver("orders"), 0)
     for index in range(MAX_REPORTED + 1):
-        machine.receive(tells("orders", attrs.evolve(RECORD, index=index)), 0)
+        machine.receive(tells("orders", attrs.evolve(RECORD, index=index, origin=b"")), 0)
     assert len(machine.interests["orders"].known) == MAX_REPORTED
     machine.take_effects()
-    machine.receive(tells("orders", attrs.evolve(RECORD, index=0)), 0)
+    machine.receive(tells("orders", attrs.evolve(RECORD, index=0, origin=b"")), 0)
     assert len(found(machine)) == 1
 
 
@@ -375,7 +375,7 @@ def test_nothing_is_asked_while_enough_sources_are_known() -> None:
     """Neither the end of one source of three nor a request of another context wakes a satisfied topic."""
     machine = Querier(QueryOptions(enough=2, until_resolved=False))
     machine.receive(AddReceiver("orders"), 0)
-    third = attrs.evolve(RECORD, index=3)
+    third = named(attrs.evolve(RECORD, index=3, origin=b""))
     machine.receive(tells("orders", RECORD, SECOND_RECORD, third), 0)
     machine.receive(Resolved("orders"), 0)
     machine.receive(SourceLost("orders", third.session_id, third.index), SECOND)

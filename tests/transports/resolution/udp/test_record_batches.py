@@ -43,9 +43,11 @@ def test_short_queries_are_bound_by_their_count() -> None:
 
 
 def test_the_longest_advertisement_and_the_longest_pattern_fit_the_smallest_datagram() -> None:
-    """resolver_datagram_max_size, 500 at least."""
+    """resolver_datagram_max_size, 500 at least; the source is behind a router."""
     place = "LBTRM:127.0.0.1:14371:deadbeef:239.101.3.10:14400"
-    record = SourceRecord(place, 0xDEADBEEF, 2, "127.0.0.1:14391", persistent=True, instance=b"instance")
+    record = SourceRecord(
+        place, 0xDEADBEEF, 2, "127.0.0.1:14391", persistent=True, instance=b"instance", cost=1, hops=1, domain=2
+    )
     tir = advertisement("t" * MAX_TOPIC_BYTES, record, 60)
     pattern = lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, "p" * MAX_PATTERN_BYTES)
     packets = (

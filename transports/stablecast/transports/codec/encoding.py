@@ -48,10 +48,10 @@ def _marker(role: core.Role, generation: int) -> int:
     return generation | (h.Preg.SOURCE if role is core.Role.SOURCE else 0)
 
 
-def _otid(transport: core.Address, incarnation: core.Incarnation) -> bytes:
-    session, index = split(incarnation)
-    # The instance of the context has a header of its own, so it is zero here.
-    return places.otid(places.transport_of(transport, session), index, bytes(8))
+def _otid(m: core.Register) -> bytes:
+    session, index = split(m.incarnation)
+    names = places.context_names(INSTANCE.pack(m.context))
+    return places.otid(places.transport_of(m.transport, session), index, *names)
 
 
 # Encoders: one for each core message.
@@ -85,7 +85,7 @@ def _encode_register(m: core.Register) -> tuple[h.Header, ...]:
     if m.session_id:
         found.append(h.UmeSessionId(sid=m.session_id))
     if m.transport:
-        found.append(h.Otid(otid=_otid(m.transport, m.incarnation)))
+        found.append(h.Otid(otid=_otid(m)))
     if m.wants_proxy:
         found.append(h.ProxySource(flags=h.ProxySource.ENABLE))
     if m.election:

@@ -5,7 +5,17 @@ from collections.abc import Iterable
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.codec.places import joinable, otid, place_of, split, transport_of
+from stablecast.core.protocol.messages import Incarnation
+from stablecast.transports.codec.identity import join
+from stablecast.transports.codec.places import (
+    context_names,
+    joinable,
+    life_of_otid,
+    otid,
+    place_of,
+    split,
+    transport_of,
+)
 from stablecast.transports.wire import lbmr
 
 MAX_TOPIC_BYTES = 246
@@ -25,13 +35,19 @@ PERSISTENT = lbmr.ExtendedFunctionality.LATE_JOIN | lbmr.ExtendedFunctionality.U
 class SourceRecord:
     """All that a receiver needs to join a source.
 
+    Behind a router, address, session and index are those of the router's own source, which repeats the original one.
+
     Attributes:
         address: The place to join its data, `ip:port` or a source string (`places`).
         session_id: Its transport session, 32 bits.
-        index: Its topic index, 32 bits; with the session ID it names the source.
-        request_address: Request port of its context, `ip:port`; "" if unknown.
+        index: Its topic index, 32 bits; with the session ID it names the source on this hop.
+        request_address: Request port of the original context, `ip:port`; "" if unknown.
         persistent: True if it registers at stores.
         instance: The 8 bytes that name its context; empty if unknown.
+        origin: The OTID of the original source, 32 bytes; empty if unknown, or not made yet by the context itself.
+        cost: The sum of the costs of the routers between this context and the source; 0 without routers.
+        hops: The number of those routers.
+        domain: The domain of the original source; 0: that of whoever hears of it.
     """
 
     address: str
@@ -40,6 +56,21 @@ class SourceRecord:
     request_address: str = ""
     persistent: bool = False
     instance: bytes = b""
+    origin: bytes = b""
+    cost: int = 0
+    hops: int = 0
+    domain: int = 0
+
+    @property
+    def hop(self) -> Incarnation:
+        """The name of the source on this hop."""
+        return join(self.session_id, self.index)
+
+    @property
+    def life(self) -> Incarnation:
+        """The life of the original source. Without an OTID the source is where it was heard."""
+        life = life_of_otid(self.origin) if self.origin else None
+        return self.hop if life is None else life
 
 
 def check_instance(instance: bytes) -> None:
@@ -63,16 +94,28 @@ def topic_bytes(topic: str) -> bytes:
     return topic.encode("utf-8", "surrogateescape")
 
 
+def named(record: SourceRecord) -> SourceRecord:
+    """Return a record with its OTID, which is made here for a source of this context, if the context has a name.
+
+    Raises:
+        MisuseError: If the address of the record is malformed.
+    """
+    if record.origin or not record.instance:
+        return record
+    transport = transport_of(record.address, record.session_id)
+    return attrs.evolve(record, origin=otid(transport, record.index, *context_names(record.instance)))
+
+
 def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisement:
-    """Return the TIR of a source. With LBT-RM it contains the OTID, whose layout is known.
+    """Return the TIR of a source. Cost and domain are there only if routers gave it one.
 
     Raises:
         MisuseError: If an address of the record is malformed.
     """
     transport = transport_of(record.address, record.session_id)
     options: list[lbmr.TirOption] = []
-    if record.instance and isinstance(transport, lbmr.LbtrmTransport):
-        options.append(lbmr.OriginatingTransport(otid=otid(transport, record.index, record.instance)))
+    if origin := named(record).origin:
+        options.append(lbmr.OriginatingTransport(otid=origin))
     if record.request_address:
         request_host, request_port = split(record.request_address)
         offered = PERSISTENT if record.persistent else 0
@@ -81,6 +124,10 @@ def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisem
         )
     if record.instance:
         options.append(lbmr.ContextInstance(instance=record.instance))
+    if record.cost or record.hops:
+        options.append(lbmr.Cost(hop_count=record.hops, cost=record.cost))
+    if record.domain:
+        options.append(lbmr.DomainId(domain=record.domain))
     return lbmr.Advertisement(topic, transport, ttl, record.index, tuple(options))
 
 
@@ -91,6 +138,7 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
         return None
     request_address, persistent = "", False
     instance = next((option.source_id for option in trailer if isinstance(option, lbmr.SourceId)), b"")
+    origin, cost, hops, domain = b"", 0, 0, 0
     for option in tir.options:
         match option:
             case lbmr.ExtendedFunctionality():
@@ -98,8 +146,16 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
                 persistent = bool(option.functionality & lbmr.ExtendedFunctionality.UME)
             case lbmr.ContextInstance():
                 instance = option.instance
+            case lbmr.OriginatingTransport():
+                origin = option.otid
+            case lbmr.Cost():
+                cost, hops = option.cost, option.hop_count
+            case lbmr.DomainId():
+                domain = option.domain
     session_id = transport.session_id or 0  # old sources have none
-    return SourceRecord(place_of(transport), session_id, tir.index, request_address, persistent, instance)
+    return SourceRecord(
+        place_of(transport), session_id, tir.index, request_address, persistent, instance, origin, cost, hops, domain
+    )
 
 
 def proof_of(packet: lbmr.AnyPacket | None) -> bytes | None:

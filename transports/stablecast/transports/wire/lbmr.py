@@ -89,8 +89,12 @@ class LateJoin(_Optional, code=4):
     low_sqn: f.U32
 
 
-Cost = f.read_only("Cost", 7, flags=f.Spare(f.U8, f.IGNORE_SHORT), hop_count=f.U8, cost=f.I32)
-"""The distance of the source through gateways."""
+@attrs.frozen(kw_only=True)
+class Cost(_ShortOptional, code=7):
+    """The distance of the source through gateways: their number, and the sum of their costs."""
+
+    hop_count: f.U8
+    cost: f.I32
 
 
 @attrs.frozen(kw_only=True)
@@ -114,8 +118,11 @@ StoreContextInstance = f.read_only(
 """Instance of a store's context."""
 
 
-DomainId = f.read_only("DomainId", 13, flags=f.Spare(f.U16, f.IGNORE), domain=f.U32)
-"""Routing domain of the source."""
+@attrs.frozen(kw_only=True)
+class DomainId(_Optional, code=13):
+    """Routing domain of the source."""
+
+    domain: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -211,9 +218,12 @@ class UnknownTransport:
     body: bytes
 
 
-TirOption = ContextInstance | ExtendedFunctionality | LateJoin | OriginatingTransport | Ume | UmeStore | UnknownOption
+TirOption = (
+    ContextInstance | Cost | DomainId | ExtendedFunctionality | LateJoin | OriginatingTransport | Ume | UmeStore
+    | UnknownOption
+)  # fmt: skip
 """The options of an advertisement that stablecast sends or follows."""
-_READ_ONLY = (Cost, DomainId, StoreContextInstance, UmeStoreGroup)
+_READ_ONLY = (StoreContextInstance, UmeStoreGroup)
 PacketOption = LocalDomain | SourceId | SourceType | Version | UnknownOption
 Transport = LbtrmTransport | LbtruTransport | TcpTransport | UnknownTransport
 

@@ -5,11 +5,12 @@ from collections.abc import Collection
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.records import SourceRecord, check_topic
+from stablecast.transports.codec.places import OTID_BYTES
+from stablecast.transports.resolution.records import SourceRecord, check_topic, named
 from stablecast.transports.resolution.udp.settings import MAX_SOURCES, AdvertiseOptions, PatternOptions, QueryOptions
 from stablecast.transports.wire import lbmr, lbmr_extended
 
-U32_END = 1 << 32
+U8_END, U31_END, U32_END = 1 << 8, 1 << 31, 1 << 32
 
 
 @attrs.frozen
@@ -19,6 +20,8 @@ class AddSource:
     Attributes:
         address: The place to join its data, `ip:port` or a source string.
         options: Its advertisement options; None: those of the context's configuration.
+        origin: The OTID of the source that this one repeats; empty: it is a source of this context.
+        cost: As in `SourceRecord`, like `hops` and `domain`.
     """
 
     topic: str
@@ -28,6 +31,10 @@ class AddSource:
     request_address: str
     persistent: bool
     options: AdvertiseOptions | None = None
+    origin: bytes = b""
+    cost: int = 0
+    hops: int = 0
+    domain: int = 0
 
     @property
     def key(self) -> int:
@@ -39,14 +46,32 @@ class AddSource:
         check_topic(self.topic)
         if not (0 <= self.session_id < U32_END and 0 <= self.index < U32_END):
             raise MisuseError(f"session ID {self.session_id} and index {self.index} must be 32-bit numbers")
+        if not (0 <= self.cost < U31_END and 0 <= self.hops < U8_END and 0 <= self.domain < U32_END):
+            raise MisuseError(
+                f"cost {self.cost}, hops {self.hops} and domain {self.domain} do not fit an advertisement"
+            )
+        if len(self.origin) not in (0, OTID_BYTES):
+            raise MisuseError(f"the OTID of a source has {OTID_BYTES} bytes, not {len(self.origin)}")
         if self.key in sources:
             raise MisuseError(f"session {self.session_id:#x} has a source with index {self.index} already")
         if len(sources) == MAX_SOURCES:
             raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
 
     def record(self, instance: bytes) -> SourceRecord:
-        """Return the record of this source in the context `instance`."""
-        return SourceRecord(self.address, self.session_id, self.index, self.request_address, self.persistent, instance)
+        """Return the record of this source in the context `instance`. Raises MisuseError for a malformed address."""
+        record = SourceRecord(
+            self.address,
+            self.session_id,
+            self.index,
+            self.request_address,
+            self.persistent,
+            instance,
+            self.origin,
+            self.cost,
+            self.hops,
+            self.domain,
+        )
+        return named(record)
 
 
 @attrs.frozen
