@@ -21,6 +21,7 @@ from stablecast.transports.resolution.records import ENDED_TTL, check_instance, 
 from stablecast.transports.resolution.udp import effects, inputs
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.carriers import Carrier, Relays
+from stablecast.transports.resolution.udp.known_domains import KnownDomains
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.querier import Querier
 from stablecast.transports.resolution.udp.record_batches import share
@@ -63,8 +64,7 @@ class ResolutionContext:
         instance: The 8 bytes that name the context.
         carrier: The carrier of its datagrams.
         router: Whether it is the context of a router's portal.
-        domain: The domain of its resolution, by a router's records (T-203); 0 without routers.
-        routed: Whether a router was heard.
+        domains: The domain of its resolution, by a router's records (T-203), and the routes to others.
         wakes: Requests that wake other contexts: the next one, the last one, and their content.
     """
 
@@ -75,16 +75,28 @@ class ResolutionContext:
     querier: Querier
     names: StoreNames
     router: bool = False
-    domain: int = 0
-    routed: bool = attrs.field(default=False, init=False)
+    domains: KnownDomains = attrs.field(factory=KnownDomains)
     trailer: tuple[lbmr.PacketOption, ...] = attrs.field(init=False)
     wakes: list[tuple[int, int, inputs.Wake]] = attrs.field(factory=list, init=False)
     counted: ContextCounters = attrs.field(factory=ContextCounters, init=False)
     outbox: list[effects.ContextEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._write_trailer()
+
+    def _write_trailer(self) -> None:
         kind = lbmr.SourceType.GATEWAY if self.router else lbmr.SourceType.APPLICATION
-        self.trailer = lbmr.standard_options(self.instance, kind, domain=self.domain)
+        self.trailer = lbmr.standard_options(self.instance, kind, domain=self.domains.told)
+
+    @property
+    def domain(self) -> int:
+        """Return the number of this context's domain; 0 if it is not known."""
+        return self.domains.number
+
+    @property
+    def routed(self) -> bool:
+        """Return whether a router was heard."""
+        return self.domains.router_at is not None
 
     @classmethod
     def create(
@@ -109,7 +121,7 @@ class ResolutionContext:
             Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
             StoreNames(instance, config.names),
             router,
-            domain,
+            KnownDomains(attrs.evolve(config.domains, number=domain) if domain else config.domains),
         )
 
     @classmethod
@@ -168,6 +180,10 @@ class ResolutionContext:
         self.advertiser.handle_timeout(now)
         self.querier.handle_timeout(now)
         self.names.handle_timeout(now)
+        told = self.domains.told
+        self.domains.handle_timeout(now)
+        if self.domains.told != told:
+            self._write_trailer()
         self._wake_others(now)
         self._forward(now)
         self._take_part(now)
@@ -179,6 +195,7 @@ class ResolutionContext:
             self.advertiser.next_timeout(),
             self.querier.next_timeout(),
             self.names.next_timeout(),
+            self.domains.next_timeout(),
         )
         return soonest(first, *(due for due, _, _ in self.wakes)) if self.wakes else first
 
@@ -253,18 +270,20 @@ class ResolutionContext:
             self.counted.own += 1
             return
         self.carrier.on_heard(event.sender, now)
-        self._learn_domain(packet.options)
+        _, by_router = self._learn_domain(packet.options, now)
         if self.router:
             self.outbox.append(effects.Overheard(packet))
             return
         match packet.body:
             case lbmr_extended.Management(records=records):
                 self._answer_use(records, now)
+            case lbmr_extended.DomainRoute(domains=domains, address=host, port=port) if by_router:
+                self.domains.route(domains, f"{host}:{port}", now)
             case _:
                 self.counted.foreign += 1
 
     def _on_packet(self, packet: lbmr.AnyPacket, now: int) -> None:
-        domain = self._learn_domain(packet.options)
+        domain, _ = self._learn_domain(packet.options, now)
         if self.router:
             self.outbox.append(effects.Overheard(packet))
         match packet:
@@ -290,8 +309,8 @@ class ResolutionContext:
     def _is_own(self, trailer: Iterable[lbmr.PacketOption]) -> bool:
         return any(isinstance(option, lbmr.SourceId) and option.source_id == self.instance for option in trailer)
 
-    def _learn_domain(self, trailer: Iterable[lbmr.PacketOption]) -> int:
-        """Return the domain of a sender. Only routers determine the domain of this context."""
+    def _learn_domain(self, trailer: Iterable[lbmr.PacketOption], now: int) -> tuple[int, bool]:
+        """Return the domain of a sender, and whether it is a router."""
         domain, router = 0, False
         for option in trailer:
             match option:
@@ -299,15 +318,12 @@ class ResolutionContext:
                     domain = option.domain
                 case lbmr.SourceType():
                     router = option.source_type == lbmr.SourceType.GATEWAY
-        self.routed = self.routed or router
-        if router and domain and domain != self.domain and not self.router:
-            if self.domain:
-                self.outbox.append(
-                    effects.Remark(f"routers announce the domains {self.domain} and {domain}", warning=True)
-                )
-            self.domain = domain
-            self.trailer = lbmr.standard_options(self.instance, domain=domain)
-        return domain
+        if domain or router:
+            told = self.domains.told
+            self.domains.heard(domain, router, now)
+            if self.domains.told != told:
+                self._write_trailer()
+        return domain, router
 
     def _wake_up(self, flags: int, now: int) -> None:
         if flags & _REQUEST.ADVERTISEMENTS:
@@ -351,6 +367,7 @@ class ResolutionContext:
             self._hear_ourselves(said.advertisements, now)
         for effect in (*self.querier.take_effects(), *self.names.take_effects()):
             self._perform(effect, now)
+        self.outbox += self.domains.take_effects()
 
     def _perform(self, effect: effects.QuerierEffect | effects.NameEffect, now: int) -> None:
         match effect:

@@ -78,6 +78,28 @@ class NameLost:
 
 
 @attrs.frozen
+class DomainLearnt:
+    """This context is in the domain of this number."""
+
+    domain: int
+
+
+@attrs.frozen
+class RouteLearnt:
+    """The router at `address`, its request port (`ip:port`), reaches a domain; it replaces another one."""
+
+    domain: int
+    address: str
+
+
+@attrs.frozen
+class RouteLost:
+    """No router is known any more that reaches a domain."""
+
+    domain: int
+
+
+@attrs.frozen
 class Remark:
     """A line for the log, perhaps a warning."""
 
@@ -108,7 +130,8 @@ class Overheard:
 
 
 TopicEffect = Discovered | Withdrawn | SourceNotFound | Abandoned
-ContextEffect = SendDatagram | Listen | TopicEffect | NameFound | NameLost | Remark | Overheard
+DomainEffect = DomainLearnt | RouteLearnt | RouteLost | Remark
+ContextEffect = SendDatagram | Listen | TopicEffect | DomainEffect | NameFound | NameLost | Overheard
 QuerierEffect = Transmit | TopicEffect
 RelayEffect = SendDatagram | SendCopies | Remark
 NameEffect = Tell | NameFound | NameLost | Remark

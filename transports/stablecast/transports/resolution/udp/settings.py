@@ -206,6 +206,25 @@ class RelayTimes:
     only_ours: bool = True
 
 
+FROM_ANYBODY = -1
+"""In place of seconds: the number is learnt from any context."""
+
+
+@attrs.frozen
+class DomainOptions:
+    """Whose number a context believes, and hands on.
+
+    Attributes:
+        number: The number of the domain, if the context is given it; 0: it is learnt.
+        handed_on: How long after a router was heard the number is handed on, ns; 0: only routers are believed, and the
+            number is handed on for ever; `FROM_ANYBODY`: every context is believed, and the number is handed on for
+            ever.
+    """
+
+    number: int = 0
+    handed_on: int = 0
+
+
 @attrs.frozen
 class ResolutionConfig:
     """The configuration of a context; `advertise`, `query` and `patterns` are defaults for topics without options."""
@@ -218,6 +237,7 @@ class ResolutionConfig:
     names: NameOptions = NameOptions()
     relays: RelayTimes = RelayTimes()
     datagrams: DatagramSizes = DatagramSizes()
+    domains: DomainOptions = DomainOptions()
 
 
 SAFE = ResolutionConfig(advertise=AdvertiseOptions(at_end=True))
