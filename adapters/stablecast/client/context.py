@@ -247,10 +247,11 @@ class Context:
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         self.pool.origins.oddities = self.oddities
+        self.pool.routing.here = self.request_address
         self.reads.open(self.pool, self.request_address)
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
-            inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads, self.pool.origins)
+            inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads, self.pool.routing)
             port = self._port = RequestPort(listening, inputs.on_items, inputs.on_left)
             stack.push_async_callback(port.close)
             await port.start()
@@ -282,6 +283,7 @@ class Context:
         self.request_address = address.join(interface, listening.getsockname()[1])
         await self._port.move(listening)
         self.pool.move(interface)
+        self.pool.routing.here = self.request_address
         self.reads.open(self.pool, self.request_address)
         if self._resolver is not None:
             self._resolver.move(interface)

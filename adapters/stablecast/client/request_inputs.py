@@ -15,8 +15,9 @@ from stablecast.client.source import Source
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.inputs import Arrived, Departed
 from stablecast.core.protocol.stored_contents import StoredAnswer
-from stablecast.runtime.origins import Origins
-from stablecast.runtime.request_port import Peer, decoded
+from stablecast.runtime.origins import Origin, Origins
+from stablecast.runtime.request_port import FarPeer, Peer, decoded
+from stablecast.runtime.routing import Routing
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 
@@ -28,15 +29,20 @@ MAX_VOICES = 65_536
 class RequestInputs:
     """Feeds input to sources and receivers, which it finds by the life of the source; `oddities` counts bad input.
 
-    A message that decides something counts only from the process that may say it (`origins`).
+    A message that decides something counts only from the process that may say it (`routing.origins`).
     """
 
     sources: Mapping[int, Source]
     receivers: Mapping[int, Receiver]
     oddities: Counter[str]
     reads: RangeRoutes
-    origins: Origins
-    _voices: dict[tuple[int, ...], Peer] = attrs.field(factory=dict)
+    routing: Routing
+    _voices: dict[tuple[int, ...], Peer | FarPeer] = attrs.field(factory=dict)
+
+    @property
+    def origins(self) -> Origins:
+        """The processes that this one connected to."""
+        return self.routing.origins
 
     def on_left(self, peer: Peer) -> None:
         """Notify sources that the receivers behind a connection are gone (P-338)."""
@@ -47,13 +53,15 @@ class RequestInputs:
     def on_items(self, items: list[Item], peer: Peer) -> None:
         """Feed what a connection received."""
         recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
-        for found in decoded(items, self.oddities):
-            if isinstance(found, codec.Recovered | codec.RecoveredRun):
-                recovered.setdefault(found.session, []).append(found)
+        believed: dict[Origin, bool] = {}
+        for found, sender in decoded(items, peer, self.oddities, self.routing):
+            if not isinstance(found, codec.Recovered | codec.RecoveredRun):
+                self._route(found, sender)
                 continue
-            self._route(found, peer)
-        if recovered and not self.origins.answers(peer.origin, next(iter(recovered.values()))[0]):
-            return
+            if sender.origin not in believed:
+                believed[sender.origin] = self.origins.answers(sender.origin, found)
+            if believed[sender.origin]:
+                recovered.setdefault(found.session, []).append(found)
         for incarnation, again_sent in recovered.items():
             receiver = self.receivers.get(incarnation)
             if receiver is not None:
@@ -61,7 +69,7 @@ class RequestInputs:
             if incarnation in self.reads.readings:
                 self.reads.on_recovered(incarnation, again_sent)
 
-    def _route(self, message: messages.Message, peer: Peer) -> None:
+    def _route(self, message: messages.Message, peer: Peer | FarPeer) -> None:
         if isinstance(message, StoredAnswer):
             if self.origins.answers(peer.origin, message):
                 self.reads.on_answer(message)
@@ -79,7 +87,9 @@ class RequestInputs:
         if role is not messages.Role.SOURCE and consumer is not None and self._may_say(message, consumer, peer):
             consumer.on_control(message)
 
-    def _may_say(self, message: messages.Message, client: Source | Receiver | ControlConsumer, peer: Peer) -> bool:
+    def _may_say(
+        self, message: messages.Message, client: Source | Receiver | ControlConsumer, peer: Peer | FarPeer
+    ) -> bool:
         """Return whether a message comes from the process whose business it is."""
         match message:
             case messages.ConsumptionAck():
@@ -109,10 +119,10 @@ class RequestInputs:
             case _:
                 return True  # A machine reports a message that is not for it.
 
-    def _is_voice(self, message: messages.ConsumptionAck | messages.ReceiverAlive, peer: Peer) -> bool:
+    def _is_voice(self, message: messages.ConsumptionAck | messages.ReceiverAlive, peer: Peer | FarPeer) -> bool:
         return self._is_first((message.incarnation, message.receiver_reg_id, message.session_id), peer, message)
 
-    def _is_first(self, whom: tuple[int, ...], peer: Peer, message: messages.Message) -> bool:
+    def _is_first(self, whom: tuple[int, ...], peer: Peer | FarPeer, message: messages.Message) -> bool:
         """Return whether a peer may speak for somebody: while the first that did is connected, no other one may."""
         first = self._voices.get(whom)
         if first is not None and not first.ended.is_set():

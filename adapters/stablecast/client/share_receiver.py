@@ -52,7 +52,7 @@ class SharePlace:
         self.store_name = context.store_name
         self.lost_source = context.lost_source
         self.met_source = context.met_source
-        inputs = RequestInputs({}, self.lives, self.oddities, context.reads, self.pool.origins)
+        inputs = RequestInputs({}, self.lives, self.oddities, context.reads, self.pool.routing)
         self.port = RequestPort(listening, inputs.on_items)
 
     async def move(self, interface: str, within: tuple[int, int]) -> None:

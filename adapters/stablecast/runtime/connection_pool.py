@@ -21,6 +21,7 @@ from stablecast.runtime.address import parse
 from stablecast.runtime.driver import report
 from stablecast.runtime.origins import Origins
 from stablecast.runtime.ports import keep_alive
+from stablecast.runtime.routing import Routing
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 """Bytes that may wait for one peer; beyond that they are dropped, and their connection counts as broken."""
@@ -223,6 +224,7 @@ class ConnectionPool:
         self.on_room: Callable[[str], None] = lambda _: None
         self._source_ip = source_ip
         self.origins = Origins()
+        self.routing = Routing(self.send, on_reset, self.origins)
         self._asked_at: dict[str, str] = {}
         self._links: dict[str, PeerLink] = {}
         self._ending: dict[PeerLink, None] = {}  # A set would close them in an order that no seed repeats.
@@ -231,7 +233,7 @@ class ConnectionPool:
 
     def cause(self, address: str) -> str:
         """Return why the last connection to a listener failed, for people; empty if it did not, or nobody knows."""
-        return self._causes.get(address) or ""
+        return self._causes.get(self.routing.hop(address)) or ""
 
     def refused(self, address: str) -> bool:
         """Return whether the last connection to a listener was refused: nobody listens there."""
@@ -262,6 +264,8 @@ class ConnectionPool:
             return
         link = self._links.get(address)
         if link is None:
+            if self.routing.takes(address, data):
+                return
             link = self._dial(address, 0.0)
         try:
             taken = link.write(data)
@@ -269,16 +273,16 @@ class ConnectionPool:
             link.fail(error)
             return
         if not taken:
-            self._on_reset(address)
+            self._broken(address)
 
     def room(self, address: str, more: int = 0) -> bool:
         """Return whether a peer may get an answer, beside `more` bytes; if not, `on_room` tells when."""
-        link = self._links.get(address)
+        link = self._links.get(address) or self._links.get(self.routing.hop(address))
         return more + (0 if link is None else link.waiting) < ROOM_BYTES
 
     def connected(self, address: str) -> bool:
         """Return whether the listener at `address` has accepted a connection that is still up."""
-        link = self._links.get(address)
+        link = self._links.get(self.routing.hop(address))
         return link is not None and link.made_at is not None
 
     def answer_from(self, own: str, host: str) -> None:
@@ -298,6 +302,7 @@ class ConnectionPool:
     async def close(self) -> None:
         """Send what is queued, so that a last acknowledgement is not lost, and close all connections."""
         self._closed = True
+        self.routing.close()
         links = [*self._links.values(), *self._ending]
         self._links.clear()
         dialling = [link.task for link in links if link.task is not None]
@@ -329,7 +334,7 @@ class ConnectionPool:
         if len(self._links) >= MAX_LINKS:
             self._evict(next(iter(self._links)))
         self.origins.dial(address)
-        link = self._links[address] = PeerLink(address, self._lost, self.on_room, self.origins)
+        link = self._links[address] = PeerLink(address, self._lost, self._roomy, self.origins)
         link.task = asyncio.get_running_loop().create_task(self._connect(link, pause))
         return link
 
@@ -343,14 +348,14 @@ class ConnectionPool:
             link.task.cancel()
 
     async def _connect(self, link: PeerLink, pause: float) -> None:
-        outcome = self._on_reset
+        outcome = self._broken
         await asyncio.sleep(pause)
         for _ in range(MAX_ATTEMPTS):
             try:
                 await self._attempt(link)
             except ConnectionRefusedError:
                 self._failed(link.address, None)
-                outcome = self._on_gone
+                outcome = self._gone
                 break
             except OSError as error:
                 self._failed(link.address, tls.cause(error) or _ended(error))
@@ -398,7 +403,22 @@ class ConnectionPool:
         short = lived < tls.HANDSHAKE_SECONDS + PAUSE_SECONDS and tls.client() is None
         self._failed(link.address, link.cause or (WORDLESS if short else ""))
         self._dial(link.address, 0.0 if lived >= PAUSE_SECONDS else PAUSE_SECONDS)
-        self._on_reset(link.address)
+        self._broken(link.address)
+
+    def _broken(self, address: str) -> None:
+        """Report that messages were lost: to this address, and to those behind the router there."""
+        for one in (address, *self.routing.behind(address)):
+            self._on_reset(one)
+
+    def _gone(self, address: str) -> None:
+        """Report that nobody listens at this address; those behind the router there may be alive."""
+        self._on_gone(address)
+        for one in self.routing.behind(address):
+            self._on_reset(one)
+
+    def _roomy(self, address: str) -> None:
+        for one in (address, *self.routing.behind(address)):
+            self.on_room(one)
 
 
 def _ended(error: OSError) -> str:

@@ -5,6 +5,9 @@ So a message that decides something counts only if its connection comes from the
 With TLS that is the process whose certificate was seen when this one connected to that address, by its subject and
 alternative names, which a renewed certificate repeats. Without TLS it is any process of the same host: addresses tell
 no more.
+
+A message from another domain comes through a router, so its origin is what it says itself, if the router is the one
+that reaches that domain (`runtime.routing`). The host of such an origin has the number of its domain: `2:10.0.0.1`.
 """
 
 import asyncio
@@ -32,10 +35,15 @@ logger = logging.getLogger("stablecast")
 
 @attrs.frozen
 class Origin:
-    """Who made a connection: its host, and with TLS the names of its certificate."""
+    """Who made a connection: its host, and with TLS the names of its certificate; or who sent a routed message."""
 
     host: str = ""
     names: str = ""
+
+    @property
+    def far(self) -> bool:
+        """Return whether the process is in another domain."""
+        return ":" in self.host
 
     @classmethod
     def of(cls, transport: asyncio.BaseTransport) -> "Origin":
@@ -90,7 +98,7 @@ class Origins:
 
     def answers(self, origin: Origin, what: object) -> bool:
         """Return whether a connection comes from a process that this one connected to; count and log it otherwise."""
-        if self._names or origin.names:
+        if (self._names or origin.names) and not origin.far:
             known = origin.names in self._met
         else:
             known = origin.host in self._met or any(_same(origin.host, host) for host in self._met)
@@ -120,7 +128,9 @@ def _host(address: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two addresses are of one host, as far as this one can know."""
+    """Return whether two addresses are of one host, as far as this one can know; hosts of two domains never are."""
+    if one.rpartition(":")[0] != other.rpartition(":")[0]:
+        return False
     if one == other or machine.process.environment.get(VARIABLE) == TRANSLATED:
         return True
     here = {device.address for device in interfaces()}

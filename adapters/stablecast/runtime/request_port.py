@@ -9,10 +9,14 @@ import attrs
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.origins import Origin
+from stablecast.runtime.routing import Routing
 from stablecast.runtime.stream import Item, StreamReader
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
+from stablecast.transports.codec.routed import delivered
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Destination
+from stablecast.transports.wire.lbmc import Message
 
 MAX_PEERS = 4096
 """Connections to one request port; one more is closed."""
@@ -24,24 +28,44 @@ MAX_CONTEXTS = 16
 """Contexts that are remembered for one connection; usually a connection serves the one context of a process."""
 
 
+Found = ControlMessage | codec.Recovered | codec.RecoveredRun
+"""What peers send to a request port."""
+
+
 def decoded(
-    items: Iterable[Item], oddities: Counter[str]
-) -> Iterator[ControlMessage | codec.Recovered | codec.RecoveredRun]:
-    """Yield the control messages and retransmissions of a peer in order; count what is neither in `oddities`."""
-    found: ControlMessage | codec.Recovered | codec.RecoveredRun
+    items: Iterable[Item], peer: "Peer", oddities: Counter[str], routing: Routing
+) -> Iterator[tuple[Found, "Peer | FarPeer"]]:
+    """Yield the control messages and retransmissions of a peer in order, each with its sender.
+
+    Count what is neither in `oddities`, and what `routing` does not believe. Addresses are those that this endpoint
+    knows.
+    """
     for item in items:
         if isinstance(item, Run):
             oddities["data-on-request-port"] += 1
             continue
+        sender: Peer | FarPeer = peer
+        message, domain = item, 0
         try:
-            if isinstance(item, RetransmissionSeries):
-                found = codec.decode_series(item)
-            else:
-                found = codec.decode_recovered(item) if item.kind in codec.RECOVERED_KINDS else codec.decode(item)
+            if any(header.__class__ is Destination for header in item.headers):
+                way = routing.way_of(item, peer.origin)
+                if way is None:
+                    continue
+                sender, message, domain = FarPeer(way.origin, peer), delivered(item), way.domain
+            found = _content(message)
         except WireError:
             oddities["malformed-on-request-port"] += 1
             continue
-        yield found
+        if (domain or routing.domain) and not isinstance(found, codec.Recovered | codec.RecoveredRun):
+            found = routing.known_here(found, domain)
+        yield found, sender
+
+
+def _content(message: Message) -> Found:
+    """Return what a message carries. Raises WireError."""
+    if isinstance(message, RetransmissionSeries):
+        return codec.decode_series(message)
+    return codec.decode_recovered(message) if message.kind in codec.RECOVERED_KINDS else codec.decode(message)
 
 
 @attrs.define(eq=False)
@@ -171,3 +195,28 @@ class Peer(StreamReader):
         """Report the end of the connection."""
         super().connection_lost(exc)
         self._on_left(self)
+
+
+@attrs.frozen
+class FarPeer:
+    """The sender of a message that a router passed on over the connection `router`.
+
+    Attributes:
+        origin: The process in the other domain.
+    """
+
+    origin: Origin
+    router: Peer
+
+    @property
+    def own(self) -> str:
+        """The address of this host that the router connected to."""
+        return self.router.own
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set when the connection to the router has ended."""
+        return self.router.ended
+
+    def alive(self, context: int) -> None:
+        """Do nothing: the end of the connection to a router says nothing about the contexts behind it."""

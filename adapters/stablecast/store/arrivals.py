@@ -4,7 +4,6 @@ The bytes of runs are kept under a token until the machine writes or drops them 
 store joins a session over LBT-RM or LBT-RU once, even if several of its sources share it.
 """
 
-from collections import Counter
 from collections.abc import Callable
 
 import attrs
@@ -19,7 +18,8 @@ from stablecast.runtime import tls
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_stream import ReliableJoiner
-from stablecast.runtime.request_port import Peer, decoded
+from stablecast.runtime.request_port import FarPeer, Found, Peer, decoded
+from stablecast.runtime.routing import Routing
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.store.store_views import Traffic
@@ -158,12 +158,12 @@ class StoreArrivals:
         self,
         feed: Callable[[StoreInput], None],
         on_message: Callable[[ControlMessage], None],
-        may_say: Callable[[ControlMessage | codec.Recovered | codec.RecoveredRun, Peer], bool],
-        oddities: Counter[str],
+        may_say: Callable[[Found, Peer | FarPeer], bool],
+        routing: Routing,
         interface: str,
         transports: TransportConfig | None = None,
     ) -> None:
-        """Pass inputs to `feed` and control messages to `on_message`; count dropped items in `oddities`.
+        """Pass inputs to `feed` and control messages to `on_message`; count dropped items where `routing` counts.
 
         `may_say` tells whether a peer may send a message; the others are dropped.
 
@@ -172,7 +172,8 @@ class StoreArrivals:
         self._feed = feed
         self._on_message = on_message
         self._may_say = may_say
-        self._oddities = oddities
+        self._routing = routing
+        self._oddities = routing.origins.oddities
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
         self.joiners: dict[int, StreamJoiner | SessionMember] = {}
@@ -186,8 +187,8 @@ class StoreArrivals:
     def on_items(self, items: list[Item], peer: Peer) -> None:
         """Process control messages and retransmissions on the store's port, if the peer may say them."""
         recovered: list[codec.Recovered | codec.RecoveredRun] = []
-        for found in decoded(items, self._oddities):
-            if not self._may_say(found, peer):
+        for found, sender in decoded(items, peer, self._oddities, self._routing):
+            if not self._may_say(found, sender):
                 continue
             if isinstance(found, codec.Recovered | codec.RecoveredRun):
                 recovered.append(found)
@@ -308,4 +309,4 @@ class StoreArrivals:
             traffic = self.traffic[message.incarnation]
             traffic.groups = message.group_sizes
             traffic.members = tuple((entry.index, entry.group) for entry in message.stores)
-        self._feed(Arrived(message))
+        self._feed(Arrived(self._routing.known_here(message)))

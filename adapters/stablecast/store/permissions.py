@@ -14,7 +14,7 @@ from stablecast.core.protocol.stored_contents import StoredQuestion
 from stablecast.core.store.status import StoreStatus
 from stablecast.runtime import address
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.request_port import Peer
+from stablecast.runtime.request_port import FarPeer, Found, Peer
 from stablecast.transports import codec
 
 
@@ -29,14 +29,14 @@ class Permissions:
     pool: ConnectionPool
     everywhere: bool
 
-    def may_say(self, message: messages.Message | codec.Recovered | codec.RecoveredRun, peer: Peer) -> bool:
+    def may_say(self, message: Found, peer: Peer | FarPeer) -> bool:
         """Return whether a message comes from the process whose business it is."""
         origins = self.pool.origins
         match message:
             case messages.Register() | StoredQuestion() | messages.RetransmitRequest() | messages.LateJoinRequest():
                 if not origins.speaks_for(peer.origin, [message.reply_to], message):
                     return False
-                if self.everywhere:
+                if self.everywhere and not peer.origin.far:
                     self.pool.answer_from(peer.own, address.parse(message.reply_to)[0])
                 return True
             case messages.Deregister():

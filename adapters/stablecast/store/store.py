@@ -167,7 +167,7 @@ class Store:
         """Connect to peers from another address of this host, and hear groups there. Raises PortError."""
         self._pool.move(host)
         self._arrivals.move(host)
-        self.address = address.join(host, address.parse(self.address)[1])
+        self.address = self._pool.routing.here = address.join(host, address.parse(self.address)[1])
 
     def _wait(self) -> None:
         """Log that nothing is granted yet, and when that is over."""
@@ -203,9 +203,12 @@ class Store:
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), host
         )
         self._pool.origins.oddities = self.oddities
+        self._pool.routing.here = self.address
         everywhere = address.parse(settings.listen)[0] == ANY
         may_say = Permissions(lambda: endpoint.status, self._pool, everywhere).may_say
-        self._arrivals = StoreArrivals(self._feed, self.on_message, may_say, self.oddities, host, settings.transports)
+        self._arrivals = StoreArrivals(
+            self._feed, self.on_message, may_say, self._pool.routing, host, settings.transports
+        )
         self._messages = MessageStorage(journal, self._arrivals.tokens)
         self._proxies = Proxies(
             lambda: context_for(settings, host),

@@ -89,7 +89,7 @@ async def test_a_connection_that_ends_takes_its_receivers_along(net: Network) ->
     peer = Peer(lambda items, peer: None, lambda peer: None)
     peer.alive(77)
     source.receive(Arrived(ReceiverAlive(life, 5, 2, 77)))
-    RequestInputs(context._sources, context.lives, context.oddities, context.reads, context.pool.origins).on_left(peer)
+    RequestInputs(context._sources, context.lives, context.oddities, context.reads, context.pool.routing).on_left(peer)
     gone = await events.first(ReceiverGone)
     assert (gone.receiver_reg_id, gone.session_id, gone.flags) == (5, 2, LivenessFlag.END)
 

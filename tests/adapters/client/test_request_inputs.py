@@ -10,6 +10,7 @@ from stablecast.core.protocol.inputs import Arrived, Departed
 from stablecast.core.protocol.messages import ConsumptionAck, Message, ReceiverAlive
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.request_port import Peer
+from stablecast.runtime.routing import Routing
 
 LIFE = 7
 CONFIRMED = ConsumptionAck(LIFE, 0, 5, 4, session_id=2)
@@ -25,6 +26,10 @@ class Told:
         self.told.append(event.message if isinstance(event, Arrived) else event)
 
 
+def routing(origins: Origins) -> Routing:
+    return Routing(lambda *_: None, lambda _: None, origins)
+
+
 def peer(host: str) -> Peer:
     made = Peer(lambda *_: None, lambda _: None)
     made.origin = Origin(host)
@@ -35,7 +40,7 @@ def test_one_host_confirms_for_a_receiver_while_it_is_connected() -> None:
     source, oddities = Told(), Counter[str]()
     origins = Origins()
     origins.oddities = oddities
-    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, oddities, RangeRoutes(), origins)
+    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, oddities, RangeRoutes(), routing(origins))
     first, other = peer("192.0.2.1"), peer("192.0.2.2")
     inputs._route(ReceiverAlive(LIFE, 5, 2, 77), first)
     inputs._route(CONFIRMED, other)
@@ -50,7 +55,7 @@ def test_one_host_confirms_for_a_receiver_while_it_is_connected() -> None:
 def test_another_host_cannot_end_the_receivers_of_a_context() -> None:
     """The end of a connection ends all receivers of the contexts that spoke over it (P-338)."""
     source = Told()
-    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, Counter(), RangeRoutes(), Origins())
+    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, Counter(), RangeRoutes(), routing(Origins()))
     own, other = peer("192.0.2.1"), peer("192.0.2.2")
     inputs._route(ReceiverAlive(LIFE, 5, 2, 77), own)
     inputs._route(ReceiverAlive(LIFE, 6, 3, 77), other)

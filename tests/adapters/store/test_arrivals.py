@@ -10,7 +10,9 @@ from stablecast.core.protocol.effects import Join, Leave
 from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfoRequest
+from stablecast.runtime.origins import Origins
 from stablecast.runtime.ports import PortError
+from stablecast.runtime.routing import Routing
 from stablecast.store import arrivals
 from stablecast.store.arrivals import StoreArrivals
 from stablecast.transports import codec
@@ -46,7 +48,9 @@ class Bench:
         self.fed: list[StoreInput] = []
         self.told: list[ControlMessage] = []
         self.oddities: Counter[str] = Counter()
-        self.inlet = StoreArrivals(self.fed.append, self.told.append, lambda *_: True, self.oddities, "127.0.0.1")
+        routing = Routing(lambda *_: None, lambda _: None, Origins())
+        routing.origins.oddities = self.oddities
+        self.inlet = StoreArrivals(self.fed.append, self.told.append, lambda *_: True, routing, "127.0.0.1")
 
     def joiner(self) -> Any:
         return self.inlet.joiners[LIFE]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.protocol import messages as m
-from stablecast.transports.codec.domains import MAX_DOMAIN, from_domain, inbound, join_domain, outbound, split_domain
+from stablecast.transports.codec.domains import MAX_DOMAIN, from_domain, join_domain, outbound, split_domain
 from tests.support.vocabulary import MESSAGES, addresses
 
 NUMBERS = st.integers(1, MAX_DOMAIN)
@@ -42,8 +42,15 @@ def test_an_announcement_names_the_domain_of_each_address(
     entries = tuple(m.StoreEntry(index, 0, at, 1, 1, 0) for index, at in enumerate(stores))
     info = m.SourceInfo(7, "t", 1, 0, 9, request, (len(stores),), False, entries)
     sent = outbound(info, origin)
-    assert isinstance(sent, m.SourceInfo)
     assert [one.address for one in sent.stores] == [join_domain(origin, at) for at in stores]
-    assert inbound(sent, origin) == info
-    assert inbound(sent, other) == (info if other == origin else sent)
-    assert outbound(info, 0) == inbound(info, 0) == info
+    assert from_domain(sent, origin, origin) == info
+    assert from_domain(sent, other, other) == (info if other == origin else sent)
+    assert outbound(info, 0) == from_domain(info, 0, 0) == info
+
+
+def test_a_store_without_a_number_is_in_the_domain_of_the_source() -> None:
+    entry = m.StoreEntry(0, 0, "10.0.0.3:14567", 1, 1, 0)
+    info = m.SourceInfo(7, "t", 1, 0, 9, "1:10.0.0.1:14391", (1,), False, (entry,))
+    received = from_domain(info, 2, 2)
+    assert isinstance(received, m.SourceInfo)
+    assert received.stores[0].address == "1:10.0.0.3:14567"

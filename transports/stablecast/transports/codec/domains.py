@@ -5,11 +5,14 @@ them: one without a number lies in the sender's own domain.
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.stored_contents import StoredQuestion
+
+MessageT = TypeVar("MessageT", bound=core.Message)
 
 MAX_DOMAIN = 0xFFFF_FFFF
 """The largest number of a domain: it has 32 bits on the wire."""
@@ -51,36 +54,26 @@ def absolute(address: str, domain: int) -> str:
 
 
 def from_domain(message: core.Message, origin: int, own: int) -> core.Message:
-    """Return a message from the domain `origin` with the addresses that a context in the domain `own` knows."""
-    if origin == own:
+    """Return a message of a sender in the domain `origin` with the addresses that a context in the domain `own` knows.
+
+    An announcement that names its domain may come from another sender, and its stores without a number lie there.
+    """
+    if isinstance(message, core.SourceInfo):
+        origin = split_domain(message.request)[0] or origin
+    if not origin and not own:
         return message
     return _renamed(message, lambda address: local(absolute(address, origin), own))
 
 
-def outbound(message: core.Message, own: int) -> core.Message:
+def outbound(message: core.SourceInfo, own: int) -> core.SourceInfo:
     """Return an announcement with the numbers of all its addresses, for receivers in any domain.
 
-    Only announcements travel through sources of a router, which leave their contents as they are.
+    Announcements travel through the sources of routers, which leave their contents as they are.
     """
-    if not own or not isinstance(message, core.SourceInfo):
-        return message
-    return _renamed(message, lambda address: absolute(address, own))
+    return _renamed(message, lambda address: absolute(address, own)) if own else message
 
 
-def inbound(message: core.Message, own: int) -> core.Message:
-    """Return an announcement with the addresses that a context in the domain `own` knows.
-
-    A store without a number is in the domain of the source.
-    """
-    if not isinstance(message, core.SourceInfo):
-        return message
-    origin, _ = split_domain(message.request)
-    if not own and not origin:
-        return message
-    return _renamed(message, lambda address: local(absolute(address, origin), own))
-
-
-def _renamed(message: core.Message, name: Callable[[str], str]) -> core.Message:
+def _renamed(message: MessageT, name: Callable[[str], str]) -> MessageT:
     match message:
         case core.SourceInfo():  # Also a `StoredAnswer`.
             stores = tuple(attrs.evolve(one, address=name(one.address)) for one in message.stores)

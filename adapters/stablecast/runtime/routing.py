@@ -1,0 +1,242 @@
+"""Unicast to and from other domains: through the router that reaches them, in one layer beside the connections.
+
+What is sent to an address in another domain goes to the router of that domain, with its destination. Without a route it
+waits for one, because a program usually starts before it hears of the routers; then it counts as lost, like what a
+broken connection lost. What comes from another domain counts only from its router, once, and for an address there.
+
+The core and the endpoints know only addresses: `domain:ip:port`.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import attrs
+
+from stablecast.core.machine.serial import wire
+from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.runtime import machine
+from stablecast.runtime.origins import Origin, Origins
+from stablecast.transports.codec.domains import from_domain, join_domain, split_domain
+from stablecast.transports.codec.routed import (
+    Endpoint,
+    Routed,
+    StreamWindow,
+    destination_of,
+    routed,
+    single_messages,
+)
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Stream
+
+WAIT_SECONDS = 10.0
+"""Time for which a message waits for a route: contexts hear of the routes of a new router after up to 7 s."""
+
+MAX_WAITING_BYTES = 4 * 1024 * 1024
+"""Bytes that wait for routes; beyond that a message is dropped, and counts as lost."""
+
+MAX_STREAMS = 4_096
+"""Peers in other domains to which one endpoint numbers its messages, and streams from there; the oldest ends first."""
+
+logger = logging.getLogger("stablecast")
+
+
+@attrs.define
+class _Outgoing:
+    """The stream of messages to one address, and where they went last."""
+
+    number: int
+    hop: str
+    sent: int = 0
+
+
+@attrs.frozen
+class _Waiting:
+    until: float
+    address: str
+    data: bytes
+
+
+@attrs.frozen
+class Far:
+    """The way of a message that came from another domain.
+
+    Attributes:
+        domain: The domain in which it originates.
+        origin: The process there; its host has the number of the domain.
+    """
+
+    domain: int
+    origin: Origin
+
+
+@attrs.define(eq=False)
+class Routing:
+    """The routes of one endpoint; `domain` is its own one, 0 while it is not known, and `here` its request address.
+
+    `send` sends within the domain. `on_lost` gets each address, also of other domains, to which something was lost.
+    """
+
+    _send: Callable[[str, bytes], None]
+    _on_lost: Callable[[str], None]
+    origins: Origins
+    domain: int = 0
+    here: str = ""
+    routes: dict[int, str] = attrs.field(factory=dict, init=False)
+    _instance: bytes = attrs.field(default=b"", init=False)
+    _streams: int = attrs.field(default=0, init=False)
+    _outgoing: dict[str, _Outgoing] = attrs.field(factory=dict, init=False)
+    _incoming: dict[tuple[bytes, int], StreamWindow] = attrs.field(factory=dict, init=False)
+    _waiting: deque[_Waiting] = attrs.field(factory=deque, init=False)
+    _waiting_bytes: int = attrs.field(default=0, init=False)
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _missed: set[int] = attrs.field(factory=set, init=False)
+
+    # What resolution learns.
+
+    def learn(self, domain: int) -> None:
+        """Note the number of the own domain, and send what waited for it."""
+        self.domain = domain
+        self._send_waiting()
+
+    def route(self, domain: int, router: str) -> None:
+        """Note the request port of the router that reaches a domain; empty if no router does any more."""
+        if not router:
+            self.routes.pop(domain, None)
+            return
+        self.routes[domain] = router
+        self._missed.discard(domain)
+        self._send_waiting()
+
+    # Output.
+
+    def takes(self, address: str, data: bytes) -> bool:
+        """Send to an address with a domain, or keep the message until there is a way; False if it has no domain."""
+        domain, _ = split_domain(address)
+        if not domain:
+            return False
+        self.origins.dial(address)
+        hop = self.hop(address)
+        if hop:
+            self._forward(address, hop, data)
+        elif self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
+            self.origins.oddities["routed-waiting-full"] += 1
+            self._on_lost(address)
+        else:
+            self._wait(domain, address, data)
+        return True
+
+    def hop(self, address: str) -> str:
+        """Return the address to connect to for this one; empty if no way is known."""
+        domain, plain = split_domain(address)
+        if domain in (0, self.domain):
+            return plain
+        return self.routes.get(domain, "") if self.domain else ""
+
+    def behind(self, hop: str) -> list[str]:
+        """Return the addresses with domains to which messages went over the connection to `hop`."""
+        return [address for address, known in self._outgoing.items() if known.hop == hop] if self._outgoing else []
+
+    def close(self) -> None:
+        """Drop what waits for a route."""
+        self._waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _forward(self, address: str, hop: str, data: bytes) -> None:
+        known = self._outgoing.get(address)
+        if known is None:
+            self._streams += 1
+            known = self._outgoing[address] = _Outgoing(self._streams, hop)
+            if len(self._outgoing) > MAX_STREAMS:
+                del self._outgoing[next(iter(self._outgoing))]
+        known.hop = hop
+        self._send(hop, data if split_domain(address)[0] == self.domain else self._wrapped(address, known, data))
+
+    def _wrapped(self, address: str, known: _Outgoing, data: bytes) -> bytes:
+        """Return messages with their destination; one that becomes too large is left out, and its loss counted."""
+        self._instance = self._instance or machine.entropy.bits(64).to_bytes(8)
+        wrapped = []
+        try:
+            destination, origin = Endpoint.of(address), Endpoint.of(join_domain(self.domain, self.here))
+            for one in single_messages(data):
+                position = Stream(stream_id=known.number, sqn=wire(known.sent), ctxinst=self._instance)
+                wrapped.append(routed(one, destination, origin, position))
+                known.sent += 1
+        except WireError:
+            self.origins.oddities["not-routed"] += 1
+        return b"".join(wrapped)
+
+    def _wait(self, domain: int, address: str, data: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiting.append(_Waiting(loop.time() + WAIT_SECONDS, address, data))
+        self._waiting_bytes += len(data)
+        if self._timer is None:
+            self._timer = loop.call_later(WAIT_SECONDS, self._give_up)
+        if domain not in self._missed and len(self._missed) < MAX_STREAMS:
+            self._missed.add(domain)
+            why = "no router is known that reaches it" if self.domain else "the number of the own one is not known"
+            logger.warning("messages to domain %d wait up to %g s for a route: %s", domain, WAIT_SECONDS, why)
+
+    def _send_waiting(self) -> None:
+        """Send in order what has a way now."""
+        waiting, self._waiting = self._waiting, deque()
+        for one in waiting:
+            hop = self.hop(one.address)
+            if hop:
+                self._waiting_bytes -= len(one.data)
+                self._forward(one.address, hop, one.data)
+            else:
+                self._waiting.append(one)
+
+    def _give_up(self) -> None:
+        """Drop what waited for too long, and report each of its addresses."""
+        loop, lost = asyncio.get_running_loop(), dict[str, None]()
+        while self._waiting and self._waiting[0].until <= loop.time():
+            one = self._waiting.popleft()
+            self._waiting_bytes -= len(one.data)
+            self.origins.oddities["without-route"] += 1
+            lost[one.address] = None
+        self._timer = loop.call_at(self._waiting[0].until, self._give_up) if self._waiting else None
+        for address in lost:
+            self._on_lost(address)
+
+    # Input.
+
+    def way_of(self, message: lbmc.Message, origin: Origin) -> Far | None:
+        """Return the way of a message that `origin` passed on; None if it does not count, which is counted."""
+        way = destination_of(message)
+        if way is None or (why := self._objection(way)):
+            self.origins.oddities["routed-malformed" if way is None else f"routed-{why}"] += 1
+            return None
+        if not self.origins.speaks_for(origin, [self.routes[way.origin.domain]], way):
+            return None
+        if not self._is_new(way):
+            self.origins.oddities["routed-twice"] += 1
+            return None
+        return Far(way.origin.domain, Origin(join_domain(way.origin.domain, f"{way.origin.ip}:").removesuffix(":")))
+
+    def _objection(self, way: Routed) -> str:
+        """Return why a message cannot come from where it says, or is not for this endpoint; empty if it may."""
+        if way.stream is None:
+            return "without-stream"
+        if not self.domain or way.destination.domain != self.domain or way.origin.domain in (0, self.domain):
+            return "elsewhere"
+        return "" if way.origin.domain in self.routes else "unknown-route"
+
+    def _is_new(self, way: Routed) -> bool:
+        assert way.stream is not None
+        key = way.stream.ctxinst, way.stream.stream_id
+        window = self._incoming.get(key)
+        if window is None:
+            window = self._incoming[key] = StreamWindow()
+            if len(self._incoming) > MAX_STREAMS:
+                del self._incoming[next(iter(self._incoming))]
+        return window.first_time(way.stream.sqn)
+
+    def known_here(self, message: ControlMessage, origin: int = 0) -> ControlMessage:
+        """Return a message with the addresses as they are known here; `origin`: its domain, 0 for the own one."""
+        return from_domain(message, origin or self.domain, self.domain)

@@ -1,0 +1,232 @@
+"""Unicast to and from other domains: routes that come late, messages that come twice, origins that are not believed."""
+
+import asyncio
+from collections import Counter
+
+import attrs
+import pytest
+
+from stablecast.core.protocol.messages import Message, Register, RetransmitRequest, Role, StableAck
+from stablecast.runtime import routing as module
+from stablecast.runtime.connection_pool import ConnectionPool
+from stablecast.runtime.origins import Origin, Origins
+from stablecast.runtime.request_port import FarPeer, Peer, decoded
+from stablecast.runtime.routing import Routing
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import StreamDecoder
+from stablecast.transports.codec.routed import Endpoint, destination_of, routed
+from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import lbmc
+from tests.adapters.runtime.peers import LOCAL, listener
+from tests.support.retransmissions import encode_recovered
+
+HERE, ROUTER, STORE = "10.0.0.1:14391", "10.0.0.9:14392", "2:10.0.0.2:14567"
+ASKED = RetransmitRequest(Role.RECEIVER, 7, 1, 1, 0, 5, HERE)
+ACK = StableAck(0, 7, 0, 5, False)
+
+
+@attrs.define
+class Sent:
+    """A routing whose messages are kept."""
+
+    sent: list[tuple[str, bytes]] = attrs.field(factory=list)
+    lost: list[str] = attrs.field(factory=list)
+    reported: asyncio.Event = attrs.field(factory=asyncio.Event)
+    routing: Routing = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.routing = Routing(lambda to, data: self.sent.append((to, data)), self.report, Origins())
+        self.routing.here = HERE
+
+    def report(self, address: str) -> None:
+        self.lost.append(address)
+        self.reported.set()
+
+    @property
+    def counted(self) -> Counter[str]:
+        return self.routing.origins.oddities
+
+
+def settled() -> Sent:
+    """A routing in domain 1 with a route to domain 2."""
+    sent = Sent()
+    sent.routing.learn(1)
+    sent.routing.route(2, ROUTER)
+    return sent
+
+
+def test_a_message_goes_to_the_router_of_its_domain_and_is_numbered() -> None:
+    sent = settled()
+    assert not sent.routing.takes(HERE, b"within the domain")
+    repairs = [encode_recovered(codec.Recovered(5, 6, number, b"x")) for number in (1, 2)]
+    assert sent.routing.takes(STORE, codec.encode(ASKED))
+    assert sent.routing.takes(STORE, b"".join(repairs))
+    assert [to for to, _ in sent.sent] == [ROUTER, ROUTER]
+    items = StreamDecoder().feed(b"".join(data for _, data in sent.sent))
+    ways = [destination_of(item) for item in items if isinstance(item, lbmc.Message)]
+    assert [(way.destination, way.origin) for way in ways if way] == [
+        (Endpoint.of(STORE), Endpoint.of(f"1:{HERE}"))
+    ] * 3
+    assert [way.stream.sqn for way in ways if way and way.stream] == [0, 1, 2]
+    assert sent.routing.behind(ROUTER) == [STORE]
+
+
+def test_the_own_domain_written_out_is_no_domain() -> None:
+    sent = settled()
+    assert sent.routing.takes(f"1:{HERE}", b"data")
+    assert sent.sent == [(HERE, b"data")]
+    assert sent.routing.behind(HERE) == [f"1:{HERE}"]
+
+
+async def test_the_first_messages_wait_for_the_domain_and_for_the_route() -> None:
+    sent = Sent()
+    for number in (1, 2):
+        assert sent.routing.takes(STORE, codec.encode(attrs.evolve(ASKED, request=number)))
+    sent.routing.learn(1)
+    assert not sent.sent
+    sent.routing.route(3, ROUTER)
+    assert not sent.sent
+    sent.routing.route(2, ROUTER)
+    assert [to for to, _ in sent.sent] == [ROUTER, ROUTER]
+    assert not sent.lost
+    sent.routing.close()
+
+
+async def test_a_message_without_a_route_counts_as_lost_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.001)
+    sent = settled()
+    for _ in range(2):
+        assert sent.routing.takes("3:10.0.0.3:14567", b"data")
+    await sent.reported.wait()
+    assert sent.lost == ["3:10.0.0.3:14567"]
+    assert sent.counted["without-route"] == 2
+    assert len(caplog.records) == 1
+    sent.routing.route(3, ROUTER)
+    assert not sent.sent
+
+
+async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_WAITING_BYTES", 10)
+    sent = Sent()
+    for _ in range(2):
+        sent.routing.takes(STORE, bytes(8))
+    assert sent.lost == [STORE]
+    assert sent.counted["routed-waiting-full"] == 1
+    sent.routing.close()
+
+
+def test_a_lost_route_makes_messages_wait_again() -> None:
+    sent = settled()
+    sent.routing.route(2, "")
+    assert sent.routing.hop(STORE) == ""
+
+
+def heard(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[tuple[object, Peer | FarPeer]]:
+    """What a connection from this host says."""
+    peer = Peer(lambda *_: None, lambda _: None)
+    peer.origin = Origin(host)
+    return list(decoded(StreamDecoder(series=True).feed(b"".join(data)), peer, routing.origins.oddities, routing))
+
+
+def from_far(message: Message, number: int = 0, domain: int = 2, to: int = 1) -> bytes:
+    position = h.Stream(stream_id=1, sqn=number, ctxinst=b"INSTANCE")
+    here = Endpoint.of(f"{to}:{HERE}")
+    return routed(codec.encode(message), here, Endpoint(domain, "10.0.0.2", 14567), position)
+
+
+def test_a_message_from_another_domain_is_of_a_process_there() -> None:
+    sent = settled()
+    asked = attrs.evolve(ASKED, reply_to="10.0.0.2:14567")
+    ((found, sender),) = heard(sent.routing, from_far(asked))
+    assert found == attrs.evolve(asked, reply_to="2:10.0.0.2:14567")
+    assert sender.origin == Origin("2:10.0.0.2")
+    origins = sent.routing.origins
+    assert origins.speaks_for(sender.origin, ["2:10.0.0.2:14391"], found)
+    assert not origins.speaks_for(sender.origin, ["10.0.0.2:14391"], found)
+    assert not origins.speaks_for(sender.origin, ["3:10.0.0.2:14391"], found)
+    assert not origins.speaks_for(Origin("10.0.0.2"), ["2:10.0.0.2:14391"], found)
+    assert not origins.answers(sender.origin, found)
+    sent.routing.takes("2:10.0.0.2:14567", codec.encode(ASKED))
+    assert origins.answers(sender.origin, found)
+    assert origins.agree(sender.origin, Origin("2:10.0.0.2"), found)
+    assert not origins.agree(sender.origin, Origin("10.0.0.2"), found)
+
+
+def test_a_repeated_message_is_taken_once() -> None:
+    sent = settled()
+    found = heard(sent.routing, from_far(ACK), from_far(ACK, 1), from_far(ACK), from_far(ACK, 1))
+    assert [message for message, _ in found] == [ACK, ACK]
+    assert sent.counted["routed-twice"] == 2
+
+
+def test_only_the_router_of_the_domain_is_believed() -> None:
+    """A stranger is refused, and so are messages for another domain, from ones own, or without a stream."""
+    sent = settled()
+    assert heard(sent.routing, from_far(ACK), host="10.0.0.66") == []
+    assert sent.counted["foreign-Routed"] == 1
+    old = lbmc.Message(
+        lbmc.MessageKind.CONTROL,
+        headers=tuple(one for one in lbmc.decode(from_far(ACK))[0].headers if not isinstance(one, h.Stream)),
+    )
+    wrong = [from_far(ACK, to=3), from_far(ACK, domain=1), from_far(ACK, domain=0), lbmc.encode(old)]
+    assert heard(sent.routing, *wrong, from_far(ACK, domain=3)) == []
+    assert sent.counted["routed-elsewhere"] == 3
+    assert sent.counted["routed-without-stream"] == 1
+    assert sent.counted["routed-unknown-route"] == 1
+
+
+def test_an_endpoint_that_knows_no_domain_believes_no_message_from_another_one() -> None:
+    sent = Sent()
+    assert heard(sent.routing, from_far(ACK)) == []
+    assert [message for message, _ in heard(sent.routing, codec.encode(ACK))] == [ACK]
+
+
+def test_addresses_in_the_own_domain_are_known_without_its_number() -> None:
+    sent = settled()
+    ((found, _),) = heard(sent.routing, codec.encode(attrs.evolve(ASKED, reply_to=f"1:{HERE}")))
+    assert found == ASKED
+
+
+def test_the_streams_of_an_endpoint_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_STREAMS", 2)
+    sent = settled()
+    for number in range(4):
+        sent.routing.takes(f"2:10.0.0.{number}:1", codec.encode(ACK))
+    assert len(sent.routing.behind(ROUTER)) == 2
+
+
+async def test_the_end_of_the_connection_to_a_router_is_a_break_for_all_behind_it() -> None:
+    """A router that is gone says nothing about the processes behind it."""
+    reports, told = list[tuple[str, str]](), asyncio.Event()
+
+    def report(what: str, address: str) -> None:
+        reports.append((what, address))
+        told.set()
+
+    pool = ConnectionPool(lambda peer: report("reset", peer), lambda peer: report("gone", peer), LOCAL)
+    async with listener() as router:
+        pool.routing.learn(1)
+        pool.routing.here = HERE
+        pool.routing.route(2, router.address)
+        assert not pool.connected(STORE)
+        pool.send(STORE, codec.encode(ASKED))
+        connection = await router.connection()
+        await connection.hear(len(codec.encode(ASKED)) + 48)
+        assert pool.connected(STORE)
+        assert pool.room(STORE)
+    await told.wait()
+    assert {where for _, where in reports} == {router.address, STORE}
+    assert ("gone", STORE) not in reports
+    assert not pool.refused(STORE)
+    await pool.close()
+
+
+def test_a_registration_names_where_its_answers_go() -> None:
+    """The reply address of a client in another domain has the number of that domain."""
+    sent = settled()
+    asked = Register(Role.RECEIVER, 0, 1, 0, 7, 0, "orders", 5, "10.0.0.2:14391", "", 0, 0, 77)
+    ((found, _),) = heard(sent.routing, from_far(asked))
+    assert isinstance(found, Register)
+    assert found.reply_to == "2:10.0.0.2:14391"
