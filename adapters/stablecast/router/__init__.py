@@ -1,0 +1,1 @@
+"""The router as a daemon: its configuration, its portals and its pages."""
