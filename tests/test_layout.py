@@ -243,6 +243,7 @@ ROOMS: Mapping[str, str] = {
     ),
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
+    "router": "core transports text runtime runtime.machine config resolver client",
     "typed": "core transports client",
     "faststream": "core resolver client store testing",
     "archive": "core text runtime runtime.machine config client",
@@ -268,7 +269,9 @@ ROOMS: Mapping[str, str] = {
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
     "testing": "core config client evidence.trace store.journal lab",
-    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing archive",
+    "cli":
+        "core transports text runtime runtime.machine config resolver client store evidence lab ops testing archive "
+        "router",
 }
 # fmt: on
 """The rooms that each room may import, itself aside. A package without a line belongs to the room above it.

@@ -9,11 +9,12 @@ XML, TOML = ".xml", ".toml"
 
 
 class FileKind(Enum):
-    """The programs that a file configures: store daemons, relays, services, or clients."""
+    """The programs that a file configures: store daemons, relays, services, routers, or clients."""
 
     DAEMON = "store daemon"
     RELAY = "relay"
     SERVICE = "service"
+    ROUTER = "router"
     CLIENT = "client"
 
 
@@ -33,12 +34,14 @@ def kind_of(path: Path) -> FileKind:
         tables = set(toml_file.read(path))
         if "srs" in tables:
             return FileKind.SERVICE
+        if "portals" in tables:
+            return FileKind.ROUTER
         return FileKind.DAEMON if {"store", "daemon"} & tables else FileKind.CLIENT
     return FileKind.CLIENT
 
 
-_OTHERS = {"lbmrd": FileKind.RELAY, "um-srs": FileKind.SERVICE}
-"""The outermost elements of relays and services."""
+_OTHERS = {"lbmrd": FileKind.RELAY, "um-srs": FileKind.SERVICE, "tnw-gateway": FileKind.ROUTER}
+"""The outermost elements of relays, services and routers."""
 
 
 def _of_xml(path: Path) -> FileKind:
@@ -47,6 +50,6 @@ def _of_xml(path: Path) -> FileKind:
     root = xml_reader.parse(read_bytes(path), str(path))
     kinds = {xml_file.ROOT: FileKind.DAEMON, client_xml.ROOT: FileKind.CLIENT, **_OTHERS}
     if str(root.tag) not in kinds:
-        text = f"the outermost element must be one of {', '.join(kinds)}; routers and collectors are not here"
+        text = f"the outermost element must be one of {', '.join(kinds)}; collectors are not here"
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(root.sourceline or 0, str(root.tag)), text)])
     return kinds[str(root.tag)]

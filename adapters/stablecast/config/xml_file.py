@@ -11,11 +11,10 @@ from lxml import etree
 from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
 from stablecast.config.findings import ConfigFileError, ConfigProblem, read_bytes
 from stablecast.config.schema import NEWEST, VERSIONS, dtd
-from stablecast.config.xml_reader import Element, attributes_of, place_of, validate
+from stablecast.config.xml_reader import SPACE, Element, attributes_of, kept_text, place_of, validate
 from stablecast.config.xml_reader import parse as parse_xml
 
 ROOT = "ume-store"
-_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
 def load(path: Path) -> Outline:
@@ -73,7 +72,7 @@ def _options(element: Element) -> tuple[Given, ...]:
 
 def _restore_last(element: Element) -> ConfigEntry | None:
     found = element.find("restore-last")
-    return None if found is None else _entry(found)
+    return None if found is None else entry_of(found)
 
 
 def _daemon_entry(element: Element) -> ConfigEntry:
@@ -81,7 +80,7 @@ def _daemon_entry(element: Element) -> ConfigEntry:
     publishing = _publishing(element)
     inside = {str(child.tag): child.get("allow", child.text or "") for child in element if not len(child)}
     inside.pop("publishing-interval", None)
-    entry = _entry(element)
+    entry = entry_of(element)
     own = publishing.attributes if publishing else {}
     return ConfigEntry(entry.value, entry.place, {**entry.attributes, **inside, **own})
 
@@ -95,8 +94,7 @@ def _publishing(element: Element) -> ConfigEntry | None:
     )
 
 
-def _entry(element: Element) -> ConfigEntry:
-    text = element.text or ""
-    value = text if element.get(_SPACE) == "preserve" else text.strip()
-    attributes = {name: value for name, value in attributes_of(element).items() if name != _SPACE}
-    return ConfigEntry(value, place_of(element), attributes)
+def entry_of(element: Element) -> ConfigEntry:
+    """Return the text and the attributes of an element, as an entry of a daemon."""
+    attributes = {name: value for name, value in attributes_of(element).items() if name != SPACE}
+    return ConfigEntry(kept_text(element), place_of(element), attributes)

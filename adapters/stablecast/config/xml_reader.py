@@ -15,13 +15,18 @@ from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProbl
 from stablecast.text import nearest
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+"""The attribute that keeps the blanks around a text."""
 _XSD_ELEMENT = "{http://www.w3.org/2001/XMLSchema}element"
 _XINCLUDE = "{http://www.w3.org/2001/XInclude}include"
+_OLD_XINCLUDE = "{http://www.w3.org/2003/XInclude}include"
+"""The same in the name space of a draft, with which the documentation of routers writes it."""
 _ABOUT = re.compile(r"(?:Element|of element|attribute [\w:-]+ of(?! element)) '?([\w-]+)")
 """The element that a message of a validator is about."""
 
 _UNKNOWN_ELEMENT = re.compile(r"No declaration for element ([\w:-]+)")
 _UNKNOWN_ATTRIBUTE = re.compile(r"No declaration for attribute ([\w:-]+) of element ([\w:-]+)")
+_INDEX = re.compile(r"\[(\d+)\]")
 _UNEXPECTED = re.compile(r"Element '([\w:-]+)': This element is not expected")
 """Messages of validators about names that the schema does not have."""
 
@@ -82,11 +87,17 @@ def validate(root: Element, schema: Schema, where: str) -> None:
 
 def load(path: Path, schema: Schema) -> Element:
     """Return the root of a valid file without a document type of its own. Raises ConfigFileError and OSError."""
+    root = parse_plain(path)
+    validate(root, schema, str(path))
+    return root
+
+
+def parse_plain(path: Path) -> Element:
+    """Return the root of a file without a document type of its own. Raises ConfigFileError and OSError."""
     root = parse(read_bytes(path), str(path))
     if root.getroottree().docinfo.internalDTD is not None:
         text = "a document type is not accepted: leave out <!DOCTYPE>"
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(1, "!DOCTYPE"), text)])
-    validate(root, schema, str(path))
     return root
 
 
@@ -95,20 +106,34 @@ def text_of(element: Element) -> str:
     return (element.text or "").strip()
 
 
+def kept_text(element: Element) -> str:
+    """Return the text of an element, with the blanks around it if the element keeps them (`xml:space`)."""
+    return (element.text or "") if element.get(SPACE) == "preserve" else text_of(element)
+
+
 def attributes_of(element: Element) -> Mapping[str, str]:
     """Return the attributes of an element as texts."""
     return {str(name): str(value) for name, value in element.attrib.items()}
 
 
 def place_of(element: Element) -> ConfigPlace:
-    """Return the line and the name of an element."""
-    return ConfigPlace(element.sourceline or 0, str(element.tag))
+    """Return the line and the name of an element; of one that is made from tables, the keys that lead to it."""
+    if not element.sourceline:
+        return ConfigPlace(0, _keys(element.getroottree().getpath(element)))
+    return ConfigPlace(element.sourceline, str(element.tag))
+
+
+def _keys(path: str) -> str:
+    """Return `portals.endpoint.1.cost` for `/tnw-gateway/portals/endpoint[2]/cost`."""
+    return ".".join(_INDEX.sub(lambda found: f".{int(found[1]) - 1}", part) for part in path.split("/")[2:])
 
 
 def _problem(entry: Any, root: Element, schema: Schema) -> ConfigProblem:
     about = _ABOUT.search(entry.message)
     remedy = _remedy(entry.message, schema)
     text = f"{entry.message}: {remedy}" if remedy else entry.message
+    if not entry.line and entry.path:
+        return ConfigProblem(ConfigPlace(0, _keys(entry.path)), text)
     return ConfigProblem(ConfigPlace(entry.line, str(root.tag) if about is None else about[1]), text)
 
 
@@ -126,7 +151,8 @@ def _remedy(message: str, schema: Schema) -> str:
 
 
 def _include(tree: "etree._ElementTree[Element]") -> None:
-    for include in tree.iter(_XINCLUDE):
+    for include in tree.iter(_XINCLUDE, _OLD_XINCLUDE):
+        include.tag = _XINCLUDE
         href = include.get("href", "")
         if "://" in href and not href.startswith("file://"):
             raise etree.XIncludeError(f"'{href}' is not a local file: only those are included")

@@ -1,0 +1,62 @@
+"""TOML tables as the tree of an XML file, so that one reader and one document type serve both forms.
+
+A key is an attribute of its element if the document type declares one of that name, else an element inside it. `path`
+or `address` is the text of an element that also has attributes. A list is several elements.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+from lxml import etree
+
+from stablecast.config.findings import ConfigFindings, ConfigPlace
+from stablecast.config.toml_file import read
+from stablecast.config.xml_reader import Element, place_of
+
+TEXTS = ("path", "address")
+"""Keys for the text of an element that also has attributes."""
+
+
+def load(path: Path, root: str, schema: "etree.DTD") -> Element:
+    """Return the tree of a file below the element `root`. Raises ConfigFileError, and OSError if it cannot be read."""
+    declared = {str(one.name): {str(each.name) for each in one.iterattributes()} for one in schema.iterelements()}
+    found = _Tree(declared=declared)
+    made = etree.Element(root)
+    found.fill(made, read(path))
+    found.check(str(path))
+    return made
+
+
+@attrs.define
+class _Tree(ConfigFindings):
+    """The elements made so far, and the problems of tables that make none."""
+
+    declared: Mapping[str, set[str]] = attrs.field(kw_only=True)
+
+    def fill(self, element: Element, table: Mapping[str, Any]) -> None:
+        attributes = self.declared.get(str(element.tag), set())
+        for key, value in table.items():
+            if key in attributes and not isinstance(value, dict | list):
+                element.set(key, _plain(value))
+            elif key in TEXTS and attributes and key not in self.declared:
+                element.text = _plain(value)
+            else:
+                for one in value if isinstance(value, list) else [value]:
+                    self._add(element, key, one)
+
+    def _add(self, element: Element, key: str, value: Any) -> None:
+        try:
+            inside = etree.SubElement(element, key)
+        except ValueError:
+            self.problem(ConfigPlace(0, f"{place_of(element)}.{key}".lstrip(".")), "this is not a name")
+            return
+        if isinstance(value, dict):
+            self.fill(inside, value)
+        else:
+            inside.text = _plain(value)
+
+
+def _plain(value: Any) -> str:
+    return str(int(value) if isinstance(value, bool) else value)

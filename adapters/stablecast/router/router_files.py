@@ -1,0 +1,508 @@
+"""The files of routers, in the documented XML form, and in TOML with the same names.
+
+[daemon]
+name = "edge"
+log = { path = "router.log", type = "file", frequency = "daily" }
+web-monitor = "127.0.0.1:15305"
+
+[[portals.endpoint]]
+name = "left"
+domain-id = 1
+sqn-window = { size = 16384, increment = 2048 }
+topic-resolution.topic-use-query = { periodic-interval = 300000, rate-limit = { objects-per-second = 500 } }
+acl.inbound.ace = [{ match = "reject", pcre-pattern = "^private" }, { match = "accept", pcre-pattern = "." }]
+context = { resolver_unicast_daemon = "10.29.3.41:15380" }      # also source, receiver, wildcard_receiver
+
+[[portals.endpoint]]
+name = "right"
+domain-id = 2
+lbm-config = "right.cfg"
+
+All problems of a file are reported together. A wrong line of an option file that a portal names is left out with a
+notice, as documented (R-282).
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import attrs
+from lxml import etree
+
+from stablecast.config import client_files, client_xml, toml_tree
+from stablecast.config import option_kinds as k
+from stablecast.config.client_configuration import ClientConfiguration, ConfigLayer
+from stablecast.config.daemon_outline import ConfigEntry, Outline
+from stablecast.config.daemon_section import daemon_plan
+from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
+from stablecast.config.option import Option
+from stablecast.config.option_files import SCOPES, Setting
+from stablecast.config.setting_checks import option_notices
+from stablecast.config.topic_patterns import expression
+from stablecast.config.xml_file import entry_of
+from stablecast.config.xml_reader import Element, kept_text, parse_plain, place_of, text_of, validate
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.settings import PatternType
+from stablecast.router.config import (
+    COMPARISONS,
+    AccessEntry,
+    AccessList,
+    Condition,
+    PortalConfig,
+    RouterConfig,
+    RouteTimes,
+    Subject,
+)
+from stablecast.runtime import machine
+from stablecast.runtime.address import MAX_PORT, check_ip
+from stablecast.runtime.interfaces import address_of
+from stablecast.text import unread
+
+ROOT = "tnw-gateway"
+APPLICATION = "tnwgd"
+"""The application of a router in an XML file of options, by default (documented)."""
+LEAST_PORTALS = 2
+STEP = 8
+"""Numbers by which sizes of the window are counted, as documented."""
+
+DTD = machine.installed_file(Path(__file__).with_name("router.dtd")).decode()
+"""The document type of the file, which `--dump-dtd` prints."""
+
+COST = k.NumberKind(1, k.MAX_COUNT)
+NUMBER = k.NumberKind(0, k.MAX_UINT32)
+TEXT = k.TextKind("text")
+
+# fmt: off
+PORTAL = {option.name: option for option in (
+    Option("name", "name", TEXT, "name of the portal within the router"),
+    Option("domain-id", "domain", k.NumberKind(1, k.MAX_UINT32), "number of the domain; all routers use the same one"),
+    Option("cost", "cost", COST, "cost of a path through the portal"),
+    Option("source-deletion-delay", "source_deletion_delay_ns", k.SPAN, "time for which a lost source keeps proxies"),
+    Option("max-queue", "max_queue_bytes", k.NumberKind(1, k.MAX_COUNT, "bytes"), "data that may wait to leave"),
+    Option("source-context-name", "source_context_name", TEXT, "context of proxy sources in the file of `xml-config`"),
+    Option("receiver-context-name", "receiver_context_name", TEXT, "context of proxy receivers in that file"),
+)}
+"""Elements of an endpoint with a text."""
+
+
+def _uses(field: str) -> tuple[Option, ...]:
+    return (
+        Option("periodic-interval", f"times.{field}.interval_ns", k.SPAN_AT_LEAST_1, "time between questions"),
+        Option("timeout", f"times.{field}.timeout_ns", k.SPAN_AT_LEAST_1, "time after which one is repeated"),
+        Option("max", f"times.{field}.tries", k.NumberKind(1, 1_000), "questions until the interest has ended"),
+    )
+
+
+def _between(field: str, what: str) -> tuple[Option, ...]:
+    return (
+        Option("min-interval", f"times.{field}.shortest_ns", k.SPAN, f"shortest time between {what}"),
+        Option("max-interval", f"times.{field}.longest_ns", k.SPAN_AT_LEAST_1, f"longest time between {what}"),
+    )
+
+
+def _remote(field: str, most: str) -> tuple[Option, ...]:
+    return (
+        Option("check-interval", f"times.{field}.check_ns", k.SPAN_AT_LEAST_1, "time between checks of one"),
+        Option(most, f"times.{field}.most", k.NumberKind(1, k.MAX_COUNT), "most that are checked at once"),
+        Option("timeout", f"times.{field}.lease_ns", k.SPAN_AT_LEAST_1, "time after which interest ends"),
+    )
+
+
+def _rate(field: str) -> tuple[Option, ...]:
+    return (
+        Option("bps", f"times.{field}.rate.bits", k.NumberKind(0, k.MAX_SIZE, "bit/s"), "limit; 0: none"),
+        Option("objects-per-second", f"times.{field}.rate.records", NUMBER, "limit in records a second; 0: none"),
+    )
+
+
+_RESOLUTION: Mapping[str, tuple[str, tuple[Option, ...]]] = {
+    "initial-request": ("initial", (
+        Option("duration", "times.initial.duration_ns", k.SECONDS, "time of requests at the start"),
+        Option("periodic-interval", "times.initial.interval_ns", k.SPAN_AT_LEAST_1, "time between them"),
+    )),
+    "domain-route": ("routes", _between("routes", "messages about a remote domain")),
+    "remote-topic-interest": ("topic_interest", _between("topic_interest", "messages about a topic")),
+    "remote-pattern-interest": ("pattern_interest", _between("pattern_interest", "messages about a pattern")),
+    "topic-use-query": ("topic_uses", _uses("topic_uses")),
+    "pattern-use-query": ("pattern_uses", _uses("pattern_uses")),
+}
+PORTAL_ATTRIBUTES: Mapping[str, Mapping[str, Option]] = {
+    path: {option.name: option for option in options}
+    for path, options in {
+        **{f"topic-resolution/{name}": options for name, (_, options) in _RESOLUTION.items()},
+        **{f"topic-resolution/{name}/rate-limit": _rate(field) for name, (field, _) in _RESOLUTION.items()},
+        "remote-topic": _remote("remote_topics", "max-topics"),
+        "remote-pattern": _remote("remote_patterns", "max-patterns"),
+        "sqn-window": (
+            Option("size", "window.size", k.NumberKind(STEP, 1 << 24), "numbers of the window that finds duplicates"),
+            Option("increment", "window.increment", k.NumberKind(STEP, 1 << 24), "numbers by which it moves"),
+        ),
+        "context-query": (
+            Option("interval", "times.names.interval_ns", k.SPAN_AT_LEAST_1, "time between groups of queries"),
+            Option("max-contexts", "times.names.contexts", k.NumberKind(1, k.MAX_COUNT), "names in a group"),
+            Option("periodic-interval", "times.names.cycle_ns", k.SPAN_AT_LEAST_1, "time between cycles"),
+            Option("timeout", "times.names.timeout_ns", k.SECONDS, "time after which a name is forgotten"),
+        ),
+    }.items()
+}
+"""Attributes of the elements inside an endpoint, by path."""
+
+ROUTES: Mapping[str, Mapping[str, Option]] = {
+    path: {option.name: option for option in options}
+    for path, options in {
+        "route-info": (
+            Option("propagation-interval", "interval_ns", k.SPAN_AT_LEAST_1, "time between messages"),
+            Option("check-interval", "check_ns", k.SPAN_AT_LEAST_1, "time between checks"),
+            Option("timeout", "timeout_ns", k.SPAN_AT_LEAST_1, "silence after which a router is out"),
+            Option("max-hop-count", "hops", k.NumberKind(1, 255), "routers that a message passes"),
+        ),
+        "route-recalculation": (
+            Option("backoff-interval", "backoff_ns", k.SPAN, "wait after the last change"),
+            Option("warning-interval", "warning_ns", k.SPAN_AT_LEAST_1, "time of changes that is a warning"),
+        ),
+    }.items()
+}
+"""Attributes of the elements about routes, by path."""
+# fmt: on
+
+_ALONE = "it matters only between routers, and networks of routers are not here yet"
+_FIGURES = "the web-monitor has the figures: /api/router and /metrics"
+_TABLES = "tables grow as needed"
+UNUSED = {
+    "topicmap": _TABLES,
+    "patternmap": _TABLES,
+    "monitor": _FIGURES,
+    "daemon-monitor": _FIGURES,
+    "publishing-interval": _FIGURES,
+    "route-info": _ALONE,
+    "route-group": "there are no hotlinks",
+    "uim-max-queue": "messages to another domain and data share max-queue",
+    "remote-topic": _ALONE,
+    "remote-pattern": _ALONE,
+    "topic-resolution/remote-topic-interest": _ALONE,
+    "topic-resolution/remote-pattern-interest": _ALONE,
+}
+"""Elements that are accepted without effect, each with the reason for its notice."""
+
+DEAD = frozenset(
+    {"late-join", "propagation-delay"}
+    | {f"{what}-{end}" for what in ("topic", "pattern") for end in ("purge", "interest-generate", "domain-activity")}
+    | {"topic-use-check", "pattern-use-check"}
+)
+"""Elements that have had no effect for long; they are accepted with a notice, whatever stands in them (R-280)."""
+
+REFUSED = {
+    "peer": "peer portals join routers to networks, which are not here yet: join domains by endpoint portals",
+    "tcp": "links of two connections are not here: use single-tcp",
+}
+_DAEMON = ("log", "uid", "gid", "pidfile", "lbm-license-file", "web-monitor")
+"""Elements of the process that daemons of all kinds have."""
+
+_KINDS = {"tcp": "tcp", "lbt-rm": "lbt-rm", "lbtrm": "lbt-rm", "lbt-ru": "lbt-ru", "lbtru": "lbt-ru"} | dict.fromkeys(
+    ("lbt-ipc", "lbtipc"), "lbt-ipc"
+)
+"""Transports as access lists name them."""
+
+
+def load(path: Path, *, here: bool = True) -> RouterConfig:
+    """Return the configuration of a file: TOML if its name ends in .toml, else XML; `here`: of this host.
+
+    Raises:
+        ConfigFileError: The configuration has problems.
+        OSError: A file cannot be read.
+    """
+    schema = etree.DTD(StringIO(DTD))
+    found = ConfigFindings(here=here)
+    root = toml_tree.load(path, ROOT, schema) if path.suffix.lower() == ".toml" else parse_plain(path)
+    if path.suffix.lower() == ".toml":
+        root.set("version", "1.0")
+        _move_options(root)
+    _take_out(root, found)
+    found.check(str(path))
+    validate(root, schema, str(path))
+    if root.get("version") != "1.0":
+        found.problem(place_of(root), f"version {root.get('version')!r} is not '1.0'")
+    config = _Reader(found, path).router(root)
+    found.check(str(path))
+    notices = (
+        attrs.evolve(one, place=attrs.evolve(one.place, path=one.place.path or str(path))) for one in found.notices
+    )
+    return attrs.evolve(config, notices=tuple(dict.fromkeys(notices)), path=str(path), elsewhere=found.elsewhere)
+
+
+def _move_options(root: Element) -> None:
+    """Write the options of tables as the XML form has them: `context = {...}` becomes entries of lbm-attributes."""
+    for portal in root.iterfind("portals/endpoint"):
+        for table in [one for one in portal if one.tag in SCOPES]:
+            attributes = portal.find("lbm-attributes")
+            if attributes is None:
+                attributes = etree.SubElement(portal, "lbm-attributes")
+            for one in table:
+                etree.SubElement(attributes, "option", scope=str(table.tag), name=str(one.tag), value=one.text or "")
+            portal.remove(table)
+
+
+def _take_out(root: Element, found: ConfigFindings) -> None:
+    """Remove dead elements with a notice, and add a problem for those that are refused."""
+    for element in list(root.iter("*")):
+        name, parent = str(element.tag), element.getparent()
+        if parent is None or parent.tag == "ace":
+            continue
+        if name in DEAD:
+            found.notice(place_of(element), f"{name} has no effect, here and where it was documented: take it out")
+            parent.remove(element)
+        elif name in REFUSED and parent.tag in ("portals", "peer"):
+            found.problem(place_of(element), REFUSED[name])
+
+
+@attrs.frozen
+class _Reader:
+    """The reader of one file, whose tree follows the document type."""
+
+    found: ConfigFindings
+    path: Path
+
+    def router(self, root: Element) -> RouterConfig:
+        daemon = root.find("daemon")
+        entries = () if daemon is None else tuple(self._entries(daemon))
+        plan = daemon_plan(Outline(str(self.path), entries, ()), self.found)
+        name = root.find("daemon/name")
+        routes = RouteTimes()
+        for path, options in ROUTES.items():
+            for element in root.iterfind(f"daemon/{path}"):
+                routes = self._attributes(routes, element, options)
+        for unused, reason in UNUSED.items():
+            for element in (*root.iterfind(f"daemon/{unused}"), *root.iterfind(f"portals/endpoint/{unused}")):
+                self.found.notice(place_of(element), f"{unused.rpartition('/')[2]} has no effect: {reason}")
+        files = root.findall("daemon/xml-config")
+        elements = root.findall("portals/endpoint")
+        portals = [self._portal(element, files[-1] if files else None) for element in elements]
+        self._apart(elements, portals)
+        if len(portals) < LEAST_PORTALS:
+            self.found.problem(
+                place_of(root), f"a router has {LEAST_PORTALS} portals at least, one for each domain that it joins"
+            )
+        shown = self.path.stem if name is None or not kept_text(name) else kept_text(name)
+        return RouterConfig(shown, tuple(portals), plan, routes)
+
+    def _entries(self, daemon: Element) -> Iterable[tuple[str, ConfigEntry]]:
+        """Yield the entries that all daemons have, as this file means them."""
+        for element in daemon:
+            if element.tag not in _DAEMON:
+                continue
+            entry = entry_of(element)
+            if element.tag == "log":
+                kind = entry.attributes.get("type", "file" if entry.value else "console")
+                if kind == "syslog":
+                    self.found.notice(
+                        entry.place, "lines go to the console, from which systemd takes them, not to syslog"
+                    )
+                    kind = "console"
+                entry = attrs.evolve(entry, attributes={"size": "0", **entry.attributes, "type": kind})
+            yield str(element.tag), entry
+
+    def _apart(self, elements: list[Element], portals: list[PortalConfig]) -> None:
+        """Report names and domains that two portals share."""
+        for what in ("name", "domain"):
+            seen: dict[object, PortalConfig] = {}
+            for element, portal in zip(elements, portals, strict=True):
+                value = getattr(portal, what)
+                if value and seen.setdefault(value, portal) is not portal:
+                    reason = "a router is in a domain once" if what == "domain" else "name each differently"
+                    self.found.problem(place_of(element), f"two portals have the {what} '{value}': {reason}")
+
+    def _attributes(self, config: Any, element: Element, options: Mapping[str, Option]) -> Any:
+        for name, value in element.attrib.items():
+            if str(name) in options:
+                config = self.found.configured(config, options, str(name), str(value), place_of(element))
+        return config
+
+    # ------------------------------------------------------------------------------------------------------- portals
+
+    def _portal(self, element: Element, xml_config: Element | None) -> PortalConfig:
+        portal, place = PortalConfig(), place_of(element)
+        for child in element:
+            if str(child.tag) in PORTAL:
+                text = kept_text(child)
+                portal = self.found.configured(portal, PORTAL, str(child.tag), text, place_of(child))
+        for path, options in PORTAL_ATTRIBUTES.items():
+            for child in element.iterfind(path):
+                portal = self._attributes(portal, child, options)
+        for name in ("name", "domain-id"):
+            if element.find(name) is None:
+                self.found.problem(place, f"the portal has no {name}")
+        self._check(element, portal)
+        inbound, outbound = (self._list(element.find(f"acl/{way}")) for way in ("inbound", "outbound"))
+        made = self._options(element, portal, xml_config)
+        return attrs.evolve(portal, inbound=inbound, outbound=outbound, options=made)
+
+    def _check(self, element: Element, portal: PortalConfig) -> None:
+        for name in {str(one.tag) for one in element if one.tag != "route-group"}:
+            if len(again := element.findall(name)) > 1:
+                self.found.problem(place_of(again[1]), f"{name} is repeated: write it once")
+        size, increment = portal.window.size, portal.window.increment
+        for window in element.iterfind("sqn-window"):
+            if size % STEP or increment % STEP or size % increment or increment >= size:
+                text = f"size {size} must be a multiple of increment {increment}, both multiples of {STEP}"
+                self.found.problem(place_of(window), f"{text}, and the increment the smaller one")
+        for hotlink in element.iterfind("hotlink-index"):
+            if text_of(hotlink) != "0":
+                self.found.problem(place_of(hotlink), "there are no hotlinks: leave out hotlink-index, or write 0")
+        for smart in element.iterfind("smart-batch"):
+            if self.found.number(text_of(smart), 0, 1, place_of(smart), "smart-batch") == 0:
+                self.found.notice(
+                    place_of(smart), "smart-batch 0 has no effect: a batch leaves when nothing else waits"
+                )
+        for name in ("domain-route", "remote-topic-interest", "remote-pattern-interest"):
+            for one in element.iterfind(f"topic-resolution/{name}"):
+                field = getattr(portal.times, _RESOLUTION[name][0])
+                if field.shortest_ns > field.longest_ns:
+                    self.found.problem(place_of(one), "min-interval is above max-interval")
+
+    # -------------------------------------------------------------------------------------------------- access lists
+
+    def _list(self, element: Element | None) -> AccessList | None:
+        return None if element is None else tuple(self._entry(one, str(element.tag)) for one in element)
+
+    def _entry(self, element: Element, way: str) -> AccessEntry:
+        made = (self._condition(one, way) for one in element)
+        return AccessEntry(element.get("match") == "accept", tuple(one for one in made if one is not None))
+
+    def _condition(self, element: Element, way: str) -> Condition | None:
+        place, name = place_of(element), str(element.tag)
+        if name == "xport-id":
+            self.found.problem(place, "there is no transport LBT-IPC here, so this condition would never hold")
+            return None
+        subject = Subject(name)
+        if subject in (Subject.TOPIC, Subject.PCRE, Subject.REGEX):
+            return self._about_topic(subject, kept_text(element), place)
+        if way == "outbound":
+            text = f"an outbound list decides by topics and patterns, and {name} could not apply: take it out"
+            self.found.problem(place, text)
+            return None
+        comparison = COMPARISONS.get(element.get("comparison", "").lower())
+        if comparison is None:
+            self.found.problem(place, f"'{element.get('comparison')}' is no comparison: {', '.join(COMPARISONS)}")
+            return None
+        return self._about_session(subject, comparison, element.get("value", ""), place)
+
+    def _about_topic(self, subject: Subject, text: str, place: ConfigPlace) -> Condition | None:
+        if not text:
+            self.found.problem(place, "write the topic or the pattern as the text of this element")
+            return None
+        if subject is Subject.TOPIC:
+            return Condition(subject, text)
+        kind = PatternType.PCRE if subject is Subject.PCRE else PatternType.REGEXP
+        return Condition(subject, self.found.attempt(place, text, lambda: expression(text, kind)))
+
+    def _about_session(self, subject: Subject, comparison: str, text: str, place: ConfigPlace) -> Condition | None:
+        match subject:
+            case Subject.TRANSPORT:
+                if text.lower() not in _KINDS or comparison not in ("eq", "ne"):
+                    choices = ", ".join(dict.fromkeys(_KINDS.values()))
+                    self.found.problem(place, f"a transport is compared by eq or ne with one of {choices}")
+                    return None
+                return Condition(subject, _KINDS[text.lower()], comparison)
+            case Subject.SOURCE_ADDRESS | Subject.GROUP:
+                address = self.found.attempt(place, "0.0.0.0", lambda: check_ip(text))  # noqa: S104 - no interface
+                return Condition(subject, int(ipaddress.IPv4Address(address)), comparison)
+            case _:
+                return Condition(subject, self.found.number(text, 0, MAX_PORT, place, "the port"), comparison)
+
+    # ------------------------------------------------------------------------------------------------------- options
+
+    def _options(self, element: Element, portal: PortalConfig, xml_config: Element | None) -> ClientConfiguration:
+        """Return the options of a portal in the documented order: xml-config above lbm-attributes above lbm-config."""
+        layers = [layer for one in element.iterfind("lbm-config") for layer in self._file(one)]
+        settings = [
+            Setting(
+                one.get("scope", ""),
+                one.get("name", "").lower(),
+                one.get("value", ""),
+                one.sourceline or 0,
+                str(self.path),
+            )
+            for one in element.iterfind("lbm-attributes/option")
+        ]
+        for one, setting in zip(element.iterfind("lbm-attributes/option"), settings, strict=True):
+            self.found.tried(place_of(one), lambda setting=setting: option_notices(setting))  # type: ignore[misc]
+        layers.append(ConfigLayer(str(self.path), tuple(settings)))
+        if xml_config is not None:
+            layers += self._xml_layers(xml_config, portal)
+        made = ClientConfiguration(tuple(layers))
+        place = place_of(element)
+        options = attrs.evolve(portal, options=made)
+        for use in (lambda: options.resolution, options.transport, options.receiving):
+            self.found.attempt(place, None, use)
+        interface = self.found.attempt(place, None, lambda: options.context.interface)
+        if interface:
+            self.found.attempt(place, "", lambda: address_of(interface))
+        return made
+
+    def _file(self, element: Element) -> list[ConfigLayer]:
+        path = Path(kept_text(element))
+        return [self._sound(layer) for layer in self._read(element, lambda: client_files.layers([path])) or ()]
+
+    def _xml_layers(self, element: Element, portal: PortalConfig) -> list[ConfigLayer]:
+        """Return the options of both contexts of a portal; each counts for its side, and the sources' for both."""
+        path, application = Path(kept_text(element)), element.get("application-name", "")
+        found = []
+        for name, scopes in (
+            (portal.receiver_context_name, ("context", "receiver", "wildcard_receiver")),
+            (portal.source_context_name, ("context", "source")),
+        ):
+            selection = client_xml.Selection(
+                application, name, usual_application=APPLICATION, usual_context=portal.name
+            )
+            layer = self._read(element, lambda selection=selection: client_xml.load(path, selection))  # type: ignore[misc]
+            if layer is not None:
+                found.append(_only(self._sound(layer), scopes))
+        return found
+
+    def _read(self, element: Element, read: Callable[[], Any]) -> Any:
+        """Return what `read` returns; None with a notice for wrong contents, and with a problem for an unreadable file.
+
+        A router without any of its options would join a wrong domain, so an unreadable file stops it.
+        """
+        try:
+            return read()
+        except ConfigFileError as error:
+            self.found.notices += error.problems
+        except OSError as error:
+            self.found.problem(place_of(element), unread(Path(kept_text(element)), error))
+        return None
+
+    def _sound(self, layer: ConfigLayer) -> ConfigLayer:
+        """Return a layer without its wrong options, each of which gets a notice."""
+        self.found.notices += layer.problems
+        wrong = {one for one in dict.fromkeys(layer.all_settings) if not self._is_sound(one)}
+        return attrs.evolve(
+            layer,
+            settings=tuple(one for one in layer.settings if one not in wrong),
+            sections=tuple(
+                attrs.evolve(section, settings=tuple(one for one in section.settings if one not in wrong))
+                for section in layer.sections
+            ),
+        )
+
+    def _is_sound(self, setting: Setting) -> bool:
+        try:
+            self.found.notices += [ConfigProblem(setting.place, text) for text in option_notices(setting)]
+        except StablecastError as error:
+            self.found.notice(setting.place, f"this line is left out: {error}")
+            return False
+        return True
+
+
+def _only(layer: ConfigLayer, scopes: Iterable[str]) -> ConfigLayer:
+    """Return the options of some scopes."""
+    kept = set(scopes)
+    return attrs.evolve(
+        layer,
+        settings=tuple(one for one in layer.settings if one.scope in kept),
+        sections=tuple(one for one in layer.sections if one.scope in kept),
+        restrictions={scope: one for scope, one in layer.restrictions.items() if scope in kept},
+        values=tuple(one for one in layer.values if one.scope in kept),
+    )

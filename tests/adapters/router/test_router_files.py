@@ -1,0 +1,354 @@
+"""The files of routers: the documented form, TOML, access lists, options of portals, and wrong files."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from stablecast.config.file_kinds import FileKind, kind_of
+from stablecast.config.findings import ConfigFileError
+from stablecast.config.transport_options import Transport
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.router.config import (
+    AccessEntry,
+    Condition,
+    NumberWindow,
+    PortalConfig,
+    RecordRate,
+    RouteMessages,
+    RouterConfig,
+    Subject,
+    UseQueries,
+)
+from stablecast.router.router_files import load
+
+XML = """<?xml version="1.0" encoding="UTF-8" ?>
+<tnw-gateway version="1.0">
+  <daemon>
+    <name>edge</name>
+    <log type="file" size="10" frequency="daily">edge.log</log>
+    <uid>17</uid>
+    <pidfile>edge.pid</pidfile>
+    <web-monitor>127.0.0.1:15305</web-monitor>
+  </daemon>
+  <portals>
+    <endpoint>
+      <name>left</name>
+      <domain-id>1</domain-id>
+      <cost>3</cost>
+      <source-deletion-delay>250</source-deletion-delay>
+      <max-queue>2,000,000</max-queue>
+      <lbm-attributes>
+        <option name="resolver_unicast_daemon" scope="context" value="127.0.0.1:15380"/>
+        <option name="transport" scope="source" value="lbt-ru"/>
+      </lbm-attributes>
+      <acl>
+        <inbound>
+          <ace match="reject">
+            <pcre-pattern>^private</pcre-pattern>
+            <transport comparison="equal" value="lbtrm"/>
+          </ace>
+          <ace match="accept"><source-ip comparison="lessthan" value="10.0.0.9"/></ace>
+        </inbound>
+        <outbound><ace match="accept"><topic xml:space="preserve"> orders</topic></ace></outbound>
+      </acl>
+      <topic-resolution>
+        <domain-route min-interval="50" max-interval="2000"><rate-limit objects-per-second="7"/></domain-route>
+        <topic-use-query max="4" periodic-interval="60000" timeout="500"><rate-limit bps="9"/></topic-use-query>
+      </topic-resolution>
+      <sqn-window size="64" increment="16"/>
+    </endpoint>
+    <endpoint>
+      <name>right</name>
+      <domain-id>2</domain-id>
+    </endpoint>
+  </portals>
+</tnw-gateway>
+"""
+
+TOML = """
+[daemon]
+name = "edge"
+log = { path = "edge.log", type = "file", size = 10, frequency = "daily" }
+uid = 17
+pidfile = "edge.pid"
+web-monitor = "127.0.0.1:15305"
+
+[[portals.endpoint]]
+name = "left"
+domain-id = 1
+cost = 3
+source-deletion-delay = 250
+max-queue = 2_000_000
+sqn-window = { size = 64, increment = 16 }
+context = { resolver_unicast_daemon = "127.0.0.1:15380" }
+source = { transport = "lbt-ru" }
+
+[portals.endpoint.topic-resolution]
+domain-route = { min-interval = 50, max-interval = 2000, rate-limit = { objects-per-second = 7 } }
+topic-use-query = { max = 4, periodic-interval = 60000, timeout = 500, rate-limit = { bps = 9 } }
+
+[[portals.endpoint.acl.inbound.ace]]
+match = "reject"
+pcre-pattern = "^private"
+transport = { comparison = "equal", value = "lbtrm" }
+
+[[portals.endpoint.acl.inbound.ace]]
+match = "accept"
+source-ip = { comparison = "lessthan", value = "10.0.0.9" }
+
+[[portals.endpoint.acl.outbound.ace]]
+match = "accept"
+topic = { path = " orders" }
+
+[[portals.endpoint]]
+name = "right"
+domain-id = 2
+"""
+
+
+def write(tmp_path: Path, text: str, name: str = "router.xml") -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def with_portal(tmp_path: Path, elements: str, daemon: str = "") -> RouterConfig:
+    """The configuration of a router whose first portal has these elements, too."""
+    return load(write(tmp_path, portal_text(elements, daemon)))
+
+
+def portal_text(elements: str, daemon: str = "") -> str:
+    return f"""<tnw-gateway version="1.0"><daemon>{daemon}</daemon><portals>
+<endpoint><name>left</name><domain-id>1</domain-id>
+{elements}
+</endpoint>
+<endpoint><name>right</name><domain-id>2</domain-id></endpoint></portals></tnw-gateway>"""
+
+
+def problems(path: Path) -> list[str]:
+    with pytest.raises(ConfigFileError) as refused:
+        load(path)
+    return str(refused.value).splitlines()
+
+
+@pytest.mark.parametrize(("text", "name"), [(XML, "router.xml"), (TOML, "router.toml")])
+def test_both_forms_of_one_router(tmp_path: Path, text: str, name: str) -> None:
+    path = write(tmp_path, text, name)
+    config = load(path)
+    assert kind_of(path) is FileKind.ROUTER
+    assert (config.name, config.daemon.uid, config.daemon.pidfile) == ("edge", 17, Path("edge.pid"))
+    assert (config.daemon.log.path, config.daemon.log.size) == (Path("edge.log"), 10)
+    assert config.daemon.monitor is not None
+    assert config.daemon.monitor.port == 15305
+    assert config.notices == ()
+    left, right = config.portals
+    assert (left.name, left.domain, left.cost, left.max_queue_bytes) == ("left", 1, 3, 2_000_000)
+    assert (left.source_deletion_delay_ns, left.window) == (250 * MILLISECOND, NumberWindow(64, 16))
+    assert left.times.routes == RouteMessages(50 * MILLISECOND, 2 * SECOND, RecordRate(0, 7))
+    assert left.times.topic_uses == UseQueries(60 * SECOND, 500 * MILLISECOND, 4, RecordRate(9, 500))
+    assert left.inbound == (
+        AccessEntry(False, (Condition(Subject.PCRE, "^private"), Condition(Subject.TRANSPORT, "lbt-rm"))),
+        AccessEntry(True, (Condition(Subject.SOURCE_ADDRESS, 0x0A000009, "lt"),)),
+    )
+    assert left.resolution.relays == ("127.0.0.1:15380",)
+    assert (left.transport().kind, right.transport().kind) == (Transport.LBTRU, Transport.TCP)
+
+
+def test_blanks_of_a_topic_are_kept_if_the_file_says_so(tmp_path: Path) -> None:
+    left = load(write(tmp_path, XML)).portals[0]
+    assert left.outbound == (AccessEntry(True, (Condition(Subject.TOPIC, " orders"),)),)
+
+
+def test_documented_defaults(tmp_path: Path) -> None:
+    right = load(write(tmp_path, XML)).portals[1]
+    assert right == PortalConfig(name="right", domain=2, options=right.options)
+    times = right.times
+    assert (times.initial.duration_ns, times.initial.interval_ns) == (10 * SECOND, SECOND)
+    assert (times.topic_uses.interval_ns, times.topic_uses.timeout_ns, times.topic_uses.tries) == (
+        300 * SECOND,
+        3 * SECOND,
+        5,
+    )
+    assert times.topic_uses.longest_ns == 315 * SECOND
+    assert (times.topic_uses.rate, times.routes.rate) == (RecordRate(500_000, 500), RecordRate(0, 50))
+    assert (right.cost, right.max_queue_bytes, right.window) == (1, 1_000_000, NumberWindow(16_384, 2_048))
+    assert right.inbound is right.outbound is None
+
+
+def test_the_healing_time_of_documented_times(tmp_path: Path) -> None:
+    assert load(write(tmp_path, XML.replace('max-interval="2000"', ""))).healing_ns == 11_500 * MILLISECOND
+
+
+def test_the_name_of_a_router_without_one_is_that_of_its_file(tmp_path: Path) -> None:
+    text = portal_text("")
+    assert load(write(tmp_path, text, "site-a.xml")).name == "site-a"
+
+
+def test_a_patterns_language_is_translated(tmp_path: Path) -> None:
+    text = '<acl><inbound><ace match="accept"><regex-pattern>a[[:digit:]]</regex-pattern></ace></inbound></acl>'
+    inbound = with_portal(tmp_path, text).portals[0].inbound
+    assert inbound == (AccessEntry(True, (Condition(Subject.REGEX, "a[0-9]"),)),)
+
+
+@pytest.mark.parametrize(
+    ("elements", "reason"),
+    [
+        ("<late-join provide-late-join='yes'/>", "<late-join>: late-join has no effect"),
+        ("<topic-purge periodic-ivl='3'><x/></topic-purge>", "<topic-purge>: topic-purge has no effect"),
+        ("<smart-batch>0</smart-batch>", "a batch leaves when nothing else waits"),
+        ("<remote-topic timeout='9000'/>", "it matters only between routers"),
+        ("<route-group>3</route-group>", "there are no hotlinks"),
+        ("<publishing-interval><group name='default' ivl='3'/></publishing-interval>", "/metrics"),
+    ],
+)
+def test_what_has_no_effect_is_named(tmp_path: Path, elements: str, reason: str) -> None:
+    (notice,) = with_portal(tmp_path, elements).notices
+    assert notice.place.line == 3
+    assert reason in notice.told("")
+
+
+@pytest.mark.parametrize("name", ["monitor", "daemon-monitor", "topicmap", "patternmap"])
+def test_elements_of_the_daemon_without_effect_are_named(tmp_path: Path, name: str) -> None:
+    (notice,) = with_portal(tmp_path, "", f"<{name}/>").notices
+    assert notice.text.startswith(f"{name} has no effect: ")
+
+
+def test_lines_for_syslog_go_to_the_console(tmp_path: Path) -> None:
+    config = with_portal(tmp_path, "", '<log type="syslog"/>')
+    assert config.daemon.log.path is None
+    assert "syslog" in config.notices[0].text
+
+
+@pytest.mark.parametrize(
+    ("elements", "reason"),
+    [
+        ("<cost>0</cost>", "<cost>: option cost must lie between 1"),
+        ("<hotlink-index>3</hotlink-index>", "<hotlink-index>: there are no hotlinks"),
+        ("<sqn-window size='100' increment='10'/>", "<sqn-window>: size 100 must be a multiple of increment 10"),
+        ("<sqn-window size='64' increment='64'/>", "the increment the smaller one"),
+        ("<max-queue>3</max-queue><max-queue>4</max-queue>", "<max-queue>: max-queue is repeated"),
+        ("<lbm-config>missing.cfg</lbm-config>", "<lbm-config>: .*missing.cfg"),
+        (
+            '<lbm-attributes><option scope="source" name="transprt" value="tcp"/></lbm-attributes>',
+            "<option>: there is no source option 'transprt'",
+        ),
+        (
+            '<topic-resolution><domain-route min-interval="3" max-interval="2"/></topic-resolution>',
+            "<domain-route>: min-interval is above max-interval",
+        ),
+        (
+            '<acl><outbound><ace match="accept"><transport comparison="eq" value="tcp"/></ace></outbound></acl>',
+            "outbound",
+        ),
+        ('<acl><inbound><ace match="accept"><xport-id comparison="eq" value="1"/></ace></inbound></acl>', "LBT-IPC"),
+        (
+            '<acl><inbound><ace match="accept"><transport comparison="lt" value="tcp"/></ace></inbound></acl>',
+            "eq or ne",
+        ),
+        (
+            '<acl><inbound><ace match="accept"><source-ip comparison="is" value="1.2.3.4"/></ace></inbound></acl>',
+            "'is'",
+        ),
+        ('<acl><inbound><ace match="accept"><source-ip comparison="eq" value="1.2.3"/></ace></inbound></acl>', "IPv4"),
+        ('<acl><inbound><ace match="accept"><pcre-pattern>(</pcre-pattern></ace></inbound></acl>', "expression"),
+        ('<acl><inbound><ace match="accept"><topic/></ace></inbound></acl>', "write the topic"),
+    ],
+)
+def test_a_wrong_portal_is_refused_with_its_line(tmp_path: Path, elements: str, reason: str) -> None:
+    (line,) = problems(write(tmp_path, portal_text(elements)))
+    assert ":3: <" in line
+    assert re.search(reason, line)
+
+
+def test_all_problems_of_a_file_are_reported_together(tmp_path: Path) -> None:
+    text = portal_text("<cost>0</cost><hotlink-index>1</hotlink-index>").replace(">right<", ">left<")
+    text = text.replace(">2<", ">1<")
+    found = problems(write(tmp_path, text))
+    assert [line.partition("<")[2].partition(">")[0] for line in found] == [
+        "cost",
+        "hotlink-index",
+        "endpoint",
+        "endpoint",
+    ]
+    assert "two portals have the name 'left'" in found[2]
+    assert "two portals have the domain '1'" in found[3]
+
+
+def test_a_problem_of_a_table_has_its_keys(tmp_path: Path) -> None:
+    text = TOML.replace("domain-id = 2", "domain-id = 0").replace("increment = 16", "increments = 16")
+    (first, *_) = problems(write(tmp_path, text, "router.toml"))
+    assert "portals.endpoint.0.sqn-window" in first
+    (found,) = problems(write(tmp_path, TOML.replace("domain-id = 2", "domain-id = 0"), "router.toml"))
+    assert "router.toml:portals.endpoint.1.domain-id: option domain-id must lie between 1" in found
+
+
+def test_a_portal_needs_a_name_and_a_domain_and_company(tmp_path: Path) -> None:
+    text = '<tnw-gateway version="1.0"><portals><endpoint/></portals></tnw-gateway>'
+    assert [line.rpartition(": ")[2] for line in problems(write(tmp_path, text))] == [
+        "the portal has no name",
+        "the portal has no domain-id",
+        "a router has 2 portals at least, one for each domain that it joins",
+    ]
+
+
+def test_peer_portals_are_refused_with_one_sentence(tmp_path: Path) -> None:
+    peer = "<peer><name>p</name><single-tcp><acceptor><listen-port>26123</listen-port></acceptor></single-tcp></peer>"
+    (line,) = problems(write(tmp_path, XML.replace("</portals>", f"{peer}</portals>")))
+    assert "peer portals join routers to networks" in line
+
+
+@pytest.mark.parametrize("text", [XML.replace('version="1.0">', 'version="2.0">'), XML.replace(' version="1.0">', ">")])
+def test_another_version_is_refused(tmp_path: Path, text: str) -> None:
+    assert "version" in problems(write(tmp_path, text))[0]
+
+
+def test_the_order_of_options(tmp_path: Path) -> None:
+    """xml-config wins over lbm-attributes, and these over lbm-config."""
+    flat, tree = tmp_path / "flat.cfg", tmp_path / "um.xml"
+    flat.write_text("context request_tcp_port_low 1\ncontext request_tcp_port_high 9001\nsource transport tcp\n")
+    tree.write_text("""<um-configuration version="1.0"><applications><application name="tnwgd"><contexts>
+<context name="left"><sources/><options type="context"><option name="request_tcp_port_low" default-value="3"/></options>
+<options type="source"><option name="transport" default-value="lbtru"/></options>
+</context></contexts></application></applications></um-configuration>""")
+    attributes = "".join(
+        f'<option scope="{scope}" name="{name}" value="{value}"/>'
+        for scope, name, value in (("context", "request_tcp_port_low", 2), ("source", "transport", "lbtrm"))
+    )
+    elements = f"<lbm-config>{flat}</lbm-config><lbm-attributes>{attributes}</lbm-attributes>"
+    below = with_portal(tmp_path, elements).portals[0]
+    assert (below.context.low, below.context.high, below.transport().kind) == (2, 9001, Transport.LBTRM)
+    names = "<source-context-name>left</source-context-name><receiver-context-name>left</receiver-context-name>"
+    above = with_portal(tmp_path, elements + names, f"<xml-config>{tree}</xml-config>").portals[0]
+    assert (above.context.low, above.context.high, above.transport().kind) == (3, 9001, Transport.LBTRU)
+
+
+def test_a_topic_has_its_own_options(tmp_path: Path) -> None:
+    flat = tmp_path / "um.toml"
+    flat.write_text('[[topic]]\npattern = "^fast"\nsource = { transport = "lbtrm" }\n')
+    portal = with_portal(tmp_path, f"<lbm-config>{flat}</lbm-config>").portals[0]
+    assert (portal.transport("fast.1").kind, portal.transport("slow").kind) == (Transport.LBTRM, Transport.TCP)
+
+
+def test_a_wrong_line_of_an_option_file_is_left_out_with_a_notice(tmp_path: Path) -> None:
+    flat = tmp_path / "flat.cfg"
+    flat.write_text("source transprt tcp\ncontext resolver_unicast_daemon 127.0.0.1:1\nnonsense\n")
+    config = with_portal(tmp_path, f"<lbm-config>{flat}</lbm-config>")
+    assert config.portals[0].resolution.relays == ("127.0.0.1:1",)
+    assert [notice.place.line for notice in config.notices] == [3, 1]
+    assert all(notice.place.path == str(flat) for notice in config.notices)
+
+
+def test_parts_of_a_file_may_stand_in_another_one(tmp_path: Path) -> None:
+    write(tmp_path, '<acl><inbound><ace match="accept"><topic>a</topic></ace></inbound></acl>', "acl.xml")
+    include = f'<xi:include xmlns:xi="http://www.w3.org/2003/XInclude" href="{tmp_path}/acl.xml"/>'
+    assert with_portal(tmp_path, include).portals[0].inbound == (AccessEntry(True, (Condition(Subject.TOPIC, "a"),)),)
+    far = '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="http://example.com/acl.xml"/>'
+    assert "only those are included" in problems(write(tmp_path, portal_text(far)))[0]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "holds"), [("eq", False), ("ne", True), ("lt", True), ("le", True), ("gt", False)]
+)
+def test_a_condition_compares(comparison: str, holds: bool) -> None:
+    assert Condition(Subject.TCP_SOURCE, 100, comparison).holds(99) is holds
