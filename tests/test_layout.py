@@ -255,6 +255,7 @@ ROOMS: Mapping[str, str] = {
     "ops.monitor": "core text runtime runtime.machine store",
     "ops.operations": "core transports text runtime runtime.machine archive store store.journal ops.monitor",
     "ops.fleet": "core text runtime.machine ops.monitor ops.operations",
+    "ops.router": "core text runtime runtime.machine config router ops.monitor",
     "lab": "",
     "lab.reduction": "",
     "lab.sim":

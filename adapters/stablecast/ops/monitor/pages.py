@@ -82,7 +82,7 @@ def index(board: Board) -> Page:
         "started": machine.process.started_ns,
     }
     blocks = {
-        "banner": _banner(board.level, _urgent(board.stores)),
+        "banner": banner(board.level, _urgent(board.stores)),
         "totals": _render("totals", _totals(board.stores)),
         "stores": _render("stores", {"stores": board.stores}),
         "about": _render("about", facts),
@@ -112,7 +112,7 @@ def store(board: Board, number: int, query: Query, writable: bool) -> Page:
     }
     about = {"number": number, "store": snapshot.view, "writable": writable}
     blocks = {
-        "banner": _banner(snapshot.level, _urgent([snapshot])),
+        "banner": banner(snapshot.level, _urgent([snapshot])),
         "totals": _render("totals", _totals([snapshot])),
         "search": _render("search", {"query": query, "orders": tuple(ORDERS)}),
         "sources": _render("sources", listed),
@@ -129,7 +129,7 @@ def source(snapshot: Snapshot, view: SourceView, spans: Spans | None, writable: 
     row = snapshot.rows.get(view.reg_id) or SourceRow(view.reg_id)
     context = {"number": number, "source": view, "spans": spans, "row": row, "receivers": receivers}
     blocks = {
-        "banner": _banner(
+        "banner": banner(
             worst(finding for _, finding in said), _linked(f"/stores/{number}", view.topic, view.reg_id, said)
         ),
         "window": _render("window", context),
@@ -145,7 +145,7 @@ def receiver(number: int, view: ReceiverView, its_source: SourceView, writable: 
     """Return the page of one receiver (P-922, P-923)."""
     findings = [(f"/stores/{number}/{view.source_reg_id}", "", one) for one in health.of_receiver(view, its_source)]
     blocks = {
-        "banner": _banner(worst(finding for _, _, finding in findings), findings),
+        "banner": banner(worst(finding for _, _, finding in findings), findings),
         "facts": _render("receiver", {"number": number, "receiver": view, "source": its_source}),
         "control": _render("control", {"number": number, "reg_id": view.reg_id, "writable": writable}),
     }
@@ -193,7 +193,8 @@ def environment(folder: Path) -> Environment:
     return made
 
 
-def _banner(level: Urgency, findings: list[Linked]) -> str:
+def banner(level: Urgency, findings: list[Linked]) -> str:
+    """Return the block with the most urgent findings, each with its link."""
     return _render("banner", {"level": level, "findings": findings[:ROWS], "more": len(findings[ROWS:])})
 
 
