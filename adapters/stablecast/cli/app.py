@@ -15,7 +15,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
     *("demo", "up", "send", "receive", "read", "topics", "replay", "archive"),
-    *("store", "check", "plan", "top", "fleet", "lbmrd", "srs"),
+    *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "router"),
     *("incident", "verify", "watch", "rules", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
@@ -259,6 +259,33 @@ def srs_command(
     if dump_xsd:
         raise typer.Exit(daemons.dump(XSD))
     raise typer.Exit(daemons.run_srs(config, interface, port, validate=validate, dump=dump, as_json=as_json))
+
+
+@app.command("router")
+def router_command(
+    config: Annotated[Path | None, typer.Argument(help="XML or TOML configuration file; see spec/router.md.")] = None,
+    dump: Annotated[bool, typer.Option("--dump-dtd", "-d", help="Print the document type and exit.")] = False,
+    validate: Annotated[bool, typer.Option("--validate", "-v", help="Check the configuration file and exit.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-f", help="Run in a background process without a terminal.")
+    ] = False,
+    utc: Annotated[  # noqa: ARG001 - accepted, because scripts give it
+        bool, typer.Option("--utc", "-u", help="Times of the log are UTC; they are with or without it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a router between domains until interrupted; a second interrupt ends the process at once."""
+    from stablecast.cli import router
+    from stablecast.cli.resolution_daemons import dump as print_schema
+    from stablecast.router.router_files import DTD
+
+    if dump:
+        raise typer.Exit(print_schema(DTD))
+    if config is None:
+        raise typer.BadParameter("name the configuration file of a router")
+    if validate:
+        raise typer.Exit(router.validate(config, as_json))
+    raise typer.Exit(router.run(router.RouterJob(config, detach, as_json)))
 
 
 @app.command("send")

@@ -1,4 +1,4 @@
-"""The daemons that configuration files name, for `stablecast up --config`: relays, services and stores of this host."""
+"""The daemons of this host that configuration files name, for `stablecast up --config`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ class NamedDaemon:
     Attributes:
         name: Its name for people.
         arguments: The arguments of its command.
-        kind: What it is: relay, service or store.
+        kind: What it is: relay, service, router or store.
         directory: Where a store has its files, if the cluster chose that; made before each start.
         known_as: The name of stores in later runs, wherever these are started.
     """
@@ -44,6 +44,7 @@ _COMMANDS = {
     FileKind.DAEMON: ("store", "store"),
     FileKind.RELAY: ("lbmrd", "relay"),
     FileKind.SERVICE: ("srs", "service"),
+    FileKind.ROUTER: ("router", "router"),
 }
 """The command that runs the file of a daemon, and its kind."""
 
@@ -70,7 +71,7 @@ def named_daemons(files: Sequence[Path], application: str, context: str, directo
             note(notice.told(""))
         found += _of_client(configuration, directory)
     if not found:
-        raise ConfigError("the configuration names no relay, service or store of this host")
+        raise ConfigError("the configuration names no relay, service, router or store of this host")
     return found
 
 

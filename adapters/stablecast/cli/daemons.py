@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from stablecast.cli.daemon_process import interruption, run_process
 from stablecast.config import options
 from stablecast.config.findings import ConfigFileError
 from stablecast.config.options import parse_options
@@ -19,38 +20,27 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
-from stablecast.runtime.event_loop import on_ending, run_loop, run_service
+from stablecast.runtime.event_loop import run_loop, run_service
 from stablecast.runtime.interfaces import resolved_place
 from stablecast.runtime.service_manager import ServiceManager
 from stablecast.store.declaration import declare
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import Log, Severity
-from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
 from stablecast.text import plural
 from stablecast.text.console import note, say
-from stablecast.text.exit_status import FAILED, INTERRUPTED
-from stablecast.text.release import build, release
+from stablecast.text.exit_status import FAILED
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
 
 
-STOPPING = (Severity.INFO, "", "stopping", "a signal asks for the end; a second one ends the daemon at once")
-"""The line of the log for the first signal."""
-
-AT_ONCE = (Severity.WARNING, "", "ended-at-once", "a second signal ended the daemon before its stores were stopped")
-"""The line for the second."""
-
 ABOUT_COPIES = frozenset(
     {"damaged", "history-forgotten", "not-refilled", "older-copy", "refill-started", "refilled", "released-unread"}
 )
 """Codes of lines that a store prints if it has no log: it has fewer copies than it should, or has them again."""
-
-LAST_LINE_SECONDS = 0.05
-"""Seconds that the log may take for a line about a signal: two of them must end a daemon within 0.1 s (P-708)."""
 
 
 @attrs.frozen
@@ -153,37 +143,12 @@ def _note_copies(store: str, _severity: Severity, _who: str, code: str, text: st
 def run_daemon(job: DaemonJob) -> int:
     """Run the stores of a configuration file until interrupted; return the exit status."""
     plan = _load(job.path, job.profile)
-    for notice in plan.notices:
-        note(notice.told(str(job.path)))
-    if job.detach and plan.daemon.log.path is None:
-        note(f"{job.path}: the log of a detached daemon is lost: name a file in <log>")
-    detached = machine.process.detach() if job.detach else None
-    if isinstance(detached, int):
-        return detached
     daemon = plan.daemon
     if daemon.tls is not None:
         tls.use(daemon.tls)
-    with ExitStack() as stack:
-        pidfile = None if daemon.pidfile is None else Pidfile.write(daemon.pidfile)
-        if pidfile is not None:
-            stack.callback(pidfile.remove)
-        machine.process.keep_files_private()  # The pidfile is for everybody.
-        log = Log(daemon.log, machine.process.errors())
-        stack.callback(log.close)
-        for code, text in (("version", release()), ("build", build())):
-            log.write(Severity.INFO, "", code, text)
-        for notice in plan.notices if daemon.log.path is not None else ():
-            log.write(Severity.WARNING, "", "configuration", notice.told(str(job.path)))
-        machine.process.raise_descriptor_limit()
-        try:
-            become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
-            return run_service(serve_daemon(plan, job, log, detached))
-        except Exception as error:
-            expected = isinstance(error, StablecastError | OSError)
-            log.write(
-                Severity.ERROR, "", "daemon-failed", str(error) if expected else f"{type(error).__name__}: {error}"
-            )
-            raise
+    return run_process(
+        job.path, daemon, plan.notices, lambda log, detached: serve_daemon(plan, job, log, detached), detach=job.detach
+    )
 
 
 async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.Detachment | None = None) -> int:
@@ -192,7 +157,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
     A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and
     `Hosts.stop`.
     """
-    interrupt = _interrupt(log)
+    interrupted = interruption(log)
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), machine.process.new_loop)
     async with AsyncExitStack() as stack:
         await hosts.start()
@@ -213,7 +178,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         await stack.enter_async_context(_reported(hosts.hosts))
         tending = asyncio.create_task(hosts.tend())
         stack.push_async_callback(_cancelled, tending)
-        await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({interrupted, tending}, return_when=asyncio.FIRST_COMPLETED)
     say({"stopped": True} if job.as_json else "stopped")
     return 0
 
@@ -289,7 +254,7 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
 
     Raises like `Store.start`.
     """
-    interrupt = _interrupt()
+    interrupted = interruption()
     # The store runs in its own thread, as in a daemon: a disk that blocks its loop must not block signals.
     host = Host(settings, machine.process.new_loop)
     store = host.store
@@ -299,7 +264,7 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
         note(report)
     _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
     watching = asyncio.create_task(host.watch_room())
-    ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
+    ends: set[asyncio.Future[Any]] = {interrupted, host.failed}
     async with _reported([host]):
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await _cancelled(watching)
@@ -314,25 +279,3 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-
-
-def _interrupt(log: Log | None = None) -> "asyncio.Future[None]":
-    """Return a future that is done at the first signal that asks for the end (P-707).
-
-    The second signal ends the process as a crash would (P-708). The loop may wait for a blocked disk, and every message
-    that was reported stable is durable already. The log has a line for each of the two.
-    """
-    stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def interrupted() -> None:
-        second = stop.done()
-        if log is not None:
-            # The disk of the log may be the one that blocks, so another thread writes and may be left behind.
-            line = AT_ONCE if second else STOPPING
-            machine.threads.start("stablecast-signal", log.write, *line).join(LAST_LINE_SECONDS)
-        if second:
-            machine.process.exit(INTERRUPTED)
-        stop.set_result(None)
-
-    on_ending(interrupted)
-    return stop

@@ -42,6 +42,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "top": "stablecast top http://127.0.0.1:15304",
     "fleet": "stablecast fleet store1:15304 store2:15304 store3:15304",
     "lbmrd": "stablecast lbmrd --listen 127.0.0.1:15380",
+    "router": "stablecast router router.xml",
     "srs": "stablecast srs --interface 127.0.0.1",
     "incident": "stablecast incident traces logs --html incident.html",
     "verify": "stablecast verify traces --report verdict.html",

@@ -357,7 +357,7 @@ def test_what_nobody_expected_is_in_the_log(config: Path, monkeypatch: pytest.Mo
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(daemons, "become", broken)
+    monkeypatch.setattr(daemon_process, "become", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         daemons.run_daemon(daemons.DaemonJob(config, "safe", False, False, None, False))
     assert "[ERROR] daemon-failed: RuntimeError: a bug" in (config.parent / "stored.log").read_text()

@@ -1,0 +1,153 @@
+"""Run a router, for `stablecast router`: ready line, signals, monitor and exit status."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from stablecast.cli.daemon_process import interruption, run_process
+from stablecast.config.findings import ConfigFileError
+from stablecast.config.plan import MonitorConfig
+from stablecast.core.errors import StablecastError
+from stablecast.router import router_files
+from stablecast.router.config import RouterConfig
+from stablecast.router.log_codes import numbered
+from stablecast.router.views import RouterView, Write
+from stablecast.runtime import garbage_collection, machine
+from stablecast.runtime.service_manager import ServiceManager
+from stablecast.store.log_lines import Log, Severity
+from stablecast.text import plural
+from stablecast.text.console import note, say
+from stablecast.text.exit_status import FAILED
+
+
+@attrs.frozen
+class RouterJob:
+    """The arguments of `stablecast router FILE`."""
+
+    path: Path
+    detach: bool = False
+    as_json: bool = False
+
+
+class ServedRouter(Protocol):
+    """A router that serves until it is closed."""
+
+    def snapshot(self) -> RouterView:
+        """Return what it shows of itself."""
+
+    async def close(self) -> None:
+        """Let go of what is queued, advertise the end of all proxy sources, and stop."""
+
+
+Start = Callable[[RouterConfig, Write], Awaitable[ServedRouter]]
+"""Starts a router that writes to a log."""
+
+
+def validate(path: Path, as_json: bool) -> int:
+    """Check a configuration file; return 0 if it is valid.
+
+    With `as_json` the problems are printed. Without it, this raises like `router_files.load`.
+    """
+    try:
+        config = router_files.load(path)
+    except ConfigFileError as error:
+        if not as_json:
+            raise
+        found = [{"line": one.place.line, "element": one.place.element, "text": one.text} for one in error.problems]
+        say({"valid": False, "problems": found})
+        return FAILED
+    for notice in config.notices:
+        note(notice.told(str(path)))
+    portals = [portal.name for portal in config.portals]
+    say({"valid": True, "router": config.name, "portals": portals} if as_json else f"{path} is valid")
+    return 0
+
+
+async def _started(config: RouterConfig, write: Write) -> ServedRouter:
+    from importlib import import_module  # noqa: PLC0415
+
+    made: ServedRouter = await import_module("stablecast.router.daemon").RouterDaemon.start(config, write)
+    return made
+
+
+def run(job: RouterJob, start: Start = _started) -> int:
+    """Run the router of a configuration file until interrupted; return the exit status."""
+    config = router_files.load(job.path)
+    return run_process(
+        job.path,
+        config.daemon,
+        config.notices,
+        lambda log, detached: serve(config, job, log, start, detached),
+        detach=job.detach,
+    )
+
+
+async def serve(
+    config: RouterConfig, job: RouterJob, log: Log, start: Start, detached: machine.Detachment | None = None
+) -> int:
+    """Serve until interrupted; return the exit status. Raises like `start` and the monitor."""
+    interrupted = interruption(log)
+    async with AsyncExitStack() as stack:
+        router = await start(config, partial(_write, log))
+        stack.push_async_callback(router.close)
+        garbage_collection.keep_served()
+        monitor = await monitored(config.daemon.monitor, router, log, stack)
+        if config.daemon.log.path is not None:
+            machine.process.on_hang_up(partial(_hang_up, job.path, config, log))
+        _say_ready(router.snapshot(), monitor, job.as_json)
+        if detached is not None:
+            detached.ready()
+        status = f"routes between {plural(len(config.portals), 'domain')}"
+        await stack.enter_async_context(ServiceManager.of_environment().serving(status))
+        await interrupted
+    say({"stopped": True} if job.as_json else "stopped")
+    return 0
+
+
+def _write(log: Log, severity: Severity, who: str, code: str, text: str) -> None:
+    log.write(severity, who, code, numbered(code, text))
+
+
+async def monitored(wanted: MonitorConfig | None, router: ServedRouter, log: Log, stack: AsyncExitStack) -> str:
+    """Serve the monitor until the stack ends, if the file has one; return its address.
+
+    Raises ConfigError, PortError, and OSError if the token file cannot be read.
+    """
+    if wanted is None:
+        return ""
+    from stablecast.ops.router.site import RouterMonitor  # noqa: PLC0415 - it loads an HTTP server
+
+    monitor = RouterMonitor.of(wanted, router.snapshot, log.write)
+    await stack.enter_async_context(monitor.serving())
+    return monitor.address
+
+
+def _hang_up(path: Path, config: RouterConfig, log: Log) -> None:
+    """Answer a SIGHUP: reopen the log and follow its rolling; name whether the file has changes that need a restart."""
+    try:
+        now = router_files.load(path)
+    except (StablecastError, OSError) as error:
+        log.reopen(config.daemon.log)
+        for line in str(error).splitlines():
+            log.write(Severity.WARNING, "", "configuration", f"nothing is changed, because it cannot be read: {line}")
+        return
+    log.reopen(now.daemon.log)
+    log.write(Severity.INFO, "", "configuration", f"{path} is read again")
+    rolling = attrs.evolve(config.daemon, log=now.daemon.log)
+    if (now.name, now.portals, now.routes, now.daemon) != (config.name, config.portals, config.routes, rolling):
+        log.write(Severity.WARNING, "", "configuration", f"{path} changed; restart the router to follow it")
+
+
+def _say_ready(view: RouterView, monitor: str, as_json: bool) -> None:
+    portals = [{"name": one.name, "domain": one.domain, "address": one.address} for one in view.portals]
+    if as_json:
+        say({"ready": True, "router": view.name, "portals": portals, **({"monitor": monitor} if monitor else {})})
+        return
+    between = ", ".join(f"{one.name} (domain {one.domain}) at {one.address}" for one in view.portals)
+    say(f'router "{view.name}" is ready: {between}')
+    if monitor:
+        say(f"monitor at http://{monitor}")
