@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from stablecast.client.observer import Observer
+from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.effects import Resend
@@ -22,6 +23,7 @@ from stablecast.core.source.outbox import Block, Outbox
 from stablecast.transports import codec
 from stablecast.transports.codec import fragments
 from stablecast.transports.codec.lbttcp import build
+from stablecast.transports.reliable import high_water_marks
 
 MAX_RESEND_BYTES = 8 * 1024 * 1024
 """Bytes sent again for one request, or one message: half of the queue that a slow peer may have."""
@@ -172,6 +174,12 @@ class Sender(ABC):
     def greeting(self) -> bytes:
         """Return the bytes that a joiner gets first: the session, and the source information if there is some."""
         return codec.greeting(self._session) + self.info()
+
+    def standing(self) -> bytes:
+        """Return what is repeated where nobody is greeted: the newest number and the source information."""
+        info = self.info()
+        mark = (self._topic_index, serial.wire(self._out.next - 1))
+        return info and high_water_marks.message([mark]) + info
 
     def info(self) -> bytes:
         """Return the encoded source information, or no bytes before the source is active."""

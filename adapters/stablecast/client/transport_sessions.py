@@ -6,7 +6,7 @@ until the pool is full, then they use the sessions of the pool in turn. A sessio
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
 import attrs
@@ -16,14 +16,12 @@ from stablecast.client.loop_sender import RESERVED
 from stablecast.client.source import Source
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine import serial
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.runtime import address, ports, tls
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner, StreamServer
 from stablecast.transports import codec
-from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.reliable.settings import MAX_SUBMITTED
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
@@ -73,6 +71,30 @@ class SessionPool:
         return True
 
 
+class StreamOwner(Protocol):
+    """Who sends on a stream: a source, or a router for a source of another domain. `place` is where it is joined."""
+
+    place: str
+
+    def greeting(self) -> bytes:
+        """Return the bytes that a joiner gets first."""
+
+    def standing(self) -> bytes:
+        """Return what is repeated where nobody is greeted; empty: nothing yet."""
+
+    def hold(self, held: bool) -> None:
+        """Stop or resume sending, because the transport is full or has room again."""
+
+    def collect(self, minimum_bytes: int, span_ns: int) -> None:
+        """Set when a block leaves."""
+
+    def fit(self, plain: int, largest: int) -> None:
+        """Set the bytes of the largest message that is not cut, and of the largest one."""
+
+    def fail(self, what: object, error: Exception) -> None:
+        """End, because an act failed that cannot be repeated."""
+
+
 @attrs.frozen
 class PreparedStream:
     """A stream that is reserved for a source. Call either `open` or `cancel`.
@@ -85,11 +107,11 @@ class PreparedStream:
     """
 
     config: SourceConfig
-    make: "Callable[[Source], StreamServer | ReliableStream]"
+    make: "Callable[[StreamOwner], StreamServer | ReliableStream]"
     cancel: Callable[[], None]
     transport: TransportConfig
 
-    def open(self, source: Source) -> "StreamServer | ReliableStream":
+    def open(self, source: StreamOwner) -> "StreamServer | ReliableStream":
         """Set the batching of the source, and make the stream that it writes to."""
         batching = self.transport.batching
         source.collect(batching.minimum_bytes, batching.span_ns)
@@ -163,7 +185,7 @@ class Transports:
                 listening = ports.listen_in_range(self._interface, transport.tcp_range.pair)
             config = attrs.evolve(config, transport=address.join(self._interface, listening.getsockname()[1]))
 
-            def make_server(source: Source) -> StreamServer:
+            def make_server(source: StreamOwner) -> StreamServer:
                 hold = source.hold if transport.tcp_blocks else None
                 server = self._servers[source.place] = StreamServer(listening, source.greeting, transport.buffer, hold)
                 return server
@@ -189,7 +211,7 @@ class Transports:
             if berths.leave(session):
                 sources.retire(session)
 
-        def make_stream(source: Source) -> "ReliableStream":
+        def make_stream(source: StreamOwner) -> "ReliableStream":
             from stablecast.runtime.reliable_stream import ReliableStream  # noqa: PLC0415
 
             room = sources.settings(session).datagram_max - RESERVED - DATA_HEADER.size
@@ -198,7 +220,7 @@ class Transports:
             def failed(error: Exception) -> None:
                 source.fail("to send what waited for the rate limit", error)
 
-            return ReliableStream(sources, session, lambda: standing(source), source.hold, leave, failed)
+            return ReliableStream(sources, session, source.standing, source.hold, leave, failed)
 
         return PreparedStream(config, make_stream, leave, transport)
 
@@ -260,13 +282,6 @@ class Transports:
         """Return the configured port, or the range of ports."""
         named = (transport.lbtru_port, transport.lbtru_port)
         return {"ports": named if transport.lbtru_port else transport.lbtru_range.pair}
-
-
-def standing(source: Source) -> bytes:
-    """Return the message that is repeated where nobody is greeted: the newest number and the source information."""
-    info = source.info()
-    _, index = codec.split(source.config.incarnation)
-    return info and high_water_marks.message([(index, serial.wire(source.next_number - 1))]) + info
 
 
 def checked(place: str) -> str:

@@ -10,13 +10,14 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
-from stablecast.transports.wire.lbmr import PatternLanguage
+from stablecast.transports.wire import lbmr_extended
+from stablecast.transports.wire.lbmr import AnyPacket, PatternLanguage
 
 OnRecord = Callable[[str, SourceRecord], None]
 """Gets the topic and the record of a source."""
 
 
-NamesInput = inputs.NameInput | inputs.Wake
+NamesInput = inputs.NameInput | inputs.Wake | inputs.Say
 """An input that only resolution over UDP has."""
 
 
@@ -37,6 +38,7 @@ class Listeners:
         remark: `remark(text, warning)` for a log line.
         abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
         service: `service(address, up, reason)` when a service begins or ceases to inform this context.
+        overheard: `overheard(packet)` at a router's portal: what other contexts and routers of its domain say.
     """
 
     found: OnRecord
@@ -47,6 +49,7 @@ class Listeners:
     remark: Callable[[str, bool], None] = nothing
     abandoned: Callable[[str], None] = nothing
     service: Callable[[str, bool, str], None] = nothing
+    overheard: Callable[[AnyPacket | lbmr_extended.Packet], None] = nothing
 
 
 class Resolution(ABC):

@@ -52,13 +52,14 @@ class Resolver(Resolution):
         config: ResolutionConfig = SAFE,
         unicast: UnicastSettings = ANY_PORT,
         ends: Mapping[str, LocalEnd] = NO_ENDS,
+        router_of: int = 0,
     ) -> "Resolver":
         """Start to resolve from the address `interface` through `relays`, in the running loop.
 
         Each relay is `ip:port` or `host:port`. A host is looked up again at intervals while its relay is silent.
 
         `instance` is the name of the context in 8 bytes, random by default. `unicast` is the local end for all relays,
-        and `ends` those of single relays.
+        and `ends` those of single relays. `router_of` is the domain of a router's portal; 0: this is an application.
 
         Raises:
             AddressError: An address has the wrong form, or a host has no address.
@@ -69,7 +70,9 @@ class Resolver(Resolution):
             relay: await machine.threads.call(resolved_place, relay) if is_host(relay) else join(*parse(relay))
             for relay in relays
         }
-        context = ResolutionContext.over_relays(_name(instance), list(places.values()), config)
+        context = ResolutionContext.over_relays(
+            _name(instance), list(places.values()), config, router=bool(router_of), domain=router_of
+        )
         resolver = cls(context, listeners)
         resolver._endpoint.open(bound(unicast, interface))
         try:
@@ -87,7 +90,7 @@ class Resolver(Resolution):
                     resolver._endpoint.change(bound(unicast, own, end), places[relay])
 
         resolver._change = change
-        if config.relays.force_alive:
+        if config.relays.force_alive or router_of:
             resolver._endpoint.begin()  # A context without sources and receivers gives the machine no input.
         resolver._hosts = RelayHosts(
             {relay: place for relay, place in places.items() if is_host(relay)}, resolver._endpoint, listeners.remark
@@ -102,8 +105,11 @@ class Resolver(Resolution):
         *,
         instance: bytes | None = None,
         config: ResolutionConfig = SAFE,
+        router_of: int = 0,
     ) -> "Resolver":
         """Start to resolve in a multicast group (T-022), which is joined when there is something to resolve.
+
+        `router_of` is the domain of a router's portal, which joins at once; 0: this is an application.
 
         Raises:
             InterfaceError: This machine has no such interface, or none that can multicast.
@@ -111,7 +117,10 @@ class Resolver(Resolution):
             MisuseError: The address of the group is malformed.
         """
         outgoing = settings.outgoing or join(settings.group, settings.port)
-        resolver = cls(ResolutionContext.create(_name(instance), MulticastGroup(outgoing), config), listeners)
+        context = ResolutionContext.create(
+            _name(instance), MulticastGroup(outgoing), config, router=bool(router_of), domain=router_of
+        )
+        resolver = cls(context, listeners)
         interface = choose_device(settings.interface, interfaces())
         resolver._group = (settings, interface)
         resolver._endpoint.open(multicast.sending(interface, settings.ttl, settings.loop))
@@ -123,7 +132,14 @@ class Resolver(Resolution):
                 resolver._member.move(multicast.hearing(settings.group, settings.port, own, settings.receive_buffer))
 
         resolver._change = change
+        if router_of:
+            resolver._endpoint.begin()
         return resolver
+
+    @property
+    def saying(self) -> bool:
+        """Return whether advertisements of new or ended sources wait for the rate limit."""
+        return bool(self._machine.advertiser.singles)
 
     @property
     def silent(self) -> bool:
@@ -190,6 +206,8 @@ class Resolver(Resolution):
                 listeners.name_lost(name)
             case fx.Remark(text, warning):
                 listeners.remark(text, warning)
+            case fx.Overheard(packet):
+                listeners.overheard(packet)
             case fx.Listen(on) if self._group is not None and self._group[0].group != ANY:
                 self._listen(*self._group, on)
             # Datagrams of relays arrive on the socket that sends.

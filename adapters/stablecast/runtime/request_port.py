@@ -72,13 +72,15 @@ def _content(message: Message) -> Found:
 class RequestPort:
     """Accept peers on a listening socket, which it owns, and hand over their messages.
 
-    `on_left` gets each peer whose connection ended. `malformed` counts connections with bytes that are no message,
-    `silent` those that were ended because no message came in time: port scanners must not use up the places.
+    `kind` makes the peers, and `on_left` gets each of them whose connection ended. `malformed` counts connections with
+    bytes that are no message, `silent` those that were ended because no message came in time: port scanners must not
+    use up the places.
     """
 
     _listening: machine.Socket
     _on_items: Callable[[list[Item], "Peer"], None]
     _on_left: Callable[["Peer"], None] | None = None
+    _kind: "type[Peer] | None" = None
     # A set would close them in an order that no seed repeats. The values end peers that say nothing.
     _peers: "dict[Peer, asyncio.TimerHandle]" = attrs.field(factory=dict)
     _server: asyncio.Server | None = None
@@ -122,7 +124,7 @@ class RequestPort:
         await self._server.wait_closed()
 
     def _accept(self) -> "Peer":
-        return Peer(self._on_items, self._left, self._made)
+        return (self._kind or Peer)(self._on_items, self._left, self._made)
 
     def _made(self, peer: "Peer") -> None:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""

@@ -62,7 +62,7 @@ def items_of(octets: bytes) -> list[Run | Message]:
 
 def info(life: int = SOURCE.hop, **more: Any) -> Message:
     """The announcement of a source, as a message of its stream."""
-    (message,) = items_of(codec.encode(SourceInfo(life, "orders", 1, 0, 0, "10.0.1.1:14391", (), False, (), **more)))
+    (message,) = items_of(codec.encode(SourceInfo(life, "orders", 1, 1, 0, "10.0.1.1:14391", (), False, (), **more)))
     assert isinstance(message, Message)
     return message
 

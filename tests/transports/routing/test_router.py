@@ -202,10 +202,10 @@ def test_the_last_receiver_leaves_and_the_proxy_ends() -> None:
 def test_a_pattern_keeps_what_a_topic_leaves() -> None:
     """R-027: one proxy for a topic and three patterns."""
     bench = Bench.begun()
-    others = [lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, text) for text in ("^o", "ers$", "d")]
-    bench.feed(*(ev.Overheard(1, packet(one)) for one in (ORDERS, *others)), ev.SourceFound(0, "orders", SOURCE))
+    others: list[lbmr.Query] = [lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, text) for text in ("^o", "ers$", "d")]
+    bench.feed(*(ev.Overheard(1, packet(one)) for one in [ORDERS, *others]), ev.SourceFound(0, "orders", SOURCE))
     assert len(bench.of(fx.OpenProxy)) == 1
-    bench.feed(*(ev.Overheard(1, uses(one, lbmr_extended.LEAVE)) for one in (ORDERS, *others[:2])))
+    bench.feed(*(ev.Overheard(1, uses(one, lbmr_extended.LEAVE)) for one in [ORDERS, *others[:2]]))
     assert not bench.of(fx.CloseProxy)
     bench.feed(ev.Overheard(1, uses(others[2], lbmr_extended.LEAVE)))
     assert len(bench.of(fx.CloseProxy)) == 1
@@ -397,3 +397,19 @@ def test_joined_and_repeated_exactly_while_there_is_a_source_and_interest(steps:
     assert (joined, opened) == (0, 0)
     assert bench.router.portals[1].queues.size == 0
     assert not bench.router.table.sources
+
+
+def test_a_quiet_source_is_known_by_its_announcement() -> None:
+    """R-187: no data came since the proxy began."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ItemsArrived(ORIGIN, (info(),)))
+    told = items_of(bench.router.streams.standing(1, ORIGIN))
+    assert [type(one) for one in told] == [Message, Message]
+    assert list(high_water_marks.marks(told[0])) == [(INDEX, 0)]  # type: ignore[arg-type]  # it is a message
+
+
+def test_a_number_does_not_overtake_the_data_that_waits() -> None:
+    """R-171."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ProxyHeld(1, ORIGIN, held=True), ev.ItemsArrived(ORIGIN, (run(1, 5),)))
+    assert bench.router.streams.standing(1, ORIGIN) == b""

@@ -14,6 +14,9 @@ from stablecast.transports.routing.interest import DomainInterest, UseTimes
 from stablecast.transports.routing.queues import MAX_QUEUE_BYTES, PortalQueues
 from stablecast.transports.wire.lbmr import Query
 
+LISTEN_NS = 2 * SECOND + 500 * MILLISECOND
+"""Time for which a portal listens for another router before it forwards: twice the interval of routes, and more."""
+
 
 class Standing(IntEnum):
     """What a portal does in its domain."""
@@ -54,7 +57,7 @@ class PortalSettings:
     instances: tuple[bytes, ...] = ()
     cost: int = 1
     leased: bool = True
-    listen_ns: int = 2 * SECOND + 500 * MILLISECOND
+    listen_ns: int = LISTEN_NS
     rival_ns: int = 4 * SECOND
     wake_ns: int = 10 * SECOND
     wake_every_ns: int = SECOND
@@ -82,6 +85,8 @@ class PortalCounters:
         control: Control messages of joined streams.
         unhandled: Control messages that are none of the joined source.
         unicast_received, unicast_sent: Messages of the request port, and those that left through this portal.
+        unidentified: Sources without an identity, which are never repeated.
+        rejected: Looks at sources that an access list kept out.
         dropped: Messages that did not leave here, by reason.
         unicast_dropped: Unicast messages that came in here and went no further, by reason.
     """
@@ -96,6 +101,7 @@ class PortalCounters:
     unicast_received: int = 0
     unicast_sent: int = 0
     unidentified: int = 0
+    rejected: int = 0
     dropped: Counter[Drop] = attrs.field(factory=Counter)
     unicast_dropped: Counter[UnicastDrop] = attrs.field(factory=Counter)
 

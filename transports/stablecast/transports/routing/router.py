@@ -320,7 +320,11 @@ class Router:
     def _admits(self, source: RoutedSource, record: SourceRecord, number: int) -> bool:
         properties = properties_of(source.topic, record)
         inbound, outbound = self.portals[source.portal].settings.inbound, self.portals[number].settings.outbound
-        return admits(inbound, properties) and admits(outbound, properties)
+        for place, entries in ((source.portal, inbound), (number, outbound)):
+            if not admits(entries, properties):
+                self.portals[place].counted.rejected += 1
+                return False
+        return True
 
     def _open(self, source: RoutedSource, record: SourceRecord, number: int) -> None:
         settings, entry = self.portals[number].settings, self.portals[source.portal].settings

@@ -43,9 +43,10 @@ class Streams:
         """Return what is repeated where nobody is greeted: the newest number and the announcement (D-19)."""
         proxy = self._proxy(portal, origin)
         source = self.table.sources.get(origin)
-        if proxy is None or proxy.names is None or source is None or source.high is None:
-            return b""
-        return high_water_marks.message([(proxy.names[1], source.high)]) + self._info(source, proxy)
+        if proxy is None or proxy.names is None or source is None or not self.portals[portal].queues.passes(origin):
+            return b""  # A number must not overtake the data that waits (R-171).
+        high = [] if source.high is None else [(proxy.names[1], source.high)]
+        return high_water_marks.message(high) + self._info(source, proxy)
 
     def on_items(self, origin: bytes, items: Iterable[Run | Message]) -> None:
         """Repeat what the stream of a source brought."""
@@ -92,8 +93,11 @@ class Streams:
                 self._tell_high(source, high)
         if topic is not None and topic.tidx == index:
             known = True
-            if find(message, Sri) is not None:
+            sri = find(message, Sri)
+            if sri is not None:
                 source.info = message
+                if sri.flags & Sri.INITIAL_SQN_KNOWN:
+                    self._note_high(source, sri.high_sqn)
             for proxy in source.proxies.values():
                 if proxy.names is not None:
                     self._pass_on(proxy, source, message, proxy.names)

@@ -1,0 +1,130 @@
+"""A router that serves: its machine, and the portals that perform what it decides."""
+
+import asyncio
+from typing import assert_never
+
+from stablecast.router.config import RouterConfig
+from stablecast.router.portal import PortalContext
+from stablecast.router.snapshot import view_of
+from stablecast.router.views import RouterView, Write
+from stablecast.runtime import machine
+from stablecast.runtime.driver import UntracedDriver, describe, report
+from stablecast.runtime.logs import Severity
+from stablecast.transports.resolution.udp.effects import Remark
+from stablecast.transports.routing import effects as fx
+from stablecast.transports.routing import inputs as ev
+from stablecast.transports.routing.portals import Drop
+from stablecast.transports.routing.router import Router
+
+DRAIN_SECONDS = 5.0
+"""Time that closing waits until what was sent has left, and final advertisements with it."""
+
+LOOK_SECONDS = 0.01
+"""Interval at which closing checks that."""
+
+
+def silent(*_: object) -> None:
+    """Write no log."""
+
+
+class RouterDaemon:
+    """A router that serves until it is closed; `start` creates it."""
+
+    def __init__(self, config: RouterConfig, write: Write) -> None:
+        """Prepare the portals and drive their machine. Raises InterfaceError, and errors of their options."""
+        self.config = config
+        self._write = write
+        self.portals = [
+            PortalContext(number, portal, self._feed, self._remark) for number, portal in enumerate(config.portals)
+        ]
+        settings = [portal.settings for portal in self.portals]
+        self.router = Router.create(settings, machine.clock.monotonic_ns())
+        self._driver: UntracedDriver[ev.RouterInput, fx.RouterEffect] = UntracedDriver(
+            self.router, self._perform, self._on_failed
+        )
+
+    @classmethod
+    async def start(cls, config: RouterConfig, write: Write = silent) -> "RouterDaemon":
+        """Start a router in the running loop; `write` gets lines of the log and must not raise.
+
+        Raises:
+            PortError, InterfaceError, AddressError: A portal cannot listen, or this host has no such interface.
+            OptionError, ConfigError, MisuseError: An option of a portal is wrong.
+        """
+        daemon = cls(config, write)
+        opened: list[PortalContext] = []
+        try:
+            for portal in daemon.portals:
+                await portal.open()
+                opened.append(portal)
+        except BaseException:
+            daemon._driver.close()
+            for portal in opened:
+                await portal.close()
+            raise
+        return daemon
+
+    def snapshot(self) -> RouterView:
+        """Return what the router shows of itself."""
+        return view_of(self.config.name, self.router, [portal.address for portal in self.portals])
+
+    async def close(self) -> None:
+        """Let go of what waits, advertise the end of all proxy sources, and stop, within `DRAIN_SECONDS`."""
+        self._driver.close()
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await asyncio.gather(*(portal.close_proxies() for portal in self.portals))
+                while any(portal.saying for portal in self.portals):  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_SECONDS)  # Nothing reports that the last advertisement has left.
+        except TimeoutError:
+            self._write(Severity.WARNING, "", "stopping", "not everything that waited has left")
+        for portal in self.portals:
+            await portal.close()
+
+    def _feed(self, event: ev.RouterInput) -> None:
+        self._driver.feed(event)
+
+    def _remark(self, text: str, warning: bool) -> None:
+        self._write(Severity.WARNING if warning else Severity.INFO, "", "router", text)
+
+    def _perform(self, effect: fx.RouterEffect) -> None:
+        if isinstance(effect, Remark):
+            self._remark(effect.text, effect.warning)
+            return
+        portal = self.portals[effect.portal]
+        match effect:
+            case fx.Forward():
+                portal.forward(effect)
+            case fx.SendUnicast():
+                portal.send(effect)
+            case fx.Want():
+                portal.want(effect)
+            case fx.AskUse():
+                portal.ask_use(effect)
+            case fx.Announce():
+                portal.announce(effect)
+            case fx.Wake():
+                portal.wake(effect)
+            case fx.JoinSource():
+                portal.join(effect)
+            case fx.LeaveSource(source=source):
+                portal.leave(source)
+            case fx.OpenProxy():
+                portal.open_proxy(effect, self.router.streams)
+            case fx.CloseProxy(source=source):
+                portal.close_proxy(source)
+            case _:
+                assert_never(effect)
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """Tell the machine what did not happen; it tries again, or counts what was lost."""
+        match effect:
+            case fx.OpenProxy(portal, source):
+                self._feed(ev.ProxyFailed(portal, source, str(error)))
+            case fx.JoinSource(source=source):
+                report(f"{describe(effect)} failed", error)
+                self._feed(ev.StreamEnded(source))
+            case fx.Forward(portal):
+                self.router.portals[portal].counted.dropped[Drop.ERROR] += 1
+            case _:
+                report(f"{describe(effect)} failed", error)

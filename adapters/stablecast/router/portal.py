@@ -1,0 +1,351 @@
+"""One portal of a router on sockets: its resolution, the streams it joins, its proxy sources, its request port."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from stablecast.client import configured_options, source_discovery
+from stablecast.client.transport_sessions import Transports
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.inputs import Lost
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.resolver import Listeners, Resolver
+from stablecast.resolver.combined_resolver import Combined
+from stablecast.router.config import PortalConfig, UseQueries
+from stablecast.router.proxy_stream import ProxyStream
+from stablecast.router.unicast_port import MessagePeer
+from stablecast.runtime import address, machine, ports
+from stablecast.runtime.connection_pool import ConnectionPool
+from stablecast.runtime.request_port import Peer, RequestPort
+from stablecast.runtime.stream import Item, StreamJoiner
+from stablecast.transports import codec
+from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.udp.inputs import AddSource, Say
+from stablecast.transports.resolution.udp.inputs import Wake as WakeInput
+from stablecast.transports.resolution.udp.record_batches import share
+from stablecast.transports.resolution.udp.settings import RateLimit
+from stablecast.transports.routing import effects as fx
+from stablecast.transports.routing import inputs as ev
+from stablecast.transports.routing.interest import UseTimes
+from stablecast.transports.routing.portals import LISTEN_NS, PortalSettings
+from stablecast.transports.routing.streams import Streams
+from stablecast.transports.wire import lbmr, lbmr_extended
+from stablecast.transports.wire.lbmr_extended import USE, DomainRoute, Management, TopicRecord
+
+if TYPE_CHECKING:
+    from stablecast.runtime.reliable_stream import ReliableJoiner
+
+ROUTE_HEAD, ROUTE_BYTES = 16, 4
+"""Bytes of a record of routes, and of each domain in it."""
+
+MAX_ROUTE_DOMAINS = 250
+"""Domains in one record of routes."""
+
+Feed = Callable[[ev.RouterInput], None]
+
+
+@attrs.define
+class JoinedSource:
+    """A source of the domain whose stream is joined."""
+
+    topic: str
+    joiner: "StreamJoiner | ReliableJoiner"
+
+
+@attrs.define
+class OpenedProxy:
+    """A proxy source that sends: its stream, and its names on this hop."""
+
+    stream: ProxyStream
+    names: tuple[int, int]
+
+
+class PortalContext:
+    """One portal; `open` and `close` it. `number` is its place in the router."""
+
+    def __init__(self, number: int, config: PortalConfig, feed: Feed, remark: Callable[[str, bool], None]) -> None:
+        """Prepare a portal, whose inputs go to `feed`. Raises InterfaceError, and errors of its options."""
+        self.number = number
+        self.config = config
+        self.resolution = config.resolution
+        context = config.context
+        self.interface = configured_options.interface_of(context) or source_discovery.interface_of(self.resolution)
+        self.instance = machine.entropy.octets(INSTANCE_BYTES)
+        self.address = ""
+        self.transports = Transports(self.interface)
+        self._context = context
+        self._feed = feed
+        self._remark = remark
+        self._joined: dict[bytes, JoinedSource] = {}
+        self._proxies: dict[bytes, OpenedProxy] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._next_index = machine.entropy.bits(31)
+        self._found = Combined(self._on_found, on_gone=self._on_gone)
+        self._udp: Resolver | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def settings(self) -> PortalSettings:
+        """Return the settings of the portal's machine."""
+        config, times = self.config, self.config.times
+        over_udp = self._over_udp
+        return PortalSettings(
+            config.name,
+            config.domain,
+            (self.instance,),
+            config.cost,
+            leased=over_udp,
+            listen_ns=LISTEN_NS if over_udp else 0,  # A service tells of no other router.
+            wake_ns=times.initial.duration_ns,
+            wake_every_ns=times.initial.interval_ns,
+            routes_ns=times.routes.longest_ns,
+            routes_least_ns=times.routes.shortest_ns,
+            deletion_ns=config.source_deletion_delay_ns,
+            topic_uses=_use_times(times.topic_uses),
+            pattern_uses=_use_times(times.pattern_uses),
+            use_rate=RateLimit(times.topic_uses.rate.records, times.topic_uses.rate.bits),
+            queue_bytes=config.max_queue_bytes,
+            window=config.window.size,
+            window_step=config.window.increment,
+            inbound=config.inbound,
+            outbound=config.outbound,
+        )
+
+    @property
+    def _over_udp(self) -> bool:
+        return self.resolution.udp and bool(self.resolution.relays or self.resolution.multicast)
+
+    # ------------------------------------------------------------------------------------------------ life of a portal
+
+    async def open(self) -> None:
+        """Open the request port, and begin to resolve. Raises PortError, InterfaceError, AddressError, MisuseError."""
+        context = self._context
+        if context.request_port:
+            listening = ports.listen(self.interface, context.request_port, "request_tcp_port")
+        else:
+            listening = ports.listen_in_range(self.interface, context.ports)
+        self.address = address.join(self.interface, listening.getsockname()[1])
+        self.pool = ConnectionPool(self._lost, self._lost, self.interface)
+        async with AsyncExitStack() as stack:
+            stack.callback(self.transports.close)
+            port = RequestPort(listening, self._on_unicast, kind=MessagePeer)
+            stack.push_async_callback(port.close)
+            await port.start()
+            stack.push_async_callback(self.pool.close)
+            stack.push_async_callback(self._found.close)
+            await self._resolve()
+            self._stack = stack.pop_all()
+
+    async def _resolve(self) -> None:
+        settings = self.resolution
+        listeners = Listeners(self._found.found, self._found.gone, remark=self._remark, overheard=self._on_overheard)
+        if self._over_udp:
+            if settings.relays or settings.multicast is None:
+                self._udp = await Resolver.start(
+                    self.interface,
+                    settings.relays,
+                    listeners,
+                    instance=self.instance,
+                    config=settings.config,
+                    unicast=settings.unicast,
+                    ends=settings.ends,
+                    router_of=self.config.domain,
+                )
+            else:
+                self._udp = await Resolver.meet(
+                    settings.multicast,
+                    listeners,
+                    instance=self.instance,
+                    config=settings.config,
+                    router_of=self.config.domain,
+                )
+            self._found.add([self._udp])
+
+    @property
+    def saying(self) -> bool:
+        """Return whether advertisements still wait to leave."""
+        return self._udp is not None and self._udp.saying
+
+    async def close_proxies(self) -> None:
+        """End all proxy sources with final advertisements, and wait until what was sent has left."""
+        for source in tuple(self._proxies):
+            self.close_proxy(source)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Leave all streams, and close all sockets."""
+        for source in tuple(self._joined):
+            self.leave(source)
+        await self.close_proxies()
+        await self._stack.aclose()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    # ------------------------------------------------------------------------------------------------------ resolution
+
+    def _on_overheard(self, packet: lbmr.AnyPacket | lbmr_extended.Packet) -> None:
+        self._feed(ev.Overheard(self.number, packet))
+
+    def _on_found(self, topic: str, record: SourceRecord) -> None:
+        self._feed(ev.SourceFound(self.number, topic, record))
+
+    def _on_gone(self, topic: str, record: SourceRecord) -> None:
+        self._feed(ev.SourceGone(self.number, topic, record))
+
+    def want(self, effect: fx.Want) -> None:
+        """Look for sources, or no longer. Raises MisuseError."""
+        match effect.query:
+            case lbmr.TopicQuery(name):
+                (self._found.add_receiver if effect.on else self._found.remove_receiver)(name)
+            case lbmr.WildcardQuery(kind, pattern):
+                if effect.on:
+                    self._found.add_pattern(pattern, kind)
+                else:
+                    self._found.remove_pattern(pattern)
+
+    def wake(self, effect: fx.Wake) -> None:
+        """Ask the contexts of the domain to repeat what they have stopped sending."""
+        self._found.feed_names(WakeInput(effect.flags, effect.interval, effect.duration))
+
+    def ask_use(self, effect: fx.AskUse) -> None:
+        """Ask the domain who uses these topics and patterns."""
+        records = (TopicRecord.of(query, USE) for query in effect.queries)
+        most = self.resolution.config.datagrams.most_sent
+        groups = share(((record, record.octets) for record in records), most)
+        self._found.feed_names(Say(tuple(Management(records=group) for group in groups)))
+
+    def announce(self, effect: fx.Announce) -> None:
+        """Tell the domain which others are reached here."""
+        host, port = address.parse(self.address)
+        domains = effect.domains[:MAX_ROUTE_DOMAINS]
+        length = ROUTE_HEAD + ROUTE_BYTES * len(domains)
+        route = DomainRoute(count=len(domains), address=host, port=port, length=length, domains=domains)
+        self._found.feed_names(Say((route,)))
+
+    # --------------------------------------------------------------------------------------------------------- streams
+
+    def join(self, effect: fx.JoinSource) -> None:
+        """Join the stream of a source. Raises PortError, AddressError, TlsError."""
+        source, record = effect.source, effect.record
+
+        def items(_: int, found: list[Item]) -> None:
+            self._feed(ev.ItemsArrived(source, tuple(found)))
+
+        def lost(one: Lost) -> None:
+            if codec.split(one.session)[1] == record.index:
+                self._feed(ev.NumbersLost(source, one.wire_first, one.count))
+
+        def ended(gone: bool) -> None:
+            if gone:
+                self._joined.pop(source, None)
+                self._feed(ev.StreamEnded(source))
+                self._look_again(effect.topic, record.address)
+
+        receiving = self.config.receiving(effect.topic)
+        joiner = self.transports.joiner(record.address, record.session_id, receiving, items, lost, ended)
+        self._joined[source] = JoinedSource(effect.topic, joiner)
+        joiner.claim(record.index)
+        self._found.resolved(effect.topic)
+
+    def _look_again(self, topic: str, place: str) -> None:
+        """Report a source again when it is found again, like a receiver that lost its stream."""
+        if any(joined.topic == topic for joined in self._joined.values()):
+            self._found.lost(topic, place)
+        else:
+            self._found.unresolved(topic)
+
+    def leave(self, source: bytes) -> None:
+        """Leave the stream of a source."""
+        joined = self._joined.pop(source, None)
+        if joined is not None:
+            self._spawn(joined.joiner.close())
+
+    def open_proxy(self, effect: fx.OpenProxy, streams: Streams) -> None:
+        """Open a proxy source, and advertise it in the next turn of the loop, when joiners are let in."""
+        self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
+        source = effect.source
+        config = SourceConfig(effect.topic, codec.join(machine.entropy.bits(32), self._next_index), "", "")
+        prepared = self.transports.prepare(config, self.config.transport(effect.topic))
+        proxy = ProxyStream(
+            prepared.config.transport,
+            partial(streams.greeting, self.number, source),
+            partial(streams.standing, self.number, source),
+            lambda held: self._feed(ev.ProxyHeld(self.number, source, held)),
+            lambda why: self._fail(source, why),
+        )
+        names = codec.split(prepared.config.incarnation)
+        try:
+            proxy.stream = prepared.open(proxy)
+        except BaseException:
+            prepared.cancel()
+            raise
+        opened = self._proxies[source] = OpenedProxy(proxy, names)
+        self._spawn(self._begin(effect, opened))
+
+    async def _begin(self, effect: fx.OpenProxy, opened: OpenedProxy) -> None:
+        stream, (session, index), record = opened.stream, opened.names, effect.record
+        assert stream.stream is not None
+        try:
+            await stream.stream.start()
+            if self._proxies.get(effect.source) is not opened:
+                return  # It was closed meanwhile.
+            self._feed(ev.ProxyOpened(self.number, effect.source, session, index, stream.most_bytes))
+            self._found.add_source(
+                AddSource(
+                    effect.topic,
+                    stream.place,
+                    session,
+                    index,
+                    record.request_address,
+                    record.persistent,
+                    attrs.evolve(self.resolution.config.advertise, at_end=True),  # R-061
+                    effect.source,
+                    record.cost,
+                    record.hops,
+                    record.domain,
+                )
+            )
+        except (StablecastError, OSError) as error:
+            self._fail(effect.source, str(error))
+
+    def _fail(self, source: bytes, why: str) -> None:
+        self.close_proxy(source)
+        self._feed(ev.ProxyFailed(self.number, source, why))
+
+    def close_proxy(self, source: bytes) -> None:
+        """End a proxy source with a final advertisement."""
+        opened = self._proxies.pop(source, None)
+        if opened is not None:
+            self._found.remove_source(*opened.names)
+            assert opened.stream.stream is not None
+            self._spawn(opened.stream.stream.close())
+
+    def forward(self, effect: fx.Forward) -> None:
+        """Send messages on the stream of a proxy. Raises what the transport raises."""
+        opened = self._proxies.get(effect.source)
+        if opened is not None and opened.stream.stream is not None:
+            opened.stream.stream.write(effect.octets)
+
+    # --------------------------------------------------------------------------------------------------------- unicast
+
+    def _on_unicast(self, items: list[Item], _: Peer) -> None:
+        for octets in items:
+            self._feed(ev.UnicastArrived(self.number, octets))  # type: ignore[arg-type]  # `MessagePeer` keeps bytes
+
+    def send(self, effect: fx.SendUnicast) -> None:
+        """Send one message to a request port of the domain."""
+        self.pool.send(effect.address, effect.octets)
+
+    def _lost(self, peer: str) -> None:
+        self._feed(ev.UnicastFailed(self.number, peer))
+
+
+def _use_times(times: UseQueries) -> UseTimes:
+    return UseTimes(times.interval_ns, times.timeout_ns, times.tries)
