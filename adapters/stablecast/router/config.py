@@ -3,10 +3,6 @@
 Times are nanoseconds, sizes bytes, rates bits a second. `router_files` reads it from XML and TOML files.
 """
 
-import operator
-from collections.abc import Mapping
-from enum import Enum
-
 import attrs
 
 from stablecast.client import configured_options
@@ -18,6 +14,7 @@ from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig
 from stablecast.config.transport_options import split as split_transport
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.routing.access import AccessList
 
 
 @attrs.frozen
@@ -120,69 +117,6 @@ class PortalTimes:
     remote_topics: RemoteInterest = RemoteInterest()
     remote_patterns: RemoteInterest = RemoteInterest()
     names: NameQueries = NameQueries()
-
-
-class Subject(Enum):
-    """What a condition of an access list looks at; the value is the documented word."""
-
-    TOPIC = "topic"
-    PCRE = "pcre-pattern"
-    REGEX = "regex-pattern"
-    TRANSPORT = "transport"
-    SOURCE_ADDRESS = "source-ip"
-    GROUP = "multicast-group"
-    UDP_DESTINATION = "udp-destination-port"
-    UDP_SOURCE = "udp-source-port"
-    TCP_SOURCE = "tcp-source-port"
-
-    @property
-    def outbound(self) -> bool:
-        """Return whether an outbound list may have such a condition."""
-        return self in (Subject.TOPIC, Subject.PCRE, Subject.REGEX)
-
-
-COMPARISONS: Mapping[str, str] = {
-    **{word: word for word in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "equal": "eq",
-    "notequal": "ne",
-    "lessthan": "lt",
-    "lessthanequal": "le",
-    "greaterthan": "gt",
-    "greaterthanequal": "ge",
-}
-"""The documented words of comparisons, each with the function of `operator` that it means."""
-
-
-@attrs.frozen
-class Condition:
-    """One condition of an entry.
-
-    Attributes:
-        subject: What it looks at.
-        value: The topic, the expression (as Python writes it), the transport (`tcp`, `lbt-rm`, `lbt-ru`, `lbt-ipc`),
-            the address or group as a number, or the port.
-        comparison: The comparison with the value: one of `eq`, `ne`, `lt`, `le`, `gt`, `ge`.
-    """
-
-    subject: Subject
-    value: str | int
-    comparison: str = "eq"
-
-    def holds(self, actual: str | int) -> bool:
-        """Return whether a topic's source with this property fulfils the condition, unless it is a pattern."""
-        return bool(getattr(operator, self.comparison)(actual, self.value))
-
-
-@attrs.frozen
-class AccessEntry:
-    """One entry of an access list: it applies if all its conditions hold (R-271)."""
-
-    accept: bool
-    conditions: tuple[Condition, ...] = ()
-
-
-AccessList = tuple[AccessEntry, ...]
-"""The entries in order: the first that applies decides, and nothing else is accepted."""
 
 
 @attrs.frozen

@@ -45,20 +45,12 @@ from stablecast.config.xml_file import entry_of
 from stablecast.config.xml_reader import Element, kept_text, parse_plain, place_of, text_of, validate
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import PatternType
-from stablecast.router.config import (
-    COMPARISONS,
-    AccessEntry,
-    AccessList,
-    Condition,
-    PortalConfig,
-    RouterConfig,
-    RouteTimes,
-    Subject,
-)
+from stablecast.router.config import PortalConfig, RouterConfig, RouteTimes
 from stablecast.runtime import machine
 from stablecast.runtime.address import MAX_PORT, check_ip
 from stablecast.runtime.interfaces import address_of
 from stablecast.text import unread
+from stablecast.transports.routing.access import COMPARISONS, AccessEntry, AccessList, Condition, Subject
 
 ROOT = "tnw-gateway"
 APPLICATION = "tnwgd"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from stablecast.cli import check, daemons
+from stablecast.cli import check, daemon_process, daemons
 from stablecast.cli.app import app
 from stablecast.config.findings import ConfigFileError
 from stablecast.config.schema import NEWEST, dtd

@@ -10,17 +10,15 @@ from stablecast.config.findings import ConfigFileError
 from stablecast.config.transport_options import Transport
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.router.config import (
-    AccessEntry,
-    Condition,
     NumberWindow,
     PortalConfig,
     RecordRate,
     RouteMessages,
     RouterConfig,
-    Subject,
     UseQueries,
 )
 from stablecast.router.router_files import load
+from stablecast.transports.routing.access import AccessEntry, Condition, Subject
 
 XML = """<?xml version="1.0" encoding="UTF-8" ?>
 <tnw-gateway version="1.0">
@@ -351,4 +349,4 @@ def test_parts_of_a_file_may_stand_in_another_one(tmp_path: Path) -> None:
     ("comparison", "holds"), [("eq", False), ("ne", True), ("lt", True), ("le", True), ("gt", False)]
 )
 def test_a_condition_compares(comparison: str, holds: bool) -> None:
-    assert Condition(Subject.TCP_SOURCE, 100, comparison).holds(99) is holds
+    assert Condition(Subject.TCP_SOURCE, 100, comparison).holds({Subject.TCP_SOURCE: 99}) is holds
