@@ -831,12 +831,8 @@ class Context:
 
     def lost_source(self, topic: str, place: str, *, others: bool) -> None:
         """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
-        if self._resolver is None:
-            return
-        if others:
-            self._resolver.lost(topic, place)
-        else:
-            self._resolver.unresolved(topic)
+        if self._resolver is not None:
+            self._resolver.lost(topic, place, others=others)
 
     def no_source(self, topic: str, queries: int) -> None:
         """Report to the receiver of the topic that this many queries found no source."""
@@ -875,14 +871,14 @@ class Context:
     def _on_found(self, topic: str, record: SourceRecord) -> None:
         receiver = self._receivers.get(topic)
         if receiver is not None:
-            receiver.found(record.address, record.session_id, record.request_address, record.index)
+            receiver.found(record.address, record.session_id, record.request_address, record.index, record.life)
         elif (wildcard := self._wildcards.matching(topic)) is not None:
             wildcard.found(topic, record)
 
     def _on_gone(self, topic: str, record: SourceRecord) -> None:
         receiver = self._receivers.get(topic)
         if receiver is not None:
-            receiver.withdrawn(record.address, record.session_id, record.index)
+            receiver.withdrawn(record.address, record.session_id, record.index, record.life)
 
     def _on_receiver_gone(self, event: ReceiverGone) -> None:
         """Report that a receiver is gone as an event of the context."""

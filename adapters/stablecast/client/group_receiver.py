@@ -29,6 +29,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.events import Event, SharesChanged
 from stablecast.core.protocol.inputs import Gone, Reset
+from stablecast.core.protocol.messages import Incarnation
 from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
@@ -157,7 +158,7 @@ class GroupReceiver(IteratedReceiver):
         )
         self._delivery.reader.on_turn = self._check_leases
         self._looked_at = self._loop.time()
-        self._places: dict[tuple[str, int | None], tuple[str, int | None, str, int | None]] = {}
+        self._places: dict[tuple[str, int | None], tuple[str, int | None, str, int | None, Incarnation | None]] = {}
         self._open: dict[int, ShareReceiver] = {}
         self._record_by: dict[int, float] = {}
         self._jobs: set[asyncio.Task[None]] = set()
@@ -231,20 +232,29 @@ class GroupReceiver(IteratedReceiver):
 
     # --------------------------------------------------------------------------------------------------------- sources
 
-    def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
-        """Join a source with all open shares, and with those that open later."""
-        self._places[_stream_of(transport, index)] = place = (transport, session_id, request, index)
+    def found(
+        self,
+        transport: str,
+        session_id: int | None,
+        request: str,
+        index: int | None = None,
+        life: Incarnation | None = None,
+    ) -> None:
+        """Join a source with all open shares, and with those that open later: those at its newest place only."""
+        if life is not None:
+            self._places = {stream: known for stream, known in self._places.items() if known[-1] != life}
+        self._places[_stream_of(transport, index)] = place = (transport, session_id, request, index, life)
         for receiver in self._open.values():
             receiver.found(*place)
 
-    def withdrawn(self, transport: str, session_id: int, index: int) -> None:
+    def withdrawn(self, transport: str, session_id: int, index: int, life: Incarnation | None = None) -> None:
         """Leave a source whose end was announced. Its next life may have been found at the same place before that."""
         stream = _stream_of(transport, index)
         place = self._places.get(stream)
         if place is not None and place[1] in (None, session_id):
             del self._places[stream]
         for receiver in tuple(self._open.values()):
-            receiver.withdrawn(transport, session_id, index)
+            receiver.withdrawn(transport, session_id, index, life)
 
     def on_broken(self, event: Reset | Gone) -> None:
         """Notify all shares that a connection broke."""

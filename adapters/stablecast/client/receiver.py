@@ -32,7 +32,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import AskLow, AskRegId
 from stablecast.core.protocol.events import Event, RegistrationError
 from stablecast.core.protocol.inputs import Moved
-from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.subscription import effects as fx
 from stablecast.core.subscription import inputs as ev
@@ -226,22 +226,34 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         """Join the source whose place is given, and join there again whenever its life ends."""
         self.feed(ev.Found(Place(transport, shared=is_source_string(transport), static=True)))
 
-    def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
+    def found(
+        self,
+        transport: str,
+        session_id: int | None,
+        request: str,
+        index: int | None = None,
+        life: Incarnation | None = None,
+    ) -> None:
         """Join a source once the messages of ended lives are consumed, or after a while.
 
-        With its topic index, the items of other topics of its session are not looked at.
+        With its topic index, the items of other topics of its session are not looked at. `life` is that of the source
+        where it is; None: its session and index name it, because no router repeats it here.
         """
-        life = None if index is None or session_id is None else codec.join(session_id, index)
+        hop = None if index is None or session_id is None else codec.join(session_id, index)
+        if life is None or hop is None:
+            life = hop
+        else:
+            self.names.learn(transport, hop, life, self._sessions)
         self.feed(ev.Found(Place(transport, session_id, request, is_source_string(transport)), life))
 
-    def withdrawn(self, transport: str, session_id: int, index: int) -> None:
-        """Leave a source whose end was announced, once it has been silent for a while.
+    def withdrawn(self, transport: str, session_id: int, index: int, life: Incarnation | None = None) -> None:
+        """Leave a source whose end was announced, once it has been silent for a while; `life` as in `found`.
 
         A session that sources share goes on after one of them ended. Over TCP the connection reports the end, after the
         last message.
         """
         if is_source_string(transport):
-            self.feed(ev.Withdrawn(transport, codec.join(session_id, index)))
+            self.feed(ev.Withdrawn(transport, codec.join(session_id, index) if life is None else life))
 
     def retire(self, emptied: Callable[[], None]) -> None:
         """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""

@@ -92,7 +92,7 @@ class ClientSession:
         self.config, self.incarnation = config, config.incarnation
         self.transport = transport
         self.ended, self.waiting = False, 0
-        self._stopped = self._failed = self._closed = False
+        self._stopped = self._failed = self._closed = self._moved = False
         self._plain = True
         self._later = later
         self._earlier: Sequence[ClientSession] = ()
@@ -234,6 +234,19 @@ class ClientSession:
         for one in self._observers:
             one.delivered(batch)
         self._receiver.deliver(batch)
+
+    def move(self, transport: str) -> None:
+        """Leave the stream, and go on at another place of the same life."""
+        self.transport, self._moved = transport, True
+        self._stream = None if is_source_string(transport) else Continuity()
+
+    def go_on(self, run: Run) -> None:
+        """Begin with a stream. What was sent between two streams, and came on neither, is lost."""
+        awaited = self._machine.next_number if self._moved else None
+        self._moved = False
+        missing = 0 if awaited is None else serial.wire(run.first - awaited)
+        if awaited is not None and 0 < missing < serial.HALF:
+            self.miss(inputs.Lost(self.incarnation, serial.wire(awaited), missing))
 
     def miss(self, lost: inputs.Lost) -> None:
         """Feed a loss of the stream to the machine."""

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from stablecast.client.batch import ArrivalTime, Batch
+from stablecast.client.hop_names import Hop, HopNames
 from stablecast.client.inbox import Inbox
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import StablecastError
@@ -40,27 +41,26 @@ MAX_EARLY_BYTES = 8 * 1024 * 1024
 
 @attrs.define
 class EarlyRuns:
-    """Runs that came before the announcement of their source, by session id, oldest first; `size` is their bytes.
+    """Runs that came before the announcement of their source, by its name on their hop; `size` is their bytes.
 
-    Datagrams carry both, so a run may overtake the announcement.
+    Datagrams carry both, so a run may overtake the announcement. The oldest run is the first.
     """
 
-    runs: deque[tuple[int, Run]] = attrs.field(factory=deque)
+    runs: deque[tuple[Hop, Run]] = attrs.field(factory=deque)
     size: int = 0
 
-    def keep(self, session_id: int, run: Run) -> None:
+    def keep(self, hop: Hop, run: Run) -> None:
         """Keep a copy of a run, because a slice of a read would keep the whole read in memory."""
-        self.runs.append((session_id, attrs.evolve(run, block=bytes(run.block))))
+        self.runs.append((hop, attrs.evolve(run, block=bytes(run.block))))
         self.size += len(run.block)
         while len(self.runs) > MAX_EARLY or self.size > MAX_EARLY_BYTES:
             self.size -= len(self.runs.popleft()[1].block)
 
-    def remove(self, incarnation: int) -> list[Run]:
-        """Remove the runs of a life and return them in order."""
-        removed = [run for session_id, run in self.runs if codec.join(session_id, run.topic_index) == incarnation]
+    def remove(self, hop: Hop) -> list[Run]:
+        """Remove the runs with a name and return them in order."""
+        removed = [run for kept, run in self.runs if kept == hop]
         if removed:
-            others = [kept for kept in self.runs if codec.join(kept[0], kept[1].topic_index) != incarnation]
-            self.runs = deque(others)
+            self.runs = deque(kept for kept in self.runs if kept[0] != hop)
             self.size -= sum(len(run.block) for run in removed)
         return removed
 
@@ -75,6 +75,7 @@ class Subscriber(ABC, Generic[SessionT]):
         topic: The topic of all sessions.
         arrival: The time of the newest read from the network.
         subscription: The machine.
+        names: The lives behind the names that streams carry.
     """
 
     topic: str
@@ -84,7 +85,9 @@ class Subscriber(ABC, Generic[SessionT]):
     def _follow(self, memory: ReceiverMemory, clock: Callable[[], int]) -> None:
         """Begin with what was read before in this run; `clock` returns the time of an arrival in ns."""
         self.subscription = Subscription(memory)
+        self.names = HopNames()
         self._sessions: dict[Incarnation, SessionT] = {}
+        self._heard: dict[Hop, SessionT] = {}
         self._finished: list[SessionT] = []
         self._joiners: dict[str, Any] = {}
         self._early = EarlyRuns()
@@ -148,9 +151,11 @@ class Subscriber(ABC, Generic[SessionT]):
     def _perform(self, effect: fx.SubscriptionEffect) -> None:
         match effect:
             case fx.Inform(session=session):
-                session.transport = effect.transport
+                if session.transport != effect.transport:
+                    self._silence(session.incarnation)
+                    session.move(effect.transport)
                 session.on_message(effect.info)
-                for run in self._early.remove(session.incarnation):
+                for run in self._early.remove(self.names.hop(session.transport, session.incarnation)):
                     session.on_run(run)
             case fx.JoinStream():
                 self._join(effect)
@@ -160,9 +165,11 @@ class Subscriber(ABC, Generic[SessionT]):
                 self._begin(effect)
             case fx.StartSession(session=session):
                 self._sessions[session.incarnation] = session
+                self._silence(session.incarnation)
                 session.start(effect.history, effect.earlier, effect.confirmed)
             case fx.EndSession(session=session):
                 self._finished.append(self._sessions.pop(session.incarnation))
+                self._silence(session.incarnation)
                 self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
                 self.feed(ev.SessionEnded(session, session.end()))
             case fx.CloseSession(session=session):
@@ -191,7 +198,7 @@ class Subscriber(ABC, Generic[SessionT]):
             if self._paused:
                 joiner.pause()
         for life in effect.lives:
-            self._joiners[transport].claim(codec.split(life)[1])
+            self._joiners[transport].claim(codec.split(self.names.hop(transport, life))[1])
 
     def _gone(self, transport: str) -> None:
         self._joiners.pop(transport, None)
@@ -215,9 +222,10 @@ class Subscriber(ABC, Generic[SessionT]):
         self.arrival.ns = self._clock()
         for item in items:
             if isinstance(item, Run):
-                session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
+                hop = session_id << TOPIC_BITS | item.topic_index
+                session = self._heard.get(hop) or self._listener(hop, item)
                 if session is None:
-                    self._early.keep(session_id, item)
+                    self._early.keep(hop, item)
                 else:
                     session.on_run(item)
                 continue
@@ -231,13 +239,31 @@ class Subscriber(ABC, Generic[SessionT]):
         if self.inbox.full and not self._paused:
             self._pause()
 
+    def _listener(self, hop: Hop, run: Run) -> SessionT | None:
+        """Return the session that gets what has this name on a stream, from this run on.
+
+        A life is heard at one place at a time. Where it goes on, that is from its first announcement there.
+        """
+        life = self.names.life(hop)
+        session = self._sessions.get(life)
+        if session is None or hop != self.names.hop(session.transport, life):
+            return None
+        self._heard[hop] = session
+        session.go_on(run)
+        return session
+
+    def _silence(self, life: Incarnation) -> None:
+        """Let no session hear what a life sends, until a run comes from the place where it goes on."""
+        self._heard = {hop: session for hop, session in self._heard.items() if session.incarnation != life}
+
     def _on_info(self, info: SourceInfo, session_id: int, place: Place) -> None:
-        """Process the announcement of a life."""
-        known = info.incarnation in self._sessions
-        if not known and codec.split(info.incarnation)[0] != session_id:
+        """Process the announcement of a life, which has its name on the hop."""
+        hop, life = info.incarnation, self.names.life(info.incarnation)
+        known = life in self._sessions
+        if not known and codec.split(hop)[0] != session_id:
             self._count("foreign-source-on-stream")
         elif known or self._accepts(info):
-            self.feed(ev.Announced(info, place))
+            self.feed(ev.Announced(info if hop == life else attrs.evolve(info, incarnation=life), place))
 
     def on_stored(self, info: SourceInfo) -> None:
         """Begin a session with a source that only stores know, unless a source has announced itself."""
@@ -246,9 +272,10 @@ class Subscriber(ABC, Generic[SessionT]):
             self.feed(ev.Announced(info, Place(place, request=info.request, stored=True)))
 
     def _on_lost(self, lost: Lost) -> None:
-        session = self._sessions.get(lost.session)
-        if session is not None:
-            session.miss(lost)
+        life = self.names.life(lost.session)
+        session = self._sessions.get(life)
+        if session is not None and lost.session == self.names.hop(session.transport, life):
+            session.miss(lost if life == lost.session else attrs.evolve(lost, session=life))
 
     def on_control(self, message: ControlMessage) -> None:
         """Pass a control message from the request port to its session."""

@@ -230,7 +230,7 @@ class WildcardReceiver(IteratedReceiver):
         """Join a source of a matching topic. Make the topic's receiver first if there is none."""
         receiver = self._topics.get(topic) or self._create(topic)
         if receiver is not None:
-            receiver.found(record.address, record.session_id, record.request_address, record.index)
+            receiver.found(record.address, record.session_id, record.request_address, record.index, record.life)
 
     def on_stored(self, info: SourceInfo) -> None:
         """Receive what stores hold of a source of a matching topic."""

@@ -1,4 +1,4 @@
-"""Several kinds of resolution of one context: a source that two of them find is reported once.
+"""Several kinds of resolution of one context: a source that two of them find is reported once, at its best place.
 
 Every kind gets every input. A reported source is forgotten when the receiver asks again, or when a kind reports the end
 of the source. Receivers that stay without a source are reported, with the reasons that each kind knows. A topic that
@@ -16,6 +16,7 @@ from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.unresolved_receivers import UnresolvedTopics
+from stablecast.transports.resolution.ways import Ways
 
 
 @attrs.frozen
@@ -50,7 +51,7 @@ class Combined(Resolution):
         self._wanted: set[str] = set()
         self._abandoned: dict[str, set[str]] = {}
         self._kinds: list[Resolution] = []
-        self._reported: dict[str, set[SourceRecord]] = {}
+        self._ways: dict[str, Ways] = {}
         self._waiting = UnresolvedTopics()
         self._alarm = Alarm(self._wake)
 
@@ -69,21 +70,29 @@ class Combined(Resolution):
             kind.move(interface)
 
     def found(self, topic: str, record: SourceRecord) -> None:
-        """Report a source that a kind found, unless it is reported already."""
+        """Report a source that a kind found, unless it is joined already, there or at a better place."""
         self._abandoned.pop(topic, None)
-        reported = self._reported.setdefault(topic, set())
-        if record not in reported:
-            reported.add(record)
+        ways = self._ways.setdefault(topic, Ways())
+        self._report(topic, ways, ways.found(record))
+
+    def gone(self, topic: str, record: SourceRecord) -> None:
+        """Forget and report a source whose end a kind reports. It is reported again when it is found again.
+
+        If it is known at another place as well, that place is reported.
+        """
+        ways = self._ways.get(topic, Ways())
+        joined, other = ways.gone(record)
+        if joined:
+            self._on_gone(topic, record)
+        self._report(topic, ways, other)
+
+    def _report(self, topic: str, ways: Ways, record: SourceRecord | None) -> None:
+        if record is not None:
             try:
                 self._on_found(topic, record)
             except BaseException:
-                reported.discard(record)  # The report failed: the next time it is found, it is reported again.
+                ways.gone(record)  # The report failed: the next time it is found, it is reported again.
                 raise
-
-    def gone(self, topic: str, record: SourceRecord) -> None:
-        """Forget and report a source whose end a kind reports. It is reported again when it is found again."""
-        self._reported.get(topic, set()).discard(record)
-        self._on_gone(topic, record)
 
     def abandoned(self, kind: str, topic: str) -> None:
         """Note that the kind of this name has abandoned a topic that only patterns want."""
@@ -91,16 +100,16 @@ class Combined(Resolution):
         kinds.add(kind)
         if len(kinds) == len(self._kinds):
             del self._abandoned[topic]
-            self._reported.pop(topic, None)
+            self._ways.pop(topic, None)
             self._on_abandoned(topic)
 
     def feed(self, event: inputs.ResolutionInput) -> None:
         """Pass one input to every kind, and note which receivers wait. Raises MisuseError."""
         if isinstance(event, inputs.AddReceiver | inputs.RemoveReceiver | inputs.Unresolved):
-            self._reported.pop(event.topic, None)  # The receiver starts anew: all sources are reported to it again.
+            self._ways.pop(event.topic, None)  # The receiver starts anew: all sources are reported to it again.
             self._abandoned.pop(event.topic, None)
         if isinstance(event, inputs.AddPattern):
-            self._reported = {topic: known for topic, known in self._reported.items() if topic in self._wanted}
+            self._ways = {topic: ways for topic, ways in self._ways.items() if topic in self._wanted}
         if isinstance(event, inputs.RemoveReceiver | inputs.Resolved):
             self._waiting.end(event.topic)
         if isinstance(event, inputs.RemoveReceiver):
@@ -113,16 +122,22 @@ class Combined(Resolution):
             self._waiting.begin(event.topic, machine.clock.monotonic_ns())
             self._alarm.set(self._waiting.next())
 
-    def lost(self, topic: str, address: str) -> None:
-        """Note that a receiver lost the source at `address` and has others, so that it does not wait.
+    def lost(self, topic: str, address: str, *, others: bool) -> None:
+        """Note that a receiver lost the source at `address`; with `others` of the topic it does not wait.
 
-        A source that is found at that address again is reported again, because it may be another life.
+        A source that is found at that address again is reported again, because it may be another life. A source that
+        is known at another place is reported there.
         """
-        reported = self._reported.get(topic, set())
-        for record in [record for record in reported if record.address == address]:
-            reported.discard(record)
+        ways = self._ways.get(topic, Ways())
+        gone, instead = ways.lost(address)
+        if not others and not instead:
+            self.unresolved(topic)
+            return
+        for record in gone:
             for kind in self._kinds:
                 kind.feed(inputs.SourceLost(topic, record.session_id, record.index))
+        for record in instead:
+            self._report(topic, ways, record)
 
     @property
     def over_udp(self) -> bool:  # type: ignore[override] # it follows from the kinds

@@ -108,7 +108,7 @@ async def test_a_source_that_was_lost_is_reported_again() -> None:
     found: list[SourceRecord] = []
     combined = Combined(lambda _, record: found.append(record))
     combined.found("orders", RECORD)
-    combined.lost("orders", RECORD.address)
+    combined.lost("orders", RECORD.address, others=True)
     combined.found("orders", RECORD)
     assert found == [RECORD, RECORD]
 

@@ -72,6 +72,16 @@ class SourceRecord:
         life = life_of_otid(self.origin) if self.origin else None
         return self.hop if life is None else life
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the source itself is joined here, not a router that repeats it."""
+        return self.life == self.hop
+
+    @property
+    def name(self) -> tuple[str, int, int]:
+        """The name of the place: address, session ID and index."""
+        return self.address, self.session_id, self.index
+
 
 def check_instance(instance: bytes) -> None:
     """Raise MisuseError unless `instance` can name a context."""
