@@ -131,6 +131,8 @@ def test_a_known_number_of_sources_is_enough() -> None:
     machine.receive(AddReceiver("orders", two), 0)
     machine.receive(tells("orders", RECORD), 0)
     assert [at for at, _ in asked(play(machine, 60 * MS))] == [0, 20, 60]
+    machine.receive(tells("orders", attrs.evolve(RECORD, address="10.0.1.1:14371", session_id=8, hops=1)), 100 * MS)
+    assert machine.next_timeout() is not None, "a router repeats the first one"
     machine.receive(tells("orders", SECOND_RECORD), 100 * MS)
     assert machine.next_timeout() is None
     machine.receive(SourceLost("orders", 7, 2), 20 * SECOND)

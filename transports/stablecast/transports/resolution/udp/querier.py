@@ -16,6 +16,7 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.timers import soonest
+from stablecast.core.protocol.messages import Incarnation
 from stablecast.transports.resolution import records
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.patterns import expression
@@ -49,7 +50,7 @@ class WantedTopic:
     Attributes:
         wanted: True if it has a receiver of its own; otherwise a pattern found it.
         since: Start of the time without live session (ns); None: it has one.
-        known: The reported sources.
+        known: The reported sources, each with its life, which routers repeat at other places.
         unanswered: Queries since the last answer.
         missed: Address of a source that was found and could not be joined; empty: none since the last live session.
         linger: Time from the last unanswered query until a pattern's topic is abandoned (ns).
@@ -58,7 +59,7 @@ class WantedTopic:
     options: udp.QueryOptions
     wanted: bool
     since: int | None
-    known: dict[Known, None] = attrs.field(factory=dict)
+    known: dict[Known, Incarnation] = attrs.field(factory=dict)
     unanswered: int = 0
     missed: str = ""
     linger: int = 0
@@ -66,7 +67,7 @@ class WantedTopic:
     @property
     def satisfied(self) -> bool:
         """Return whether enough sources are known, so that queries stop (T-307)."""
-        return len(self.known) >= self.options.enough
+        return len(self.known) >= self.options.enough <= len(set(self.known.values()))
 
 
 @attrs.define
@@ -329,7 +330,7 @@ class Querier:
             return
         if len(interest.known) == MAX_REPORTED:
             del interest.known[next(iter(interest.known))]
-        interest.known[known] = None
+        interest.known[known] = record.life
         self.outbox.append(Discovered(topic, record))
         if interest.satisfied:
             self.rounds.enough(topic)
