@@ -88,6 +88,7 @@ from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
+from stablecast.transports.codec.domains import local
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 
@@ -168,7 +169,7 @@ class Context:
             interface: The IPv4 address of this host that peers connect to. By default it is the address that faces the
                 relays, the services or the multicast groups, and 127.0.0.1 without any of them.
             session_id: The default session id of sources and receivers (P-243); 0 means none.
-            store_names: The address `ip:port` of each store that sources know by name (P-203); see `locate`.
+            store_names: The address `[domain:]ip:port` of each store that sources know by name (P-203); see `locate`.
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
             configuration: The options of files, which all arguments override; see `from_config`.
@@ -195,7 +196,7 @@ class Context:
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
-        self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
+        self.store_names = {name: address.canonical(at) for name, at in (store_names or {}).items()}
         self.trace = trace
         self.on_event: Callable[[ReceiverGone], None] | None = None
         self._tracer_provider = tracer_provider
@@ -377,7 +378,7 @@ class Context:
 
         Args:
             topic: The topic.
-            stores: `ip:port[:regid]` or the name of each store (P-212). Without stores the source only streams.
+            stores: `[domain:]ip:port[:regid]` or the name of each store (P-212). Without any, the source only streams.
             session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
             on_event: Called in the event loop with every event of the source (`stablecast.core.protocol.events`).
             on_forced_reclaim: Called with each `Reclaimed` event whose messages were dropped by force, before
@@ -445,6 +446,9 @@ class Context:
         spans: "MessageSpans | None" = None,
     ) -> Source:
         assert self._names is not None
+        own = self.pool.routing.domain
+        stores = (attrs.evolve(store, address=local(store.address, own)) for store in config.stores)
+        config = attrs.evolve(config, stores=tuple(stores)) if own else config
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
@@ -777,7 +781,8 @@ class Context:
 
     def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of stores, each once. Raises AddressError, StoreListError."""
-        return tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
+        places = (self.store_names.get(text) or placed(text) for text in stores)
+        return tuple(dict.fromkeys(local(place, self.pool.routing.domain) for place in places))
 
     def _check_single(self, topic: str) -> None:
         """Raise MisuseError if the context has a receiver of this topic, or of a pattern that matches it."""
@@ -809,11 +814,11 @@ class Context:
             short_slices()
 
     def locate(self, name: str, where: str) -> None:
-        """Set the address `ip:port` of the store with this name; sources that use it move there (P-207).
+        """Set the address `[domain:]ip:port` of the store with this name; sources that use it move there (P-207).
 
         Raises AddressError.
         """
-        found = self.store_names[name] = address.join(*address.parse(where))
+        found = self.store_names[name] = address.canonical(where)
         for source in self._sources.values():
             source.receive(Located(name, found))
 

@@ -235,6 +235,10 @@ class LoopSender(Sender):
     def _send_to(self, address: str, octets: bytes) -> None:
         self._pool.send(address, octets)
 
+    @property
+    def _domain(self) -> int:
+        return self._pool.routing.domain
+
     def _has_room(self, address: str) -> bool:
         return self._pool.room(address)
 

@@ -323,7 +323,7 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
 
     def _decode(self, item: Item) -> object:
         assert not isinstance(item, Run)
-        return codec.decode(item)
+        return self._context.pool.routing.known_here(codec.decode(item))
 
     def _count(self, oddity: str) -> None:
         self._context.oddities[oddity] += 1

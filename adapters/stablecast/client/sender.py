@@ -22,6 +22,7 @@ from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.source.outbox import Block, Outbox
 from stablecast.transports import codec
 from stablecast.transports.codec import fragments
+from stablecast.transports.codec.domains import outbound
 from stablecast.transports.codec.lbttcp import build
 from stablecast.transports.reliable import high_water_marks
 
@@ -88,7 +89,7 @@ class Sender(ABC):
         self._retained = Retained(config.incarnation)
         self._session, self._topic_index = codec.split(config.incarnation)
         self._observers: tuple[Observer, ...] = ()
-        self._written_info: tuple[SourceInfo, bytes] | None = None
+        self._written_info: tuple[SourceInfo, int, bytes] | None = None
         return self._machine
 
     # ---------------------------------------------------------------------------------------------- what a source adds
@@ -104,6 +105,11 @@ class Sender(ABC):
     @abstractmethod
     def fail(self, what: object, error: Exception) -> None:
         """End the source, because an act failed on which the machine counts."""
+
+    @property
+    def _domain(self) -> int:
+        """The domain of the source, which its announcements name; 0 if it is not known."""
+        return 0
 
     def _has_room(self, _: str) -> bool:
         """Return whether a peer reads what it gets."""
@@ -200,9 +206,10 @@ class Sender(ABC):
         """Encode a message. Source information seldom changes, so the last encoding of it is kept."""
         if not isinstance(message, SourceInfo):
             return codec.encode(message)
-        if self._written_info is None or self._written_info[0] != message:
-            self._written_info = (message, codec.encode(message))
-        return self._written_info[1]
+        domain = self._domain
+        if self._written_info is None or self._written_info[:2] != (message, domain):
+            self._written_info = (message, domain, codec.encode(outbound(message, domain)))
+        return self._written_info[2]
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:

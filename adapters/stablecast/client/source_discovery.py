@@ -18,6 +18,7 @@ from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.resolver.resolution import OnRecord
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.interfaces import choose_device, facing, interfaces
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddSource
@@ -42,6 +43,7 @@ class ResolvingContext(Protocol):
     interface: str
     resolution: ResolutionSettings
     resolver_port: int
+    pool: ConnectionPool
 
     def locate(self, name: str, where: str) -> None:
         """Set the address of the store with this name."""
@@ -107,6 +109,8 @@ async def start(
     Relays win over multicast (T-008). Raises like `Resolver.start`, `Resolver.meet` and `SrsResolver.start`.
     """
     settings = context.resolution
+    if settings.config.domains.number:
+        context.pool.routing.learn(settings.config.domains.number)
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
@@ -121,6 +125,8 @@ async def start(
             name_lost=_log_lost_name,
             remark=_log_remark,
             abandoned=partial(found.abandoned, "udp"),
+            domain=context.pool.routing.learn,
+            route=context.pool.routing.route,
         )
         resolver = await _over_udp(context.interface, settings, listeners, instance)
         context.resolver_port = resolver.port
@@ -133,7 +139,15 @@ async def start(
         service = await SrsResolver.start(
             context.interface,
             settings.services,
-            Listeners(found.found, found.gone, abandoned=partial(found.abandoned, "services"), service=_log_service),
+            Listeners(
+                found.found,
+                found.gone,
+                remark=_log_remark,
+                abandoned=partial(found.abandoned, "services"),
+                service=_log_service,
+                domain=context.pool.routing.learn,
+                route=context.pool.routing.route,
+            ),
             instance=instance,
             config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood),
             ends=settings.ends,

@@ -194,6 +194,7 @@ class ListKind:
         return before
 
 
+MAX_INT32 = 0x7FFF_FFFF
 MAX_UINT32 = 0xFFFF_FFFF
 MAX_COUNT = 2_147_483_647
 MAX_SIZE = 1 << 62

@@ -14,7 +14,7 @@ from stablecast.config.documented_options import Documented, documented_option, 
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
-from stablecast.config.stores import has_domain, numbered
+from stablecast.config.stores import numbered
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 
@@ -104,7 +104,7 @@ def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:
 
 def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
     """Return notices for the user about accepted options: old names, and those that are not followed."""
-    found = [f"the domain of store {text} is ignored: there are no routers" for text in _with_domain(scope, options)]
+    found = []
     for name in options:
         option = _find(scope, name, options[name])
         if isinstance(option, Documented):
@@ -115,13 +115,6 @@ def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
         if option.name == WRITES and str(options[name]) != "1":
             found.append(f"option {name} is not followed: there is one write at a time, for all waiting messages")
     return tuple(found)
-
-
-def _with_domain(scope: str, options: Mapping[str, Value]) -> list[str]:
-    """Return the entries of stores that name a domain (P-201)."""
-    if scope != "source":
-        return []
-    return [text for text in str(options.get("ume_store", "")).replace(",", " ").split() if has_domain(text)]
 
 
 def contradictions(scope: str, options: Mapping[str, Value], stores: Iterable[object] = ()) -> tuple[str, ...]:

@@ -13,11 +13,13 @@ from stablecast.config import option_kinds as k
 from stablecast.config.documented_options import suggestion
 from stablecast.config.option import Option, set_known
 from stablecast.config.stores import NOWHERE
+from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.interfaces import ANY
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.unicast import LocalEnd, UnicastSettings
+from stablecast.transports.codec.domains import MAX_DOMAIN
 from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.presets import PRESETS
 from stablecast.transports.wire.lbmr import PatternLanguage
@@ -177,6 +179,12 @@ CONTEXT = (
     Option("resolver_service_interest_mode", "flood", k.words(filter=False, flood=True),
            "sources that a service sends: wanted ones, or all of them"),
     Option("resolver_disable_udp_topic_resolution", "udp", k.numbers([True, False]), "1: do not resolve over UDP"),
+    Option("resolver_domain_id", "config.domains.number", k.NumberKind(0, MAX_DOMAIN),
+           "number of the domain of this context; 0: routers tell it", "it counts before what routers tell"),
+    Option("resolver_domain_id_active_propagation_timeout", "config.domains.handed_on",
+           k.NumberKind(-1, k.MAX_INT32, "s", SECOND),
+           "-1: learn the number of the domain from any context; 0: from routers only; others: from contexts that "
+           "heard a router within this time", "set the same value in all contexts of a domain"),
     Option("resolver_cache", "config.cache.on", k.FLAG, "keep a cache of advertised sources", "patterns need it"),
     Option("resolver_datagram_max_size", "config.datagrams.size", SIZE,
            "largest datagram; 0: send up to 1400 bytes where records share one, accept up to 8192",

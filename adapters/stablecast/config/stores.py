@@ -1,6 +1,6 @@
 """The stores of a source as users write them (P-201, P-212).
 
-    [domain:]ip:port[:regid[:group]]     by address or host (`ume_store`); the domain is ignored: there are no routers
+    [domain:]ip:port[:regid[:group]]     by address or host (`ume_store`); without a domain, or with 0, in the own one
     name[:regid[:group]]                 by name (`ume_store_name`)
     index:size                           the size of a group (`ume_store_group`)
 
@@ -15,9 +15,9 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.runtime import address
+from stablecast.transports.codec.domains import MAX_DOMAIN, join_domain
 
 MAX_REG_ID = 0xFFFF_FFFF
-MAX_DOMAIN = 0xFFFF_FFFF
 MAX_GROUP = 255
 """Largest group index: one byte on the wire."""
 MAX_GROUP_SIZE = 65_535
@@ -38,12 +38,12 @@ def store_spec(text: str) -> StoreSpec:
     """Parse one store by address or host: `127.0.0.1:14567:1000` (P-213). Raises StoreListError or AddressError."""
     if text.startswith("["):
         address.check_ip(text[: text.find("]") + 1])  # It raises: a store has no IPv6 address.
-    parts = text.split(":")
+    parts, domain = text.split(":"), 0
     if has_domain(text):
-        _number(parts.pop(0), "a domain", MAX_DOMAIN)
+        domain = _number(parts.pop(0), "a domain", MAX_DOMAIN)
     if len(parts) > 4:
         raise StoreListError(f"'{text}' is not a store: write ip:port, ip:port:regid or ip:port:regid:group")
-    where = address.join(*address.parse_place(":".join(parts[:2])))
+    where = join_domain(domain, address.join(*address.parse_place(":".join(parts[:2]))))
     reg_id, group = _reg_id_and_group(parts[2:])
     # The machines know a store by its address. A host, like the name of a store, gets one when it is located.
     return StoreSpec("", reg_id, group, where) if address.is_host(where) else StoreSpec(where, reg_id, group)
@@ -52,7 +52,7 @@ def store_spec(text: str) -> StoreSpec:
 def has_domain(text: str) -> bool:
     """Return whether the entry of a store begins with a domain: `1:10.0.0.7:14567` (P-201)."""
     parts = text.split(":")
-    return len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]
+    return len(parts) > 2 and parts[0].isdecimal() and not parts[1].isdecimal()
 
 
 def named_store(text: str) -> StoreSpec:

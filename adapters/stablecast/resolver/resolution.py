@@ -39,6 +39,8 @@ class Listeners:
         abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
         service: `service(address, up, reason)` when a service begins or ceases to inform this context.
         overheard: `overheard(packet)` at a router's portal: what other contexts and routers of its domain say.
+        domain: `domain(number)` when the number of this context's domain is known.
+        route: `route(domain, address)` when the router at `address` reaches another domain; empty: none does any more.
     """
 
     found: OnRecord
@@ -50,6 +52,8 @@ class Listeners:
     abandoned: Callable[[str], None] = nothing
     service: Callable[[str, bool, str], None] = nothing
     overheard: Callable[[AnyPacket | lbmr_extended.Packet], None] = nothing
+    domain: Callable[[int], None] = nothing
+    route: Callable[[int, str], None] = nothing
 
 
 class Resolution(ABC):

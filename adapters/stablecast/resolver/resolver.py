@@ -90,8 +90,7 @@ class Resolver(Resolution):
                     resolver._endpoint.change(bound(unicast, own, end), places[relay])
 
         resolver._change = change
-        if config.relays.force_alive or router_of:
-            resolver._endpoint.begin()  # A context without sources and receivers gives the machine no input.
+        resolver._begin(config)
         resolver._hosts = RelayHosts(
             {relay: place for relay, place in places.items() if is_host(relay)}, resolver._endpoint, listeners.remark
         )
@@ -132,9 +131,13 @@ class Resolver(Resolution):
                 resolver._member.move(multicast.hearing(settings.group, settings.port, own, settings.receive_buffer))
 
         resolver._change = change
-        if router_of:
-            resolver._endpoint.begin()
+        resolver._begin(config)
         return resolver
+
+    def _begin(self, config: ResolutionConfig) -> None:
+        """Take part at once if the context must; without sources and receivers it gives the machine no input."""
+        if self._machine.router or config.relays.force_alive or config.domains.number:
+            self._endpoint.begin()
 
     @property
     def saying(self) -> bool:
@@ -208,6 +211,12 @@ class Resolver(Resolution):
                 listeners.remark(text, warning)
             case fx.Overheard(packet):
                 listeners.overheard(packet)
+            case fx.DomainLearnt(domain):
+                listeners.domain(domain)
+            case fx.RouteLearnt(domain, address):
+                listeners.route(domain, address)
+            case fx.RouteLost(domain):
+                listeners.route(domain, "")
             case fx.Listen(on) if self._group is not None and self._group[0].group != ANY:
                 self._listen(*self._group, on)
             # Datagrams of relays arrive on the socket that sends.

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from stablecast.core.errors import StablecastError
+from stablecast.transports.codec.domains import join_domain, split_domain
 
 MAX_PORT = 65_535
 
@@ -29,6 +30,12 @@ def parse(text: str) -> tuple[str, int]:
     return (check_ip(host), int(port))
 
 
+def canonical(text: str) -> str:
+    """Return `ip:port` or `domain:ip:port` in its canonical form. Raises AddressError."""
+    domain, place = split_domain(text)
+    return join_domain(domain, join(*parse(place)))
+
+
 def parse_place(text: str) -> tuple[str, int]:
     """Split `ip:port` or `host:port`, without a look-up of the host. Raises AddressError."""
     host, _, port = text.rpartition(":")
@@ -38,8 +45,8 @@ def parse_place(text: str) -> tuple[str, int]:
 
 
 def is_host(text: str) -> bool:
-    """Return whether a text is a place `host:port` whose host has a name."""
-    host, colon, _ = text.rpartition(":")
+    """Return whether a text is a place `host:port`, perhaps in a domain, whose host has a name."""
+    host, colon, _ = split_domain(text)[1].rpartition(":")
     return bool(colon) and HOST.fullmatch(host) is not None
 
 

@@ -10,6 +10,7 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
 from stablecast.runtime.address import HOST, AddressError, check_ip, is_ip6, join, parse_place
+from stablecast.transports.codec.domains import join_domain, split_domain
 
 LOOPBACK = "127.0.0.1"
 ANY = "0.0.0.0"  # noqa: S104 - the documented default of a store's interface
@@ -108,10 +109,14 @@ def facing(peers: Iterable[str]) -> str:
 
 
 def resolved_place(text: str) -> str:
-    """Return `ip:port` of a place `ip:port` or `host:port`; this may block. Raises AddressError for an unknown host."""
-    host, port = parse_place(text)
+    """Return `ip:port` of a place `ip:port` or `host:port`, in the same domain; this may block.
+
+    Raises AddressError for an unknown host.
+    """
+    domain, place = split_domain(text)
+    host, port = parse_place(place)
     try:
-        return join(_resolved(host), port)
+        return join_domain(domain, join(_resolved(host), port))
     except OSError as error:
         remedy = "correct the host name, or write ip:port"
         raise AddressError(f"'{text}' has no address ({error.strerror}): {remedy}") from None

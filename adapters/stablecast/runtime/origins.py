@@ -20,6 +20,7 @@ import attrs
 
 from stablecast.runtime import machine
 from stablecast.runtime.interfaces import interfaces
+from stablecast.transports.codec.domains import local
 
 VARIABLE, TRANSLATED = "STABLECAST_PEER_ADDRESSES", "translated"
 """The environment variable that lets hosts differ where a network translates addresses, and its value."""
@@ -58,13 +59,17 @@ def _names(transport: asyncio.BaseTransport) -> str:
 
 
 class Origins:
-    """The processes that this one connected to, by address; `oddities` counts messages that were not theirs."""
+    """The processes that this one connected to, by address; `oddities` counts messages that were not theirs.
+
+    `domain` is the number of the own domain; an address with it is one within the domain.
+    """
 
     def __init__(self) -> None:
         self.oddities: Counter[str] = Counter()
         self._names: dict[str, str] = {}
         self._met: dict[str, str] = {}
         self._reported: set[tuple[str, str]] = set()
+        self.domain = 0
 
     def dial(self, address: str) -> None:
         """Note that this process connects to an address."""
@@ -87,6 +92,8 @@ class Origins:
         return self._refuse(origin, what, f"the process at {addresses[0]}")
 
     def _is_at(self, origin: Origin, address: str) -> bool:
+        if self.domain:
+            address = local(address, self.domain)
         names = self._names.get(address)
         return (origin.names == names) if names else _same(origin.host, _host(address))
 

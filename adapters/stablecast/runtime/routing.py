@@ -97,8 +97,13 @@ class Routing:
     # What resolution learns.
 
     def learn(self, domain: int) -> None:
-        """Note the number of the own domain, and send what waited for it."""
-        self.domain = domain
+        """Note the number of the own domain, and send what waited for it; the first number stays."""
+        if self.domain not in (0, domain):
+            logger.warning(
+                "this context is in domain %d, and is told of %d: it stays in the first", self.domain, domain
+            )
+            return
+        self.domain = self.origins.domain = domain
         self._send_waiting()
 
     def route(self, domain: int, router: str) -> None:

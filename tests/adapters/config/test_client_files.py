@@ -197,7 +197,7 @@ def test_a_wrong_file_is_refused_with_its_place(name: str, text: str, told: str,
 
 @pytest.mark.rows("P-345", "P-201", "P-411")
 def test_notices_have_file_line_and_reason(tmp_path: Path) -> None:
-    """Contradictions, ignored parts, old and hyphenated names."""
+    """Contradictions, old and hyphenated names; not the domain of a store, which has an effect."""
     text = (
         "context operational_mode embedded\ncontext resolver_unicast_address 10.0.0.1\n"
         "receiver ume_explicit_ack_only 1\nreceiver ume_use_ack_batching 1\n"
@@ -208,7 +208,6 @@ def test_notices_have_file_line_and_reason(tmp_path: Path) -> None:
     assert [f"{notice.place}: {notice.text}" for notice in found.notices] == [
         "1: <operational_mode>: operational_mode has no effect: a context runs on the event loop of the application",
         "2: <resolver_unicast_address>: option resolver_unicast_address is deprecated: write resolver_unicast_daemon",
-        "5: <ume_store>: the domain of store 3:10.0.0.1:14567 is ignored: there are no routers",
         "6: <ume_late_join>: option ume_late_join is an old name: write late_join",
         "7: <ume_receiver_paced_persistence>: write ume_receiver_paced_persistence, with underscores",
         "options: option late_join 0 contradicts the stores: a source with stores always serves late receivers",

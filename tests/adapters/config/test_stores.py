@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from stablecast.config.options import apply
 from stablecast.config.stores import (
-    MAX_DOMAIN,
     MAX_GROUP,
     MAX_REG_ID,
     StoreListError,
@@ -18,7 +17,8 @@ from stablecast.config.stores import (
 )
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
-from stablecast.runtime.address import AddressError
+from stablecast.runtime.address import AddressError, is_host
+from stablecast.transports.codec.domains import MAX_DOMAIN, join_domain
 
 SOURCE = SourceConfig("topic", 0, "", "")
 REG_IDS = st.integers(0, MAX_REG_ID)
@@ -40,7 +40,13 @@ def test_a_written_form_is_parsed_back(
     reg_id, group = rest if isinstance(rest, tuple) else (rest or 0, 0)
     tail = "" if rest is None else f":{reg_id}:{group}" if isinstance(rest, tuple) else f":{reg_id}"
     text = f"{'' if domain is None else f'{domain}:'}{host}:{port}{tail}"
-    assert store_spec(text) == StoreSpec(f"{host}:{port}", reg_id, group)
+    assert store_spec(text) == StoreSpec(join_domain(domain or 0, f"{host}:{port}"), reg_id, group)
+
+
+def test_a_host_in_another_domain_is_located_there() -> None:
+    assert store_spec("2:storehost:14567:9") == StoreSpec("", 9, 0, "2:storehost:14567")
+    assert store_spec("0:storehost:14567") == StoreSpec("", 0, 0, "storehost:14567")
+    assert is_host("2:storehost:14567")
 
 
 @pytest.mark.rows("P-212", "P-815")

@@ -337,7 +337,7 @@ class ResolutionContext:
 
     def _take_part(self, now: int) -> None:
         """Start or stop the carrier, depending on whether there is something to resolve."""
-        forced = self.config.relays.force_alive
+        forced = self.config.relays.force_alive or self.config.domains.number
         busy = bool(self.router or self.advertiser or self.querier or self.names or self.wakes or forced)
         if busy and not self.carrier.running:
             self.carrier.start(now)
