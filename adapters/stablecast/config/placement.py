@@ -15,6 +15,7 @@ from stablecast.config.plan import Plan, StorePlan
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.runtime import address, machine
 from stablecast.runtime.interfaces import ANY
+from stablecast.transports.codec.domains import split_domain
 
 
 class SourceFile(Protocol):
@@ -80,7 +81,7 @@ def _is(spec: StoreSpec, store: StorePlan) -> bool:
     """Return whether a client's entry certainly means this store, by its name or by an address that is not 0.0.0.0."""
     if spec.name:
         return spec.name == store.context_name
-    host, port = address.parse(spec.address)
+    host, port = address.parse(split_domain(spec.address)[1])
     return port == store.port and host == store.host != ANY
 
 

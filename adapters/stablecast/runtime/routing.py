@@ -10,7 +10,8 @@ The core and the endpoints know only addresses: `domain:ip:port`.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import attrs
 
@@ -93,11 +94,27 @@ class Routing:
     _waiting_bytes: int = attrs.field(default=0, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
     _missed: set[int] = attrs.field(factory=set, init=False)
+    _followers: "list[Routing]" = attrs.field(factory=list, init=False)
 
     # What resolution learns.
 
+    @contextmanager
+    def leading(self, other: "Routing") -> Iterator[None]:
+        """Tell another endpoint of this process all that this one knows and learns, inside the block."""
+        self._followers.append(other)
+        if self.domain:
+            other.learn(self.domain)
+        for domain, router in self.routes.items():
+            other.route(domain, router)
+        try:
+            yield
+        finally:
+            self._followers.remove(other)
+
     def learn(self, domain: int) -> None:
         """Note the number of the own domain, and send what waited for it; the first number stays."""
+        for other in self._followers:
+            other.learn(domain)
         if self.domain not in (0, domain):
             logger.warning(
                 "this context is in domain %d, and is told of %d: it stays in the first", self.domain, domain
@@ -108,6 +125,8 @@ class Routing:
 
     def route(self, domain: int, router: str) -> None:
         """Note the request port of the router that reaches a domain; empty if no router does any more."""
+        for other in self._followers:
+            other.route(domain, router)
         if not router:
             self.routes.pop(domain, None)
             return

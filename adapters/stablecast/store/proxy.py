@@ -5,6 +5,7 @@ A proxy is a source like any other, with a context, a life and a stream of its o
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,6 +19,7 @@ from stablecast.core.protocol.inputs import ProxyQuorum
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.runtime.routing import Routing
 from stablecast.store.settings import StoreSettings, no_options
 
 if TYPE_CHECKING:
@@ -76,12 +78,14 @@ class Proxies:
         on_failed: Called with the RegID of the source and the error if its proxy fails.
         on_quorum: Called when a proxy gets or loses its quorum.
         options: Returns the source options of a topic (P-845).
+        routing: What the store knows of domains.
     """
 
     _context: "Callable[[], Context]"
     _on_failed: Callable[[int, Exception], None]
     _on_quorum: Callable[[ProxyQuorum], None]
     _options: Callable[[str], Mapping[str, Value]] = no_options
+    _routing: Routing | None = None
     _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict)
     _ending: set[asyncio.Task[None]] = attrs.field(factory=set)
 
@@ -110,7 +114,10 @@ class Proxies:
 
     async def _stand_in(self, effect: StartProxy) -> None:
         try:
-            async with self._context() as context:
+            async with AsyncExitStack() as stack:
+                context = await stack.enter_async_context(self._context())
+                if self._routing is not None:
+                    stack.enter_context(self._routing.leading(context.pool.routing))
                 config = proxy_config(effect)
                 transport, options = split(self._options(config.topic))
                 config = apply("source", config, options)

@@ -15,6 +15,7 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import PatternType
 from stablecast.runtime import address
 from stablecast.store.store_views import ReceiverView, SourceView, StoreView
+from stablecast.transports.codec.domains import split_domain
 
 MAGIC = 0x4542
 VERSION = 0
@@ -150,9 +151,10 @@ def source_config(view: SourceView, index: int, topic: int, plan: TopicPlan) -> 
 
 
 def receiver_config(view: ReceiverView, index: int, topic: int) -> bytes:
-    """Return the body for a receiver's identity and address. The resolution domain is always 0."""
-    host, port = address.parse(view.address)
-    indices = struct.pack("<Q5I", view.session_id, topic, view.reg_id, view.session_index, view.topic_index, 0)
+    """Return the body for a receiver's identity and address. The domain is 0 for a receiver in that of the store."""
+    domain, place = split_domain(view.address)
+    host, port = address.parse(place)
+    indices = struct.pack("<Q5I", view.session_id, topic, view.reg_id, view.session_index, view.topic_index, domain)
     return indices + _ip(host) + struct.pack("<2H", index, port)
 
 

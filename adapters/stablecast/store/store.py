@@ -215,6 +215,7 @@ class Store:
             self._on_proxy_failed,
             self._feed,
             settings.proxy_options,
+            self._pool.routing,
         )
         self.reports += journal.reports
         if shown_to_others(settings.directory):
