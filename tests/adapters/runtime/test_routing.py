@@ -230,3 +230,13 @@ def test_a_registration_names_where_its_answers_go() -> None:
     ((found, _),) = heard(sent.routing, from_far(asked))
     assert isinstance(found, Register)
     assert found.reply_to == "2:10.0.0.2:14391"
+
+
+def test_another_endpoint_of_the_process_learns_what_the_first_one_knows() -> None:
+    first, other = settled(), Sent()
+    with first.routing.leading(other.routing):
+        assert (other.routing.domain, other.routing.hop(STORE)) == (1, ROUTER)
+        first.routing.route(3, ROUTER)
+        first.routing.route(2, "")
+    first.routing.route(4, ROUTER)
+    assert other.routing.routes == {3: ROUTER}

@@ -187,3 +187,12 @@ def test_the_configuration_of_a_receiver_is_encoded(views: Views) -> None:
     assert (found.reg_id, found.transport, found.topic_index) == (2001, view.session_index, view.topic_index)
     assert (found.port, found.domain, rest) == (2001, 0, b"")
     assert bytes((10, 2, 0, 1)) in body
+
+
+def test_a_receiver_in_another_domain_is_stated_with_it(views: Views) -> None:
+    [view] = views[1][1001].receivers
+    near, far = (
+        statistics.receiver_config(attrs.evolve(view, address=at), 1, 4) for at in ("10.0.0.2:5", "7:10.0.0.2:5")
+    )
+    assert (near[24:28], far[24:28]) == (bytes(4), (7).to_bytes(4, "little"))
+    assert near[:24] + near[28:] == far[:24] + far[28:]
