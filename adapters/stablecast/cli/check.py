@@ -14,6 +14,8 @@ from stablecast.config.plan import Plan
 from stablecast.config.plan_assembly import load
 from stablecast.core.errors import StablecastError
 from stablecast.resolver.lbmrd import config as relays
+from stablecast.router import checks, router_files
+from stablecast.router.config import RouterConfig
 from stablecast.runtime.interfaces import InterfaceError, check_local
 from stablecast.text import plural, unread
 from stablecast.text.console import show
@@ -29,6 +31,7 @@ class _Check:
     context: str
     plans: list[Plan] = attrs.field(factory=list)
     clients: list[ClientOptions] = attrs.field(factory=list)
+    routers: list[RouterConfig] = attrs.field(factory=list)
     found: list[Advice] = attrs.field(factory=list)
 
     def read(self, path: Path) -> None:
@@ -61,6 +64,9 @@ class _Check:
                 self._notices(str(path), [ConfigProblem(ConfigPlace(0, "ttl"), relay.late)] if relay.late else [])
             case FileKind.SERVICE:
                 self._service(path)
+            case FileKind.ROUTER:
+                self.routers.append(router_files.load(path, here=False))
+                self._notices(str(path), self.routers[-1].notices)
 
     def _service(self, path: Path) -> None:
         service = read_service(path)
@@ -83,7 +89,11 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool, application: st
     checked = _Check(profile_name, application, context)
     for path in files:
         checked.read(path)
-    found = [*checked.found, *check(checked.plans, checked.clients)]
+    found = [
+        *checked.found,
+        *check(checked.plans, checked.clients),
+        *checks.check(checked.routers, checked.plans, checked.clients),
+    ]
     advice = {"advice": [{**attrs.asdict(one), "level": one.level.value} for one in found]}
     lines = [f"{one.level.value}: {one.where}: {one.text} [{one.code}]" for one in found]
     show(advice, [*lines, f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}"], as_json)

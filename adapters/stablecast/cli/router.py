@@ -11,8 +11,8 @@ import attrs
 from stablecast.cli.daemon_process import interruption, run_process
 from stablecast.config.findings import ConfigFileError
 from stablecast.config.plan import MonitorConfig
-from stablecast.core.errors import StablecastError
-from stablecast.router import router_files
+from stablecast.core.errors import ConfigError, StablecastError
+from stablecast.router import checks, router_files
 from stablecast.router.config import RouterConfig
 from stablecast.router.log_codes import numbered
 from stablecast.router.views import RouterView, Write
@@ -77,6 +77,8 @@ async def _started(config: RouterConfig, write: Write) -> ServedRouter:
 def run(job: RouterJob, start: Start = _started) -> int:
     """Run the router of a configuration file until interrupted; return the exit status."""
     config = router_files.load(job.path)
+    if wrong := checks.deaf(config):
+        raise ConfigError(f"{job.path}: {wrong[0]}")
     return run_process(
         job.path,
         config.daemon,

@@ -15,6 +15,7 @@ from stablecast.config import placement
 from stablecast.config.context_options import NO_REQUEST_PORT
 from stablecast.config.findings import ConfigProblem
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
+from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND, milliseconds
@@ -22,6 +23,7 @@ from stablecast.core.protocol import settings
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.setting_relations import recovery_relations, relations
 from stablecast.runtime import machine
+from stablecast.transports.resolution.udp.settings import QueryOptions
 
 BURST_ENOUGH = 1_000_000
 """Smallest burst limit; a smaller one declares recoverable messages lost (T30)."""
@@ -66,7 +68,7 @@ class Advice:
 class ClientOptions:
     """The configurations of a source, a receiver and their transport that one option file gives, with its notices.
 
-    `binds` is false if the context has no request port.
+    `binds` is false if the context has no request port. `resolution` is that of the context, `query` of the receiver.
     """
 
     path: str
@@ -75,6 +77,8 @@ class ClientOptions:
     transport: TransportConfig = TransportConfig()
     notices: tuple[ConfigProblem, ...] = ()
     binds: bool = True
+    resolution: ResolutionSettings = ResolutionSettings()
+    query: QueryOptions = QueryOptions()
 
 
 Found = Iterator[tuple[str, AdviceLevel, str]]

@@ -41,6 +41,7 @@ from stablecast.config.option_files import SCOPES, Setting
 from stablecast.config.option_names import SAFE
 from stablecast.config.options import apply, contradictions
 from stablecast.config.profiles import Profile, profile
+from stablecast.config.resolution_options import ResolutionSettings, configured, own
 from stablecast.config.setting_checks import of_endpoints, option_notices
 from stablecast.config.toml_file import read
 from stablecast.config.topic_patterns import expression
@@ -209,7 +210,10 @@ def _client(
     source = apply("source", attrs.evolve(defaults.source, topic="topic"), of_endpoints("source", others))
     receiving = transport_options.split(found.of_endpoint("receiver", topic), transport)
     receiver = apply("receiver", defaults.receiver, of_endpoints("receiver", receiving[1]))
-    return ClientOptions(where, source, receiver, receiving[0], notices, found.of_context()[1].binds)
+    resolved, context = found.of_context()
+    resolution = configured(ResolutionSettings(), resolved)
+    query, _ = own(resolution.config.query, found.of_endpoint("receiver", topic))
+    return ClientOptions(where, source, receiver, receiving[0], notices, context.binds, resolution, query)
 
 
 TOPICS = "topic"

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -17,6 +18,7 @@ from typer.testing import CliRunner, Result
 from stablecast.cli import router
 from stablecast.cli.app import app
 from stablecast.config.plan import LogConfig
+from stablecast.core.errors import ConfigError
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
@@ -32,7 +34,8 @@ HOST = "edge"
 FILE = Path("/etc/router.xml")
 PID, LOG = Path("/run/router.pid"), Path("/var/log/router.log")
 PORTALS = "".join(
-    f"<endpoint><name>{name}</name><domain-id>{domain}</domain-id>{{}}</endpoint>"
+    f"<endpoint><name>{name}</name><domain-id>{domain}</domain-id>{{}}<lbm-attributes>"
+    f'<option scope="context" name="resolver_unicast_daemon" value="127.0.0.1:{domain}"/></lbm-attributes></endpoint>'
     for domain, name in enumerate(("left", "right"), 1)
 )
 
@@ -237,6 +240,15 @@ def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
 def test_the_document_type_is_printed() -> None:
     found = invoked("-d")
     assert (found.exit_code, "<!ELEMENT tnw-gateway (daemon?, portals)>" in found.output) == (0, True)
+
+
+def test_a_router_that_could_find_nothing_does_not_start(tmp_path: Path) -> None:
+    path = tmp_path / "router.xml"
+    text = re.sub("<lbm-attributes>.*?</lbm-attributes>", "", document("<name>r</name>"))
+    path.write_text(text, encoding="utf-8")
+    found = invoked(str(path))
+    assert isinstance(found.exception, ConfigError)
+    assert 'portal "left" has no way to find sources' in str(found.exception)
 
 
 def test_a_router_needs_a_file() -> None:
