@@ -1,5 +1,6 @@
 """Run a router, for `stablecast router`: ready line, signals, monitor and exit status."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -14,7 +15,8 @@ from stablecast.config.plan import MonitorConfig
 from stablecast.core.errors import ConfigError, StablecastError
 from stablecast.router import checks, router_files
 from stablecast.router.config import RouterConfig
-from stablecast.router.log_codes import numbered
+from stablecast.router.daemon import RouterDaemon
+from stablecast.router.log_lines import RouterLog
 from stablecast.router.views import RouterView, Write
 from stablecast.runtime import garbage_collection, machine
 from stablecast.runtime.service_manager import ServiceManager
@@ -22,6 +24,9 @@ from stablecast.store.log_lines import Log, Severity
 from stablecast.text import plural
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED
+
+LOOK_SECONDS = 1.0
+"""Time between two looks at the portals for the log."""
 
 
 @attrs.frozen
@@ -67,14 +72,7 @@ def validate(path: Path, as_json: bool) -> int:
     return 0
 
 
-async def _started(config: RouterConfig, write: Write) -> ServedRouter:
-    from importlib import import_module  # noqa: PLC0415
-
-    made: ServedRouter = await import_module("stablecast.router.daemon").RouterDaemon.start(config, write)
-    return made
-
-
-def run(job: RouterJob, start: Start = _started) -> int:
+def run(job: RouterJob, start: Start = RouterDaemon.start) -> int:
     """Run the router of a configuration file until interrupted; return the exit status."""
     config = router_files.load(job.path)
     if wrong := checks.deaf(config):
@@ -94,8 +92,10 @@ async def serve(
     """Serve until interrupted; return the exit status. Raises like `start` and the monitor."""
     interrupted = interruption(log)
     async with AsyncExitStack() as stack:
-        router = await start(config, partial(_write, log))
+        router = await start(config, log.write)
         stack.push_async_callback(router.close)
+        watching = asyncio.create_task(_watch(router, RouterLog(log.write)))
+        stack.callback(watching.cancel)
         garbage_collection.keep_served()
         monitor = await monitored(config.daemon.monitor, router, log, stack)
         if config.daemon.log.path is not None:
@@ -110,8 +110,11 @@ async def serve(
     return 0
 
 
-def _write(log: Log, severity: Severity, who: str, code: str, text: str) -> None:
-    log.write(severity, who, code, numbered(code, text))
+async def _watch(router: ServedRouter, log: RouterLog) -> None:
+    """Write lines about the portals until cancelled."""
+    while True:
+        log.look(router.snapshot(), machine.clock.monotonic_ns())
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def monitored(wanted: MonitorConfig | None, router: ServedRouter, log: Log, stack: AsyncExitStack) -> str:

@@ -24,7 +24,7 @@ from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.router import router_files
 from stablecast.router.config import RouterConfig
-from stablecast.router.views import PortalView, RouterView, RouteView, Write
+from stablecast.router.views import PortalView, QueueView, RouterView, RouteView, Write
 from stablecast.runtime import machine
 from stablecast.runtime.logs import Severity
 from stablecast.store.log_lines import Log
@@ -56,11 +56,12 @@ class Stub:
         self.config = config
         self.closes = True
         self.closed = False
-        write(Severity.WARNING, "left", "queueing", "begins to queue")
+        self.waiting = 80
+        write(Severity.WARNING, "left", "router", "begins")
 
     def snapshot(self) -> RouterView:
         portals = tuple(
-            PortalView(one.name, one.domain, address=f"127.0.0.1:{number}")
+            PortalView(one.name, one.domain, address=f"127.0.0.1:{number}", queue=QueueView(self.waiting, 80, 100))
             for number, one in enumerate(self.config.portals, 1)
         )
         return RouterView(self.config.name, portals, tuple(RouteView(one.domain, one.name) for one in portals))
@@ -152,7 +153,8 @@ def test_ready_and_stopped_by_a_signal(number: signal.Signals) -> None:
         ],
     }
     assert stopped == {"stopped": True}
-    assert "[WARNING] left: queueing: begins to queue [6945-1]" in log
+    assert "[WARNING] left: router: begins" in log
+    assert "[INFO] left: queueing: 80 of 100 bytes wait to leave for domain 1 [6945-1]" in log
     assert "[INFO] stopping: " in log
 
 

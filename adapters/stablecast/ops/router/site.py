@@ -9,6 +9,7 @@ GET  /health, /livez, /readyz
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,6 @@ from stablecast.ops.router.metrics import exposition
 from stablecast.router.views import PortalView, RouterView, Write
 from stablecast.runtime import address, machine, ports
 from stablecast.text.open_metrics import OPEN_METRICS
-from stablecast.text.release import release
 
 FOLDER: Final = Path(__file__).parent / "templates"
 STATIC: Final = tuple(pages.FOLDER / "static" / name for name in ("monitor.css", "icon.svg"))
@@ -39,7 +39,7 @@ def record(view: RouterView) -> dict[str, Any]:
     made = attrs.asdict(view)
     for portal, one in zip(made["portals"], view.portals, strict=True):
         portal["findings"] = [_finding(found) for found in health.of_portal(one)]
-    return {**made, "level": level(view).name, "version": release(), "time_ns": machine.clock.wall_ns()}
+    return {**made, "level": level(view).name, "version": version("stablecast"), "time_ns": machine.clock.wall_ns()}
 
 
 def level(view: RouterView) -> Urgency:
