@@ -256,10 +256,7 @@ class PortalContext:
 
     def _look_again(self, topic: str, place: str) -> None:
         """Report a source again when it is found again, like a receiver that lost its stream."""
-        if any(joined.topic == topic for joined in self._joined.values()):
-            self._found.lost(topic, place)
-        else:
-            self._found.unresolved(topic)
+        self._found.lost(topic, place, others=any(joined.topic == topic for joined in self._joined.values()))
 
     def leave(self, source: bytes) -> None:
         """Leave the stream of a source."""

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.protocol.messages import SourceInfo, StoreEntry
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder, build, payloads
-from stablecast.transports.codec.renamed import renamed
+from stablecast.transports.codec.renamed import renamed, with_domain
+from stablecast.transports.wire.lbmc import Message
 
 U32 = st.integers(0, (1 << 32) - 1)
 PAYLOADS = st.lists(st.binary(max_size=40), min_size=1, max_size=30) | st.binary(max_size=9).flatmap(
@@ -52,3 +53,16 @@ def test_an_announcement_names_the_hop(session: int, index: int) -> None:
     (found,) = read(after)
     life = codec.decode(found).incarnation  # type: ignore[arg-type]
     assert codec.split(life) == (session, index)
+
+
+def test_an_announcement_gets_the_domain_that_it_leaves_out() -> None:
+    stores = (StoreEntry(0, 0, "10.0.0.2:14567", 9, 1), StoreEntry(1, 0, "3:10.0.0.3:14567", 9, 1))
+    info = SourceInfo(codec.join(1, 2), "orders", 3, 4, 5, "10.0.0.1:14391", (2,), False, stores)
+    (item,) = read(codec.encode(info))
+    assert isinstance(item, Message)
+    (found,) = read(renamed(with_domain(item, 7), 1, 2))
+    again = codec.decode(found)  # type: ignore[arg-type]  # it is a message
+    assert isinstance(again, SourceInfo)
+    assert again.request == "7:10.0.0.1:14391"
+    assert [entry.address for entry in again.stores] == ["7:10.0.0.2:14567", "3:10.0.0.3:14567"]
+    assert with_domain(with_domain(item, 7), 8) == with_domain(item, 7)

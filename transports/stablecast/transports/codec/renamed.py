@@ -9,7 +9,7 @@ import attrs
 
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import lbmc, uniform_runs
-from stablecast.transports.wire.headers import Header, TcpSid, TopicIdx
+from stablecast.transports.wire.headers import Header, OriginatingDomain, StoreExt, TcpSid, TopicIdx
 
 _INDEX = 4
 """Position of the topic index in a data message."""
@@ -27,6 +27,20 @@ def renamed(item: Run | lbmc.Message, session: int, index: int) -> bytes:
     kind = item.kind
     topic = index if kind in lbmc.PAYLOAD_KINDS else 0
     return lbmc.encode(lbmc.Message(kind, topic, item.sequence, headers, item.payload))
+
+
+def with_domain(message: lbmc.Message, domain: int) -> lbmc.Message:
+    """Return the announcement of a source in `domain` with the domains that it leaves out.
+
+    A source writes them once it knows its own. What it names before is in its domain, and elsewhere nobody could tell.
+    """
+    headers = tuple(
+        attrs.evolve(one, domain_id=domain) if isinstance(one, StoreExt) and not one.domain_id else one
+        for one in message.headers
+    )
+    if not any(isinstance(one, OriginatingDomain) for one in headers):
+        headers += (OriginatingDomain(domain=domain),)
+    return attrs.evolve(message, headers=headers)
 
 
 def _renamed_run(run: Run, index: int) -> bytes:

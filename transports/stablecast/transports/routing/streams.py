@@ -12,7 +12,7 @@ from stablecast.core.machine import serial
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import find
 from stablecast.transports.codec.lbttcp import Run
-from stablecast.transports.codec.renamed import renamed
+from stablecast.transports.codec.renamed import renamed, with_domain
 from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing.pieces import cut, fitting
@@ -95,7 +95,7 @@ class Streams:
             known = True
             sri = find(message, Sri)
             if sri is not None:
-                source.info = message
+                source.info = message = with_domain(message, self._domain_of(source))
                 if sri.flags & Sri.INITIAL_SQN_KNOWN:
                     self._note_high(source, sri.high_sqn)
             for proxy in source.proxies.values():
@@ -122,6 +122,10 @@ class Streams:
             self._note_high(source, first + count - 1)
             if source.high == serial.wire(first + count - 1):
                 self._tell_high(source, source.high)
+
+    def _domain_of(self, source: RoutedSource) -> int:
+        named = 0 if source.joined is None else source.joined.domain
+        return named or self.portals[source.portal].settings.domain
 
     def _note_high(self, source: RoutedSource, number: int) -> None:
         number = serial.wire(number)
