@@ -359,12 +359,12 @@ RECEIVERS: Final = (
     ),
     Mutant(
         "a-later-session-repeats-no-confirmation",
-        "receiver/endpoint",
-        "        before = list(self.window.confirmed_before)\n",
-        "        before: list[tuple[int, int]] = []\n",
+        "receiver/delivery_window",
+        "        found = self.confirmed_before.copy()\n",
+        "        found = RangeSet()\n",
         Test(
             "core/receiver/test_endpoint_recovery.py::"
-            "test_confirmations_of_an_earlier_session_are_repeated_once_the_next_one_begins"
+            "test_confirmations_of_an_earlier_session_are_repeated_once_a_store_counts"
         ),
     ),
     Mutant(

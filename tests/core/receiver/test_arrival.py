@@ -51,10 +51,12 @@ class Shop:
 
 def test_numbers_belong_to_one_life() -> None:
     """This life resumed at 5: what is below is of older lives, what is above is not."""
-    for first, count, life, fits in [(5, 1, LIFE, 1), (4, 2, LIFE, 0), (3, 2, OLDER_LIFE, 1), (4, 2, OLDER_LIFE, 0)]:
+    cases = [(5, 1, LIFE, True), (4, 2, LIFE, False), (3, 2, OLDER_LIFE, True), (4, 2, OLDER_LIFE, False)]
+    for first, count, life, fits in cases:
         shop = Shop(start=0, low=5, high=9)
-        shop.data(first, count, life)
+        assert not shop.data(first, count, life)
         assert code(events(shop.out)) == ([] if fits else ["dead-tail"])
+        assert (fx.Discard(first) in shop.out) is not fits
 
 
 def test_a_message_consumed_before_is_not_delivered_again() -> None:
@@ -83,6 +85,18 @@ def test_a_life_that_steps_back_is_reported() -> None:
     assert events(drain(out)) == [SteppedBack(0, 100)]
     machine.inform(info(low=101, high=100), out)
     assert out == []
+
+
+@pytest.mark.parametrize(
+    ("known", "used", "high", "told"), [(9, 6, 6, [SteppedBack(0, 9)]), (9, 9, 9, []), (9, 12, 9, [])]
+)
+def test_an_acknowledgement_that_the_stream_has_not_shown_tells_what_exists(
+    known: int, used: int, high: int, told: list[SteppedBack]
+) -> None:
+    """Another holder of the RegID was faster. Numbers that the source did not use will come again."""
+    shop = Shop(start=None, high=3)
+    shop.machine.on_unannounced(known, used, shop.out)
+    assert (shop.machine.high, events(shop.out)) == (high, told)
 
 
 def test_numbers_go_on_where_an_earlier_session_left_them() -> None:
@@ -135,11 +149,15 @@ def test_a_loss_is_recovered_at_once_where_that_is_wanted() -> None:
 
 
 def test_a_loss_is_final_where_recovery_is_not_wanted() -> None:
-    """But not of history, which does not come from the transport."""
+    """But not of history, which does not come from the transport, nor of what may still come below it."""
     shop = Shop(high=3, otr=False)
     shop.lost(2, 4)
+    assert shop.asked() == [(0, 3)]
     shop.data(0, 4, recovered=True)
+    shop.lost(8, 1)
     assert events(shop.out) == [UnrecoverableLoss(4, 5)]
+    shop.data(6, 2)
+    assert events(drain(shop.out)) == [UnrecoverableLoss(4, 5), UnrecoverableLoss(8, 8)]
     shop = Shop(start=None)
     shop.lost(2, 4)
     assert (shop.out, shop.machine.high) == ([], 5)
@@ -174,13 +192,13 @@ def test_a_message_requested_in_vain_is_lost() -> None:
 @pytest.mark.rows("P-347")
 @pytest.mark.parametrize("ordering", Ordering)
 def test_only_what_was_delivered_can_be_consumed_or_acknowledged(ordering: Ordering) -> None:
-    """In arrival order what came ahead may be."""
+    """In arrival order what came ahead may be; in order it is held."""
     shop = Shop(ordering=ordering, ack_mode=AckMode.EXPLICIT)
     shop.data(3, 3)
     if ordering is Ordering.ARRIVAL:
         shop.machine.on_consumed(Consumed(3, 5))
         shop.machine.on_acknowledged(Acknowledge(5))
-    for number in (2, 6):
+    for number in (2, 6) if ordering is Ordering.ARRIVAL else (2, 4, 6):
         with pytest.raises(MisuseError, match=f"consumed {number}"):
             shop.machine.on_consumed(Consumed(number, number))
         with pytest.raises(MisuseError, match=f"acknowledged {number}"):

@@ -72,8 +72,9 @@ def test_a_store_hears_where_a_receiver_that_sets_the_pace_began(low: int, told:
     acknowledger().catch_up(held, began, out)
     assert out == []
     began.acked = 7
-    acknowledger().catch_up(held, began, out)
-    assert sends(out) == [("store1:1", ConsumptionAck(LIFE, 51, 71, 7))]
+    for pace in Pace.SOURCE, Pace.RECEIVERS:
+        acknowledger(pace=pace).catch_up(held, began, out)
+        assert sends(drain(out)) == [("store1:1", ConsumptionAck(LIFE, 51, 71, 7))]
 
 
 @pytest.mark.rows("P-329")
@@ -134,6 +135,16 @@ def test_a_confirmation_that_a_broken_connection_may_have_swallowed_is_repeated(
     for event in (Gone("source:1"), Reset("store0:1"), Reset("source:1")):
         machine.on_broken(event, held, ASKING, done, 0, out)
     assert sends(out) == [("source:1", ConsumptionAck(LIFE, 0, 70, 1, first=0))]
+
+
+@pytest.mark.rows("P-330")
+def test_the_number_of_a_user_stands_for_the_receiver() -> None:
+    """Stores keep their own."""
+    machine, out = acknowledger(user_reg_id=1234), list[fx.Effect]()
+    machine.acknowledge([registration(0)], ASKING, 4, [(3, 5)], 0, out)
+    machine.show_life([registration(0)], ASKING, 0, out)
+    to_source = ConsumptionAck(LIFE, 0, 1234, 4, AckFlag.USER_REG_ID, first=3), ReceiverAlive(LIFE, 1234, 0, 0)
+    assert [message for _, message in sends(out)] == [ConsumptionAck(LIFE, 50, 70, 4), *to_source]
 
 
 @pytest.mark.rows("P-330")
@@ -207,6 +218,7 @@ def test_a_receiver_shows_that_it_lives_while_it_confirms_nothing() -> None:
     machine, out = acknowledger(liveness_ns=100, session_id=9, context=3), list[fx.Effect]()
     machine.watch(0)
     machine.acknowledge([registration(1)], ASKING, 4, [(3, 5)], 50, drain(out))
+    machine.on_broken(Reset("source:1"), [registration(1)], ASKING, DeliveryWindow(100), 80, out)  # Nothing to confirm.
     assert machine.timers.pop_expired(149) == []
     assert machine.timers.pop_expired(150) == [AckTimer.ALIVE]
     machine.show_life([registration(2)], ASKING, 150, out)

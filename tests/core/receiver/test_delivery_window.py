@@ -189,12 +189,33 @@ def test_known_numbers_are_passed_over_and_acknowledged() -> None:
     assert not window.known
 
 
-def test_a_late_arrival_is_not_lost() -> None:
+@pytest.mark.parametrize("held", [False, True])
+def test_a_late_arrival_is_not_lost(held: bool) -> None:
     window, out = begun(), list[fx.Effect]()
     window.lose(2, 5, out)
+    if held:
+        window.on_run(9, 10, 2, False, out)
     window.on_run(0, 9, 1, False, out)
-    assert out == [fx.Deliver(1, 0, 9, 0, False, True)]
+    assert out[0] == fx.Deliver(1, 0, 9, 0, False, True)
+    assert events(out) == []
     assert not window.lost
+
+
+def test_what_was_delivered_is_discarded_when_it_comes_again() -> None:
+    window, out = begun(), list[fx.Effect]()
+    window.on_run(0, 5, 1, False, drain(out))
+    drain(out)
+    for first, stop in ((0, 5), (2, 5), (0, 4)):
+        window.on_run(first, stop, stop, False, out)
+        assert drain(out) == [fx.Discard(stop)]
+
+
+def test_what_is_known_below_the_start_is_forgotten() -> None:
+    """Every later run would look there."""
+    window = DeliveryWindow(100)
+    window.know(0, 4, [])
+    window.begin(5, [])
+    assert not window.known
 
 
 def test_lost_messages_do_not_hold_acknowledgements_up_and_do_not_end_them() -> None:

@@ -161,6 +161,10 @@ def test_a_late_grant_below_the_start_takes_the_session_back() -> None:
     driver = begun()
     told = driver.grant(0, now=INTERVAL_NS, low=driver.machine.start_number, high=HIGH, old=True)
     assert RegistrationComplete not in {type(event) for event in told}
+    # It cannot tell whether that is of this session, so another store may still know less.
+    driver.feed(Reset("store1:1"), INTERVAL_NS)
+    told = driver.grant(1, now=INTERVAL_NS, **KNOWS)
+    assert [event.number for event in told if isinstance(event, RegistrationComplete)] == [17]
     driver = begun()
     told = driver.grant(0, now=INTERVAL_NS, **KNOWS)
     assert [event.number for event in told if isinstance(event, RegistrationComplete)] == [17]

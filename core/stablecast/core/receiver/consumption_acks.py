@@ -105,8 +105,7 @@ class Acknowledger:
         # Nobody listens at an address that is gone, so a repeat would reach nobody.
         if info is None or info.request != event.address or isinstance(event, Gone):
             return
-        if window.next is not None:
-            self.confirm(counting, info, window.confirmable, now, out)
+        self.confirm(counting, info, window.confirmable, now, out)
 
     def confirm(
         self, counting: list[Registration], info: SourceInfo, parts: list[tuple[int, int]], now: int, out: list[Effect]

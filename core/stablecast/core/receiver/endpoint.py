@@ -300,7 +300,8 @@ class ReceiverSession:
         if self.window.next is not None:
             self._welcome(registration, now)
         if self.enrollment.counting == [registration]:
-            # Without a counting store the receiver had no RegID to confirm under, so confirmations were left out.
+            # Without a counting store the receiver had no RegID to confirm under, so confirmations were left out; and
+            # those of an earlier session may have been lost with a connection that broke after its end.
             again = (inputs.Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
             self.acknowledger.on_broken(*again, now, self.outbox)
         self._recover(now)
@@ -460,9 +461,6 @@ class ReceiverSession:
             self.window.lose(self.window.start, self.starting.first_held, self.outbox)
         for registration in self.enrollment.counting:
             self._welcome(registration, now)
-        # The connection that carried them may have broken after the earlier session ended: nobody repeated them then.
-        before = list(self.window.confirmed_before)
-        self.acknowledger.confirm(self.enrollment.counting, self.contact.source, before, now, self.outbox)
 
     def begin_at(self, now: int, start: int) -> None:
         """Deliver from `start` on; recover what the stream leaves out, as configured."""
