@@ -117,8 +117,7 @@ class Journal:
             # A segment of an older version is full, because its records have another layout.
             current = self._active.version == VERSION
             # Behind a gap a new checkpoint is due, with all states and erasures.
-            room = disk.segment_bytes if current and not found.gapped else 0
-            self._active.limit = max(self._active.end, room)
+            self._active.limit = disk.segment_bytes if current and not found.gapped else 0
         self._checkpoint: Callable[[], list[bytes]] | None = None
         self._dead: dict[JournalSegment, int] = {}
         self._ended: deque[tuple[JournalSegment, int]] = deque()

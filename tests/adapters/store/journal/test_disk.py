@@ -4,8 +4,9 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import attrs
 import pytest
@@ -243,6 +244,24 @@ async def test_the_newest_segment_is_always_verified(tmp_path: Path) -> None:
     journal.abort()
 
 
+async def test_by_default_a_record_is_synced_before_it_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+
+    def sync(fd: int) -> None:
+        os.fdatasync(fd)
+        synced.append(os.fstat(fd).st_size)
+
+    replace(monkeypatch, "files", sync_data=sync)
+    owner = opened(tmp_path, Disk())
+    for ticket in (1, 2):
+        owner.journal.append_state(b"{}", ticket)
+        await owner.until(ticket)
+        assert synced[-1] == segments(tmp_path)[0].stat().st_size
+    await owner.journal.close()
+
+
 async def test_a_failing_sync_reports_nothing_any_more(tmp_path: Path) -> None:
     """EIO: the pages may be gone, so a later sync that succeeds proves nothing."""
     calls = []
@@ -294,12 +313,33 @@ async def test_the_times_of_syncs_are_known(tmp_path: Path) -> None:
 
 
 async def test_a_fetcher_that_is_ended_does_no_more(tmp_path: Path) -> None:
+    """What waits when it is told to end is not done."""
+    entered, held = threading.Event(), threading.Event()
     told: list[object] = []
-    fetcher = Fetcher(Disk(), lambda call, *given: told.append((call, *given)), DirectoryLock(tmp_path))
-    fetcher.fetch([], lambda _: None)
+
+    def fetched(_: object) -> None:
+        """Nobody calls it: the loop would."""
+
+    def tell(call: Callable[..., None], *_: object) -> None:
+        told.append(call)
+        entered.set()
+        held.wait(HANG_S)
+
+    fetcher = Fetcher(Disk(), tell, DirectoryLock(tmp_path))
     fetcher.start()
+    for _ in range(9):
+        fetcher.fetch([], fetched)
+    entered.wait(HANG_S)
+    thread = fetcher._thread
+    assert thread is not None
+
+    def join() -> None:
+        held.set()
+        thread.join()
+
+    fetcher._thread = Mock(join=join)
     fetcher.abort()
-    assert len(told) <= 2
+    assert told.count(fetched) == 1
 
 
 async def test_errors_of_deleting_and_reading_are_reported(tmp_path: Path) -> None:

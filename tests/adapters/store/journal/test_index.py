@@ -74,6 +74,10 @@ def test_prune_keeps_what_has_records_to_look_back_on() -> None:
         index.erase(erase)
     assert index.prune([first, second]) == [late]
     assert index.erases == {1: [late]}
+    # Records that came after the erasure do not hide that the oldest segment has some from before.
+    for place in (first, segment(4)):
+        index.add(1, record(place, 600, 20, 5))
+        assert index.prune([first, second, place]) == [late]
 
 
 def test_prune_tells_trails_anew() -> None:

@@ -15,7 +15,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.store.journal import Disk, Journal, JournalError, journal
 from stablecast.store.journal.record_format import UNTIMED_HEAD, Block, RecordKind, file_header, seal
 from stablecast.store.journal.segments import segment_path
-from tests.adapters.store.journal.support import read, segments, start
+from tests.adapters.store.journal.support import open_in, read, segments, start
 
 
 class Gate:
@@ -288,6 +288,18 @@ async def test_full_disk(tmp_path: Path, place: str) -> None:
     again.abort()
 
 
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "make room (bytes, inodes or quota), then restart"),
+        (OSError(errno.EIO, "Input/output error"), "check the disk"),
+        (ValueError("a bug"), "check the disk"),
+    ],
+)
+def test_a_failure_comes_with_what_an_operator_can_do(error: Exception, remedy: str) -> None:
+    assert journal.remedy_of(error, "check the disk") == remedy
+
+
 async def test_failure_nobody_listens_to_reaches_the_loop(tmp_path: Path) -> None:
     heard: list[BaseException] = []
     done = asyncio.Event()
@@ -315,11 +327,42 @@ async def test_abort_reports_nothing_more(tmp_path: Path) -> None:
     await owner.until(1)
     owner.journal.append_state(b"{}", 2)
     owner.journal.abort()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert owner.synced == [1]
+    assert open_in(tmp_path) == []
+    # What a thread told before it ended is heard now.
+    owner.journal._on_committed(1)
+    owner.journal._on_failed(OSError(errno.EIO, "Input/output error"))
+    assert (owner.synced, owner.failures) == ([1], [])
+    with pytest.raises(MisuseError, match="not running"):
+        owner.journal.append_state(b"{}", 3)
     await owner.journal.close()
     Journal.open(tmp_path).abort()
+
+
+async def test_a_note_is_durable_and_no_ticket_reports_it(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_note(b'{"note":1}')
+    owner.journal.append_state(b'{"state":1}', 7)
+    await owner.until(7)
+    owner.journal.append_note(b'{"note":2}')
+    await owner.journal.close()
+    assert owner.synced == [7]
+    again = Journal.open(tmp_path)
+    assert again.recovered_states == [b'{"note":1}', b'{"state":1}', b'{"note":2}']
+    again.abort()
+
+
+async def test_files_that_were_read_before_the_start_are_closed_then(tmp_path: Path) -> None:
+    """The owner may have read the times of many segments while it recovered."""
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 0, 1, 7, b"a", 1)
+    await owner.journal.close()
+    again = Journal.open(tmp_path)
+    again.set_checkpoint(list)
+    assert again.came_at(1, 0) is not None
+    assert "00000001.seg" in open_in(tmp_path)
+    again.start(asyncio.get_running_loop())
+    assert "00000001.seg" not in open_in(tmp_path)
+    await again.close()
 
 
 async def test_abort_during_close(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """One process per journal."""
 
+import errno
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from stablecast.runtime import machine
 from stablecast.store.journal import JournalError
 from stablecast.store.journal.lock import LOCK_NAME, DirectoryLock, shown_to_others
 from tests.support.machine import replace
@@ -38,6 +41,22 @@ def test_the_error_names_directory_and_holder(tmp_path: Path) -> None:
         holder.stdin.close()
         holder.wait()
     DirectoryLock(tmp_path).release()
+
+
+def test_where_directories_cannot_be_locked_the_file_alone_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some network file systems lock written files only."""
+    real = machine.files.lock
+
+    def lock(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        real(descriptor)
+
+    replace(monkeypatch, "files", lock=lock)
+    first = DirectoryLock(tmp_path)
+    with pytest.raises(JournalError, match="is in use"):
+        DirectoryLock(tmp_path)
+    first.release()
 
 
 def test_release_is_idempotent(tmp_path: Path) -> None:

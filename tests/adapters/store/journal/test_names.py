@@ -1,5 +1,6 @@
 """Names of files that a journal has open are removed, replaced or moved: it fails, and nobody else writes there."""
 
+import asyncio
 import errno
 import os
 import shutil
@@ -33,6 +34,13 @@ async def filled(directory: Path, disk: Disk = SMALL, beside: tuple[Path, ...] =
         owner.journal.append_messages(1, number, 1, 5, bytes(100), number + 1)
         await owner.until(number + 1)
     return owner
+
+
+async def done_by_fetcher(owner: Owner) -> None:
+    """All that the fetcher was asked for before."""
+    answer = asyncio.get_running_loop().create_future()
+    owner.journal.fetch([], answer.set_result)
+    await answer
 
 
 def files_in(directory: Path) -> list[Path]:
@@ -176,8 +184,10 @@ async def test_a_name_that_cannot_be_looked_up_is_not_missed(
     def refuse(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(SystemFiles, "stat", staticmethod(refuse))
-    owner.journal._look()
+    for unknown in ("names", "stat"):  # A directory that cannot be listed proves nothing, either.
+        monkeypatch.setattr(SystemFiles, unknown, staticmethod(refuse))
+        owner.journal._look()
+        await done_by_fetcher(owner)
     owner.journal.append_messages(1, 5, 1, 5, bytes(100), 6)
     await owner.until(6)
     await owner.journal.close()
