@@ -241,7 +241,7 @@ class Pieces:
     def find(self, number: int) -> Live | None:
         """Return the piece that shows `number`."""
         at = bisect_right(self.chunks, number, key=_first) - 1
-        if at < 0 or number >= self.chunks[at].stop:
+        if at < 0:
             return None
         piece = self.chunks[at].piece(self.chunks[at].below(number + 1) - 1)
         return piece if number < piece[1] else None

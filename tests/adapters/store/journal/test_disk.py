@@ -83,6 +83,12 @@ async def test_reserved_room_is_there_at_once_and_given_back(tmp_path: Path) -> 
     again.abort()
 
 
+async def test_a_journal_that_reserves_room_may_end_without_a_record(tmp_path: Path) -> None:
+    owner = opened(tmp_path, Disk(preallocate=True))
+    await owner.journal.close()
+    assert (owner.failures, segments(tmp_path)) == ([], [])
+
+
 async def test_room_that_is_given_back_is_synced_before_the_segment_is_closed(tmp_path: Path) -> None:
     """A full segment must be whole: zeros at its end, which a power cut brings back, would be damage."""
     synced: dict[str, int] = {}

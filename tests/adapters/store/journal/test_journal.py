@@ -153,6 +153,28 @@ async def test_a_trail_outlives_the_messages_and_the_segments(tmp_path: Path) ->
     await again.journal.close()
 
 
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_stream_stays_forgotten_while_an_older_segment_has_its_trail(tmp_path: Path, again: bool) -> None:
+    """Messages of another stream keep that segment. The one with the word that the stream is forgotten goes."""
+    owner = start(tmp_path, segment_bytes=200)
+    owner.journal.append_messages(2, 0, 1, 1, b"kept", 1)
+    owner.journal.trim(1, 100, 2)
+    if again:
+        await owner.journal.close()
+        owner = start(tmp_path, segment_bytes=200)
+        assert owner.journal.trail(1) == 100
+    for ticket in range(3, 30):
+        owner.journal.append_state(b'{"filler":"%s"}' % (b"x" * 60), ticket)
+        if ticket == 10:
+            owner.journal.forget(1, ticket)
+    await owner.journal.close()
+    kept, second, *_ = segments(tmp_path)
+    assert (kept.name, second.name > "00000008.seg") == ("00000001.seg", True)
+    last = start(tmp_path)
+    assert last.journal.trail(1) is None
+    await last.journal.close()
+
+
 async def test_sizes_of_runs(tmp_path: Path) -> None:
     owner = start(tmp_path)
     owner.journal.append_messages(1, 0, 10, 1, bytes(100), 1)

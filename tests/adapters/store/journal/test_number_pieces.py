@@ -93,9 +93,11 @@ def test_origins_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     assert len(chunk.origins) <= 4
 
 
-def test_records_far_apart_are_entered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a summary: those beyond the reach of a chunk begin one of their own."""
+@pytest.mark.parametrize("most", [1, 2048])
+def test_records_far_apart_are_entered_at_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """From a summary: those beyond the reach of a chunk, or beyond its size, begin one of their own."""
     monkeypatch.setattr(tested, "REACH", 8)
+    monkeypatch.setattr(tested, "CHUNK_PIECES", most)
     (place,), pieces, runs = segments(1), Pieces(), Runs(1, 0)
     numbers = (0, 5, 15, 16, 40, 41)
     for number in numbers:
@@ -103,6 +105,7 @@ def test_records_far_apart_are_entered_at_once(monkeypatch: pytest.MonkeyPatch) 
             column.append(value)
     assert pieces.extend(place, runs)
     check(pieces, {number: (place, 24 + number, 0) for number in numbers}, [place])
+    assert [len(chunk.starts) for chunk in pieces.chunks] == ([1] * 6 if most == 1 else [2, 2, 2])
     bases = [chunk.base for chunk in pieces.chunks]
     assert all(chunk.reaches(chunk.stop - 1) for chunk in pieces.chunks), bases
     assert not pieces.extend(place, runs), "they do not come in order now"

@@ -158,9 +158,11 @@ def test_damage_before_the_newest_checkpoint_costs_no_states(tmp_path: Path) -> 
     assert (len(found.reports), found.damaged, found.states) == (1, False, [b'{"n":1}'])
 
 
-def test_damage_behind_the_newest_checkpoint_may_cost_states(tmp_path: Path) -> None:
-    flip(write(tmp_path, 1, checkpoint(), state(1), state(2)), 24 + 34 + 3)
+@pytest.mark.parametrize("at", [3, 33], ids=["header", "body"])
+def test_damage_behind_the_newest_checkpoint_may_cost_states(tmp_path: Path, at: int) -> None:
+    flip(write(tmp_path, 1, checkpoint(), state(1), state(2)), 24 + 34 + at)
     found = opened(tmp_path)
+    assert found.gapped == [found.segments[1]], "no summary may hide it before a newer checkpoint is on the disk"
     assert (len(found.reports), found.damaged, found.states) == (1, True, [b'{"n":2}'])
 
 

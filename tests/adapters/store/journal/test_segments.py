@@ -20,6 +20,7 @@ from stablecast.store.journal.segments import (
     segment_path,
 )
 from stablecast.text.scarcity import is_scarce
+from tests.adapters.store.journal.support import open_in
 from tests.support.machine import replace
 
 
@@ -68,10 +69,12 @@ def test_failed_creation_closes_the_file(tmp_path: Path) -> None:
     def broken(_: int) -> None:
         raise OSError(5, "Input/output error")
 
-    place = segment(tmp_path, 1)
+    place, lock = segment(tmp_path, 1), DirectoryLock(tmp_path)
     with pytest.raises(OSError, match="Input/output"):
-        open_for_writing(place, broken, DirectoryLock(tmp_path))
+        open_for_writing(place, broken, lock)
     assert not place.on_disk
+    lock.release()
+    assert open_in(tmp_path) == []
 
 
 def test_open_files_are_bounded(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal.summary import SegmentSummary, decoded
 from tests.adapters.store.journal.support import numbers, read, segments, start
 from tests.support.machine import replace
+from tests.support.processes import HANG_S
 
 UNVERIFIED = Disk(verify=False)
 HEADER_BYTES = 40
@@ -115,6 +116,31 @@ async def test_a_summary_waits_until_its_records_are_synced(tmp_path: Path) -> N
     await looked.wait()  # The fetcher has done all jobs before this one.
     assert summaries(tmp_path) == []
     disk.set()
+    await owner.journal.close()
+    assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)
+
+
+async def test_the_sync_of_other_records_is_not_enough_for_a_summary(tmp_path: Path) -> None:
+    """The segment ended while the batch before its last records was on its way to the disk."""
+    passes, entered, looked = threading.Semaphore(0), threading.Event(), asyncio.Event()
+
+    def sync(descriptor: int) -> None:
+        entered.set()
+        passes.acquire()
+        os.fdatasync(descriptor)
+
+    owner = start(tmp_path, segment_bytes=500, sync=sync)
+    owner.journal.append_messages(1, 0, 1, 5, b"x" * 200, 1)
+    await asyncio.to_thread(entered.wait, HANG_S)
+    for number in range(1, 10):
+        owner.journal.append_messages(1, number, 1, 5, b"x" * 200, number + 1)
+    passes.release(2)  # The new file, and the first record.
+    await owner.until(1)
+    loop = asyncio.get_running_loop()
+    owner.journal._fetcher._put(lambda: loop.call_soon_threadsafe(looked.set))
+    await looked.wait()
+    assert summaries(tmp_path) == []
+    passes.release(1_000)
     await owner.journal.close()
     assert [path.stem for path in summaries(tmp_path)] == ended(tmp_path)
 

@@ -68,6 +68,7 @@ async def test_records_without_a_time_are_older_than_any() -> None:
     assert await found.ends(0, 30) == (None, 60)
     assert [await found.ends(*part) for part in ((25, 40), (30, 40), (5, 5))] == [(None, None)] * 3
     assert (await found.times(0, 30, 1))[1] == 10
+    assert await found.times(0, 20, 9) == ([(10, 50)], 20)
 
 
 def test_the_piece_that_follows_a_number() -> None:

@@ -173,10 +173,11 @@ def test_an_error_on_the_loop_ends_the_thread_as_its_own_does(turns: Turns, monk
     """The loop has another turn before the thread wakes."""
     turns.warm()
     turns.fails = True
-    ring = turns.writer._ring
-    monkeypatch.setattr(turns.writer, "_ring", lambda: None)
+    ring, rung = turns.writer._ring, list[str]()
+    monkeypatch.setattr(turns.writer, "_ring", lambda: rung.append("the thread has something to tell"))
     turns.put(1)
     turns.end_turn()
+    assert len(rung) == 1
     turns.fails = False  # A flush that succeeds now would tell nothing of what the kernel dropped.
     flushed = len(turns.flushed)
     turns.put(2)
