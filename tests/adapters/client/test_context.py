@@ -131,6 +131,8 @@ def test_addresses_are_checked_at_once() -> None:
         ({"topic": "orders", "stores": ["127.0.0.1:14567:x"]}, StoreListError),
         ({"topic": "orders", "stores": ["300.0.0.1:14567"]}, AddressError),
         ({"topic": "orders", "options": {"ume_flight_sise": 1}}, OptionError),
+        ({"topic": "orders", "session_id": True}, MisuseError),
+        ({"topic": "orders", "session_id": 1 << 64}, MisuseError),
     ],
 )
 async def test_a_source_that_cannot_be(arguments: dict[str, object], error: type[StablecastError]) -> None:
@@ -161,6 +163,8 @@ async def test_a_receiver_that_cannot_be(net: Network) -> None:
         context.receiver("orders", source="nowhere")
     with pytest.raises(OptionError, match="did you mean 'ume_use_ack_batching'"):
         context.receiver("orders", options={"ume_use_ack_batchin": 1})
+    with pytest.raises(MisuseError, match="topic name"):
+        context.receiver("")
     async with context.receiver("orders"):
         with pytest.raises(MisuseError, match=r"has a receiver of 'orders': use that one, or make another Context"):
             context.receiver("orders")
@@ -168,6 +172,8 @@ async def test_a_receiver_that_cannot_be(net: Network) -> None:
     async with Context() as alone:
         with pytest.raises(MisuseError, match="no way to find a source"):
             alone.receiver("orders")
+        await alone.receiver("orders", source=f"{LOCAL}:{unused_port()}").close()
+        assert not alone._receivers
 
 
 async def test_a_source_that_is_one_too_many_is_closed(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

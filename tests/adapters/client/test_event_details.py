@@ -177,3 +177,8 @@ def test_objects_that_wait_for_confirmations_are_bounded() -> None:
     tags.release(MAX_LATE_TAGS)
     assert len(tags) == MAX_LATE_TAGS
     assert tags.of(0, 5) == (5,)
+    few = MessageTags(keeps_late=True)
+    for number in range(MAX_LATE_TAGS - 1):
+        few.add(number, number, number)
+    few.release(MAX_LATE_TAGS)
+    assert len(few) == MAX_LATE_TAGS - 1

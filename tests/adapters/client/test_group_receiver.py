@@ -9,12 +9,14 @@ import pytest
 
 from stablecast.client import Context, Message, MisuseError, Redelivery, Source
 from stablecast.client.group_receiver import GroupReceiver
-from stablecast.client.message_division import MessageKey
+from stablecast.client.message_division import MessageDivision, MessageKey, octets_of
 from stablecast.client.presence import announcement, decoded, presence_topic
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.events import Confirmed, SharesChanged
+from stablecast.core.sharing.division import share_of_key, share_of_number
 from stablecast.core.sharing.member import Heard, Left, MemberConfig
 from stablecast.transports import codec
+from tests.adapters.client.test_inbox import batch_of
 from tests.support.network import Events, Network, until, unused_port
 
 COUNT = 60
@@ -283,5 +285,32 @@ def test_announcements_of_anyone_are_decoded() -> None:
     assert decoded(announcement(config, leaving=True)) == Left(7)
     for bad in (b"", b"\xff", b"[]", b"{}", b'{"member": "x", "shares": 1, "leaving": false}', b"[" * 100_000):
         assert decoded(bad) is None
-    assert decoded(b'{"member": "-1", "shares": 1, "leaving": false}') is None
+    for wrong in (
+        b'{"member": "-1", "shares": 1, "leaving": false}',
+        b'{"member": "18446744073709551616", "shares": 1, "leaving": false}',
+        b'{"member": "7", "shares": 1, "leaving": 1}',
+        b'{"member": "7", "shares": "1", "leaving": false}',
+    ):
+        assert decoded(wrong) is None
     assert presence_topic("a.b", "c") != presence_topic("a", "b.c")
+
+
+@pytest.mark.parametrize("key", [b"c1", "c1", 7])
+def test_a_key_is_bytes_text_or_a_number(key: object) -> None:
+    """Two messages of one key go to one share, and the same at each member."""
+    division = MessageDivision(1000, lambda _: key)
+    assert len({*division(batch_of(2)), share_of_key(octets_of(key), 1000)}) == 1
+    with pytest.raises(MisuseError, match="must be bytes, str or int, not list"):
+        octets_of([key])
+    assert octets_of(True) == octets_of(1)
+    assert MessageDivision(1000, None)(batch_of(2)) == [share_of_number(number, 1000) for number in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shares", "key"), [("x" * 300, 4, None), (b"billing", 4, None), ("billing", "4", None), ("billing", 4, 5)]
+)
+async def test_a_member_that_cannot_be(net: Network, name: Any, shares: Any, key: Any) -> None:
+    context = await net.context()
+    with pytest.raises(MisuseError):
+        context.receiver("orders", group=name, shares=shares, key=key)
+    assert not context._receivers

@@ -182,6 +182,19 @@ def test_messages_that_were_not_handed_over_wait_again() -> None:
     assert (rest.first, len(rest)) == (12, 3)
 
 
+def test_an_acknowledgement_settles_no_message_that_was_not_handed_over() -> None:
+    """Of the batch in hand, and of nobody else's."""
+    told, inbox = Told(), Inbox[Batch](lambda: None)
+    inbox.put(batch_of(5, first=10, told=told))
+    inbox.next_batch()
+    inbox.handed = 2
+    inbox.settle_in_hand(Told(), 10, 14)
+    inbox.settle_in_hand(told, 20, 24)
+    assert told.consumptions == []
+    inbox.settle_in_hand(told, 10, 14)
+    assert told.consumptions == [(10, 11)]
+
+
 def test_clearing_drops_what_was_not_handed_over() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     for _ in range(2):
@@ -279,3 +292,4 @@ def test_acknowledging_oneself() -> None:
         (top + 100, top + 100),
         (top - 2, top + 1),
     ]
+    assert told.consumptions == []

@@ -136,6 +136,15 @@ def test_a_loss_is_timed_until_what_follows_is_delivered() -> None:
         assert topics.of("orders").recovery.view().count == counted
 
 
+async def test_a_context_that_is_closed_measures_no_more() -> None:
+    async with Context(metrics=True) as context:
+        assert context.times is not None
+        timer = context.times._timer
+        assert timer is not None
+        assert not timer.cancelled()
+    assert timer.cancelled()
+
+
 def test_what_is_timed_at_once_is_bounded() -> None:
     source: Any = Emitted()
     blocks = TimedBlocks(Durations(), source)

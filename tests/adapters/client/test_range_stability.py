@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.client import RangeReader, ReadFailed, last, range_inquiry, range_reader, stored_sources
+from stablecast.client import RangeReader, ReadFailed, last, range_inquiry, range_reader, range_source, stored_sources
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents
@@ -77,13 +77,18 @@ async def test_a_store_that_never_heard_of_a_source_does_not_have_its_messages(
         assert [message.number async for message in reader] == list(range(10))
 
 
-async def test_a_reader_that_follows_waits_for_a_store_that_knows_the_source(net: Network) -> None:
+@pytest.mark.parametrize(("since", "first"), [(None, 0), (last(3), 7)])
+async def test_a_reader_that_follows_waits_for_a_store_that_knows_the_source(
+    net: Network, since: Any, first: int
+) -> None:
+    """It was there when the reader began, so it is no new source that is read from its begin."""
     trio = await known_to_one_of_two(net)
     context = await net.context()
-    async with context.reader("orders", stores=trio.stores, patience=0.3, follow=True, until=10) as reader:
+    given: dict[str, Any] = {"stores": trio.stores, "patience": 0.3, "follow": True, "since": since, "until": 10}
+    async with context.reader("orders", **given) as reader:
         assert not reader.sources
         await trio.start("c")
-        assert [message.number async for message in reader] == list(range(10))
+        assert [message.number async for message in reader] == list(range(first, 10))
 
 
 async def test_two_of_three_stores_are_enough_for_what_both_have(net: Network) -> None:
@@ -438,6 +443,55 @@ async def test_a_life_without_a_history_is_no_source_of_its_own(monkeypatch: pyt
         [reading] = reader._readings
         await until(lambda: reading.machine.stop == 12)  # It goes on with the next life ...
         assert len(reader.sources) == 1  # ... and nothing else does.
+
+
+async def test_a_question_that_fails_is_an_error_at_once_and_not_silence() -> None:
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            raise ValueError(store)
+
+    with pytest.raises(ValueError, match="a"):
+        await range_inquiry.ask_all(Routes("10.0.0.1:1"), ["a"], 1e9)
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+async def test_ranges_that_did_not_fit_are_asked_for_as_long_as_there_are_more(pages: int) -> None:
+    """A store that says that it has more, and tells nothing, is not asked for ever."""
+    whole, asked = answer((0, 30)), list[int]()
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **given: Any) -> list[StoredAnswer]:
+            asked.append(given["first"])
+            reach = min(10 * len(asked), 10 * pages)
+            return [attrs.evolve(whole, ranges=((reach - 10, reach),), reach=reach)]
+
+    found = await range_inquiry.ask_all(Routes("10.0.0.1:1"), ["a"], 1e9, first=0)
+    assert [one.reach for one in found["a"]] == [10 * pages]
+    assert asked == ([0, 10] if pages == 1 else [0, 10, 20])
+
+
+async def test_a_reader_that_was_closed_hears_no_more_messages() -> None:
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            return [answer((0, 10))]
+
+    routes = Routes("10.0.0.1:1")
+    async with RangeReader(routes, "orders", ReadOptions(ReadBounds(), ("a", "b"))) as reader:
+        [reading] = reader._readings
+        reading.learn(0, 0)
+        assert routes.readings == {7: [reading]}
+        assert routes.readers
+    assert (routes.readings, list(routes.readers)) == ({}, [])
+
+
+@pytest.mark.parametrize(("size", "window", "most"), [(1, 10_000, 4096), (1 << 16, 512, 64), (1 << 20, 64, 4)])
+async def test_large_messages_are_asked_for_in_smaller_numbers(size: int, window: int, most: int) -> None:
+    """The memory of a reader is bounded in bytes."""
+    source = contents(a=attrs.evolve(answer((0, 10)), stored_bytes=10 * size))
+    owner: Any = None
+    terms = range_source.ReadingTerms(10_000, 0)
+    reading = range_source.SourceReading(owner, RangeRoutes("10.0.0.1:1"), source, (0, 10), terms)
+    assert (reading.machine.window, reading._most) == (window, most)
 
 
 async def test_the_readings_of_all_sources_hear_that_a_store_is_away() -> None:

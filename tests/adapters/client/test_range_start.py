@@ -167,6 +167,7 @@ async def test_whose_numbers_of_a_time_count(answers: list[StoredAnswer | None],
             answer = answers[int(store)]
             return [] if answer is None else [answer]
 
+    assert ReceiverStart(ReadBounds.of(last(100), None), Routes()).number(AskLow(20, 0, 3), Session()) == 3
     start = ReceiverStart(ReadBounds.of(datetime(2026, 1, 31, tzinfo=UTC), None), Routes())
     assert start.number(AskLow(20, 0, 3), Session()) is None
     await asyncio.gather(*start._tasks)

@@ -1,6 +1,7 @@
 """Sources against real stores: registration, stability, what stores ask for."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -23,10 +24,11 @@ from stablecast.core.protocol.events import (
     StableFlag,
     StoreUnresponsive,
 )
+from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.request_window import MAX_REQUEST_MESSAGES
 from stablecast.core.source.outbox import TURN_MESSAGES
 from stablecast.transports import codec
-from tests.support.network import LOCAL, Events, Network, unused_port
+from tests.support.network import LOCAL, Events, Network, until, unused_port
 from tests.support.retransmissions import encode_recovered
 
 ENOUGH = StableFlag.STABLE
@@ -251,3 +253,29 @@ async def test_a_streaming_source_never_calls_anything_stable(net: Network) -> N
     with pytest.raises(Closed, match="has no stores"):
         await source.wait_stable_through(sent.number)
     assert source.stable_through == -1
+
+
+async def test_what_leaves_at_once_is_reported_each_time(net: Network) -> None:
+    """Without stores nothing else makes the source look at what it has sent."""
+    source = await (await net.context()).source("ticks")
+    await source.send(b"x")
+    told: list[object] = []
+    feed = source._feed
+
+    def note(event: Any) -> None:
+        told.append(event)
+        feed(event)
+
+    source._feed = note
+    for count in (1, 2):
+        source.try_send(b"x")
+        await until(lambda: len([event for event in told if isinstance(event, Sent)]) == count)  # noqa: B023
+
+
+async def test_a_source_that_was_closed_tells_no_events(net: Network) -> None:
+    events = Events()
+    source = await (await net.context()).source("orders", stores=[await net.store()], on_event=events)
+    await source.close()
+    told = len(events)
+    source._on_notify(Overtaken())
+    assert len(events) == told
