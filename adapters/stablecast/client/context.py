@@ -88,7 +88,7 @@ from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
-from stablecast.transports.codec.domains import local
+from stablecast.transports.codec.domains import absolute, local
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 
@@ -874,6 +874,9 @@ class Context:
     # ---------------------------------------------------------------------------------------------------------- inputs
 
     def _on_found(self, topic: str, record: SourceRecord) -> None:
+        if record.domain:
+            request = local(absolute(record.request_address, record.domain), self.pool.routing.domain)
+            record = attrs.evolve(record, request_address=request)
         receiver = self._receivers.get(topic)
         if receiver is not None:
             receiver.found(record.address, record.session_id, record.request_address, record.index, record.life)

@@ -1,7 +1,8 @@
 """Arrivals at a store: messages on its port, runs and announcements on the streams of its sources.
 
 The bytes of runs are kept under a token until the machine writes or drops them (`stablecast.runtime.kept_runs`). A
-store joins a session over LBT-RM or LBT-RU once, even if several of its sources share it.
+store joins a session over LBT-RM or LBT-RU once, even if several of its sources share it. What a router repeats has the
+names of its hop; it gets those of the life here, so that the journal and all that is sent again have no others.
 """
 
 from collections.abc import Callable
@@ -22,10 +23,14 @@ from stablecast.runtime.request_port import FarPeer, Found, Peer, decoded
 from stablecast.runtime.routing import Routing
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner
+from stablecast.store.distant_sources import DistantSources
 from stablecast.store.store_views import Traffic
 from stablecast.transports import codec
+from stablecast.transports.codec.domains import split_domain
 from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.codec.renamed import renamed
 from stablecast.transports.reliable.settings import ReceiverSettings
+from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
@@ -36,7 +41,7 @@ class SessionListener:
 
     Attributes:
         on_run: Gets the life that sent a run, and the run.
-        on_announcement: Gets an announcement of any life.
+        on_announcement: Gets an announcement of any source.
         on_lost: Gets a loss of a joined life.
         on_ended: Gets each joined life of a session that is silent.
     """
@@ -59,15 +64,25 @@ class _SharedSession:
             if not isinstance(item, Run):
                 self._listener.on_announcement(item)
             elif item.topic_index in self.lives:  # Other sources of the session have no store here.
-                self._listener.on_run(self.lives[item.topic_index], item)
+                life = self.lives[item.topic_index]
+                self._listener.on_run(life, original(item, life))
 
     def lost(self, found: Lost) -> None:
-        if self.lives.get(codec.split(found.session)[1]) == found.session:
-            self._listener.on_lost(found)
+        life = self.lives.get(codec.split(found.session)[1])
+        if life is not None:
+            self._listener.on_lost(found if life == found.session else attrs.evolve(found, session=life))
 
     def ended(self, _: bool) -> None:
         for incarnation in tuple(self.lives.values()):
             self._listener.on_ended(incarnation)
+
+
+def original(run: Run, life: Incarnation) -> Run:
+    """Return a run with the topic index of its life."""
+    _, index = codec.split(life)
+    if run.topic_index == index:
+        return run
+    return attrs.evolve(run, topic_index=index, block=renamed(run, 0, index))
 
 
 class SessionMember:
@@ -110,15 +125,21 @@ class SharedSessions:
         self._listener = listener
         self._joined: dict[Where, tuple[_SharedSession, ReliableJoiner]] = {}
 
-    def join(self, where: Where, incarnation: Incarnation, settings: ReceiverSettings) -> SessionMember:
-        """Join the session of a life, with the settings of the first life that joined it. Raises PortError."""
+    def join(self, where: Where, incarnation: Incarnation, index: int, settings: ReceiverSettings) -> SessionMember:
+        """Join the session of a life, with the settings of the first life that joined it. Raises PortError.
+
+        Args:
+            where: The session.
+            incarnation: The life.
+            index: Its topic index on the session.
+            settings: Those of the receiver.
+        """
         if where not in self._joined:
             session = _SharedSession(self._listener)
             callbacks = (session.arrived, session.lost, session.ended)
             joiner = ReliableJoiner(self._receivers, where, settings, *callbacks, patient=True)
             self._joined[where] = session, joiner
         session, joiner = self._joined[where]
-        index = codec.split(incarnation)[1]
         session.lives[index] = incarnation
 
         def leave() -> None:
@@ -178,7 +199,10 @@ class StoreArrivals:
         self.traffic: dict[int, Traffic] = {}
         self.joiners: dict[int, StreamJoiner | SessionMember] = {}
         self._places: dict[int, str] = {}
-        listener = SessionListener(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
+        self._joined: dict[int, tuple[str, tuple[int, int]]] = {}
+        self._names: dict[Incarnation, Incarnation] = {}
+        self.distant = DistantSources(self._join_repeated)
+        listener = SessionListener(self._on_run, self._on_announcement, self._on_lost, self._on_silent)
         self._sessions = SharedSessions(interface, listener)
         self._transports = transports or TransportConfig()
         self._streams = Continuity()
@@ -209,38 +233,91 @@ class StoreArrivals:
             else:
                 self._on_announcement(item)
 
-    def join(self, effect: Join) -> None:
-        """Join a source's stream, once, and anew where the source has moved to."""
-        joined = self._places.get(effect.incarnation) if effect.incarnation in self.joiners else None
-        if joined == effect.transport:
+    def join(self, effect: Join, topic: str = "") -> None:
+        """Join a source's stream, once, and anew where the source has moved to; the `topic` finds it elsewhere."""
+        life, place = effect.incarnation, effect.transport
+        if split_domain(place)[0]:
+            if self._places.get(life) != place:
+                self._leave(life)
+            self._places[life] = place
+            self.distant.want(life, topic)
             return
-        if joined is not None:
-            self.joiners.pop(effect.incarnation).abandon()
-        self._places[effect.incarnation] = effect.transport
-        self.traffic.setdefault(effect.incarnation, Traffic())
+        self.distant.leave(life)
 
         def ended(gone: bool) -> None:
             if gone:
-                self.joiners.pop(effect.incarnation, None)
-            self._feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
+                self.joiners.pop(life, None)
+            self._feed(Gone(place) if gone else Ended(life))
 
+        self._join(life, place, codec.split(life), self.on_stream, ended)
+
+    def _join_repeated(self, life: Incarnation, source: SourceRecord) -> None:
+        """Join the stream of a router that repeats a life. Its end says nothing of the source itself."""
+
+        def ended(gone: bool) -> None:
+            if gone:
+                self.joiners.pop(life, None)
+                self._forget_name(life)
+            self._on_silent(life)
+
+        def items(session_id: int, found: list[Item]) -> None:
+            self._on_repeated(life, codec.join(session_id, source.index), session_id, found)
+
+        if self._join(life, source.address, (source.session_id, source.index), items, ended):
+            self._names[source.hop] = life
+
+    def _join(
+        self,
+        life: Incarnation,
+        place: str,
+        names: tuple[int, int],
+        items: Callable[[int, list[Item]], None],
+        ended: Callable[[bool], None],
+    ) -> bool:
+        """Join a life at a place, by its session ID and topic index there; return whether that was news."""
+        joined = self._joined.get(life) if life in self.joiners else None
+        if joined == (place, names):
+            return False
+        self._leave(life)
+        self._joined[life] = place, names
+        self.traffic.setdefault(life, Traffic())
         try:
-            joiner = self._joiner(effect, ended)
+            joiner = self._joiner(life, place, names, items, ended)
         except StablecastError:
             self._oddities["stream-not-joined"] += 1
-            return
-        self.joiners[effect.incarnation] = joiner
+            return False
+        self.joiners[life] = joiner
         if self._paused:
             joiner.pause()
+        return True
 
-    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> StreamJoiner | SessionMember:
+    def _joiner(
+        self,
+        life: Incarnation,
+        place: str,
+        names: tuple[int, int],
+        items: Callable[[int, list[Item]], None],
+        ended: Callable[[bool], None],
+    ) -> StreamJoiner | SessionMember:
         """Join the source's transport. Raises PortError, TlsError."""
-        if not is_source_string(effect.transport):
-            return StreamJoiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
-        tls.require_stream(effect.transport)
-        where = Where.parse(effect.transport)
+        session_id, index = names
+        if not is_source_string(place):
+            return StreamJoiner(place, session_id, items, ended)
+        tls.require_stream(place)
+        where = Where.parse(place)
         settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
-        return self._sessions.join(where, effect.incarnation, settings)
+        return self._sessions.join(where, life, index, settings)
+
+    def _leave(self, life: Incarnation) -> None:
+        """Leave the stream of a life, if it is joined."""
+        self._joined.pop(life, None)
+        self._forget_name(life)
+        joiner = self.joiners.pop(life, None)
+        if joiner is not None:
+            joiner.abandon()
+
+    def _forget_name(self, life: Incarnation) -> None:
+        self._names = {hop: one for hop, one in self._names.items() if one != life} if self._names else {}
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """Return the counters of each session over LBT-RM and LBT-RU."""
@@ -256,12 +333,12 @@ class StoreArrivals:
 
     def leave(self, effect: Leave) -> None:
         """Leave the stream of a life, and forget its traffic."""
-        self._streams.forget(effect.incarnation)
-        self._places.pop(effect.incarnation, None)
-        self.traffic.pop(effect.incarnation, None)
-        joiner = self.joiners.pop(effect.incarnation, None)
-        if joiner is not None:
-            joiner.abandon()
+        life = effect.incarnation
+        self._streams.forget(life)
+        self._places.pop(life, None)
+        self.traffic.pop(life, None)
+        self.distant.leave(life)
+        self._leave(life)
 
     def move(self, interface: str) -> None:
         """Receive what groups and LBT-RU carry at another address of this host. Raises PortError."""
@@ -284,6 +361,20 @@ class StoreArrivals:
             await joiner.close()
         self._sessions.close()
 
+    def _on_repeated(self, life: Incarnation, hop: Incarnation, session_id: int, items: list[Item]) -> None:
+        """Process the stream of a router's source as if the source itself sent it."""
+        session, _ = codec.split(life)
+        for item in items:
+            if not isinstance(item, Run):
+                self._on_announcement(item)
+            elif codec.join(session_id, item.topic_index) == hop:
+                self.on_stream(session, [original(item, life)])
+
+    def _on_silent(self, life: Incarnation) -> None:
+        """Note that a stream has ended, for now at least."""
+        self._feed(Ended(life))
+        self.distant.lost(life)
+
     def _on_run(self, incarnation: int, run: Run) -> None:
         traffic = self.traffic.get(incarnation)
         if traffic is None:
@@ -305,6 +396,8 @@ class StoreArrivals:
         except WireError:
             self._oddities["malformed-on-stream"] += 1
             return
+        if isinstance(message, SourceInfo) and message.incarnation in self._names:
+            message = attrs.evolve(message, incarnation=self._names[message.incarnation])
         if isinstance(message, SourceInfo) and message.incarnation in self.traffic:
             traffic = self.traffic[message.incarnation]
             traffic.groups = message.group_sizes

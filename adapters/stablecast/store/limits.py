@@ -11,6 +11,7 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.store.process import descriptors_for_streams
 from stablecast.text import plural
+from stablecast.transports.codec.domains import split_domain
 
 
 @attrs.frozen
@@ -52,7 +53,7 @@ def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_by
         return _full(plural(limits.sources, "source"), limits.sources, "sources")
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"
-    if not is_source_string(request.transport) and not descriptors_for_streams():
+    if not is_source_string(split_domain(request.transport)[1]) and not descriptors_for_streams():
         return "no descriptor is left for its stream: raise the hard limit of open files (ulimit -Hn, LimitNOFILE)"
     return ""
 

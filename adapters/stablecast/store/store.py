@@ -150,7 +150,9 @@ class Store:
         await self._port.start()
         self._driver.feed(Start())
         self._journal.append_note(self._memory_record())
-        self._name_service = NameService(settings, announced(host), self._log, self._pool.routing)
+        self._name_service = NameService(
+            settings, announced(host), self._log, self._pool.routing, self._arrivals.distant
+        )
         try:
             await self._name_service.start(self.address)
         except BaseException:
@@ -526,7 +528,8 @@ class Store:
             case fx.SendStored():
                 self._retrieval.serve(effect)
             case fx.Join():
-                self._arrivals.join(effect)
+                holder = self._machine.status.holder(0, effect.incarnation)
+                self._arrivals.join(effect, "" if holder is None else holder.topic)
             case fx.Leave():
                 self._arrivals.leave(effect)
             case fx.StartProxy():

@@ -12,7 +12,6 @@ from tests.support.proxy import INDEX, proxy, receiving, relay
 from tests.support.traffic import send, source_of, take
 
 
-@pytest.mark.rows("R-052", "R-055", "R-056")
 async def test_a_receiver_behind_a_router_knows_the_life_of_the_source(net: Network) -> None:
     """The names on its stream are those of the hop; registrations and acknowledgements name the life."""
     _, source = await source_of(net, "a")
@@ -43,7 +42,6 @@ async def test_a_message_of_a_source_says_its_life_through_any_router(net: Netwo
     assert message.incarnation == source.config.incarnation
 
 
-@pytest.mark.rows("R-059")
 async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(net: Network) -> None:
     """Two routers repeat the source. When the cheaper one goes, the other one is joined, and nothing comes twice."""
     _, source = await source_of(net, "a")
@@ -62,7 +60,6 @@ async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(net: N
     assert len(events.of(EndOfSource)) <= 1
 
 
-@pytest.mark.rows("R-060")
 async def test_a_receiver_moves_to_a_cheaper_way_and_loses_nothing(net: Network) -> None:
     _, source = await source_of(net, "a")
     there = await relay(net)

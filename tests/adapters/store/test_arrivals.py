@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import attrs
 import pytest
 
 from stablecast.core.protocol.effects import Join, Leave
 from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.protocol.messages import Message as ControlMessage
-from stablecast.core.protocol.messages import SourceInfoRequest
+from stablecast.core.protocol.messages import SourceInfo, SourceInfoRequest
 from stablecast.runtime.origins import Origins
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.routing import Routing
@@ -17,6 +18,7 @@ from stablecast.store import arrivals
 from stablecast.store.arrivals import StoreArrivals
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import UnknownHeader
 from stablecast.transports.wire.lbmc import MessageKind
@@ -31,9 +33,9 @@ NONSENSE = lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),
 class Joiner:
     """A joined stream that nobody sends on."""
 
-    def __init__(self, transport: str, session: int, on_items: object, on_end: Callable[[bool], None]) -> None:
+    def __init__(self, transport: str, session: int, on_items: Any, on_end: Callable[[bool], None]) -> None:
         self.made = (transport, session)
-        self.on_end = on_end
+        self.on_items, self.on_end = on_items, on_end
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Callable[[], None]:
@@ -233,3 +235,29 @@ async def test_a_life_that_takes_the_place_of_another_on_a_session_keeps_it(
     assert (fed.session, over.calls) == (same_topic, [])
     await bench.inlet.close()
     assert over.calls == ["abandon"]
+
+
+async def test_what_a_router_repeats_gets_the_names_of_the_life(bench: Bench) -> None:
+    """So the journal, and all that is sent again, have no others. Other sources of the router's stream are left out."""
+    bench.inlet.join(Join(LIFE, "7:a:1"), "orders")
+    assert bench.fed == []
+    assert LIFE not in bench.inlet.joiners
+    origin = named(SourceRecord("10.0.0.1:1", SESSION, TOPIC_INDEX, instance=b"instance")).origin
+    bench.inlet.distant.found("orders", SourceRecord("10.0.1.1:1", 99, 8, origin=origin))
+    assert bench.joiner().made == ("10.0.1.1:1", 99)
+    block = b"".join(data(number, b"x", 8) for number in range(3))
+    hop, lives = codec.join(99, 8), ((LIFE, 0),)
+    info = SourceInfo(hop, "orders", 1, 1, 0, "10.0.0.1:1", (), False, (), 1, lives, late_join=False)
+    (message,) = StreamDecoder().feed(codec.encode(info))
+    bench.joiner().on_items(99, [message, Run(9, 0, 1, 1, data(0, b"x", 9)), Run(8, 0, 3, 3, block)])
+    told, arrived = bench.fed
+    assert isinstance(told, Arrived)
+    assert told.message == attrs.evolve(info, incarnation=LIFE)
+    assert isinstance(arrived, Data)
+    assert (arrived.session, arrived.incarnation, arrived.count) == (LIFE, LIFE, 3)
+    kept, life = bench.inlet.tokens.use(arrived.token, done=True)
+    assert (kept, life) == (run(0, 3), LIFE)
+    bench.joiner().on_end(True)
+    assert bench.fed[2:] == [Ended(LIFE)], "the source may go on, where another router repeats it"
+    bench.inlet.leave(Leave(LIFE))
+    assert not bench.inlet.distant._topics

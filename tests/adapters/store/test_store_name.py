@@ -12,6 +12,9 @@ from stablecast.client import Context, resolution
 from stablecast.config.option_kinds import Value
 from stablecast.resolver import RelayDaemon
 from stablecast.runtime.address import AddressError
+from stablecast.runtime.origins import Origins
+from stablecast.runtime.routing import Routing
+from stablecast.store.distant_sources import DistantSources
 from stablecast.store.journal import Journal
 from stablecast.store.log_lines import Severity
 from stablecast.store.name_service import NameService
@@ -97,7 +100,9 @@ async def test_without_a_name_or_a_relay_or_a_group_nobody_answers(
 ) -> None:
     before = others()
     settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name=name, resolver=relays, resolution=options)
-    naming = NameService(settings, LOCAL, StoreLog("a", lambda *_: None, Counter(), Counter()))
+    log = StoreLog("a", lambda *_: None, Counter(), Counter())
+    routing = Routing(lambda *_: None, lambda _: None, Origins())
+    naming = NameService(settings, LOCAL, log, routing, DistantSources(lambda *_: None))
     await naming.start("127.0.0.1:1")
     await naming.close()
     assert others() == before

@@ -80,7 +80,9 @@ def _renamed(message: MessageT, name: Callable[[str], str]) -> MessageT:
             return attrs.evolve(message, request=name(message.request), stores=stores)
         case core.Registered():
             return attrs.evolve(message, peers=tuple((index, name(at), known) for index, at, known in message.peers))
-        case core.Register() | core.Deregister() | core.RetransmitRequest() | core.LateJoinRequest() | StoredQuestion():
+        case core.Register():
+            return attrs.evolve(message, reply_to=name(message.reply_to), transport=name(message.transport))
+        case core.Deregister() | core.RetransmitRequest() | core.LateJoinRequest() | StoredQuestion():
             return attrs.evolve(message, reply_to=name(message.reply_to))
         case _:
             return message
