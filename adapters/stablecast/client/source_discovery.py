@@ -149,7 +149,7 @@ async def start(
                 route=context.pool.routing.route,
             ),
             instance=instance,
-            config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood),
+            config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood, domains=settings.config.domains),
             ends=settings.ends,
         )
         found.add([service])

@@ -13,7 +13,15 @@ from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
-from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
+from stablecast.transports.resolution.udp.effects import (
+    Abandoned,
+    Discovered,
+    DomainLearnt,
+    Remark,
+    RouteLearnt,
+    RouteLost,
+    Withdrawn,
+)
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
@@ -108,5 +116,13 @@ class SrsResolver(Resolution):
                 self._listeners.abandoned(topic)
             case srs.ServiceChanged(address, up, reason):
                 self._listeners.service(address, up, reason)
+            case DomainLearnt(domain):
+                self._listeners.domain(domain)
+            case RouteLearnt(domain, address):
+                self._listeners.route(domain, address)
+            case RouteLost(domain):
+                self._listeners.route(domain, "")
+            case Remark(text, warning):
+                self._listeners.remark(text, warning)
             case _:
                 assert_never(effect)

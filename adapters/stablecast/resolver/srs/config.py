@@ -79,6 +79,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
             Option("state-lifetime", "state_lifetime", LIFETIME, "default of the next two"),
             Option("source-state-lifetime", "source_state_lifetime", LIFETIME, "time for which lost sources are kept"),
             Option("interest-state-lifetime", "interest_state_lifetime", LIFETIME, "the same for lost receivers"),
+            Option("route-state-lifetime", "route_state_lifetime", LIFETIME, "the same for the routes of lost routers"),
             Option("source-leave-backoff", "source_leave_backoff", NumberKind(0, 60_000, "ms"), "wait before a leave"),
             Option("application-id", "application_id", TextKind("name"), "name of the service in its statistics"),
         ),
@@ -211,6 +212,7 @@ class SrsConfig:
     state_lifetime: int = 86_400
     source_state_lifetime: int | None = None
     interest_state_lifetime: int | None = None
+    route_state_lifetime: int = 30
     source_leave_backoff: int = 500
     log: SrsLogConfig = SrsLogConfig()
     publishing_interval: int = 0
@@ -237,6 +239,7 @@ class SrsConfig:
         return ServiceConfig(
             source_lifetime_ns=(self.state_lifetime if source is None else source) * SECOND,
             interest_lifetime_ns=(self.state_lifetime if interest is None else interest) * SECOND,
+            route_lifetime_ns=self.route_state_lifetime * SECOND,
             leave_backoff_ns=self.source_leave_backoff * MILLISECOND,
         )
 

@@ -12,10 +12,8 @@ from stablecast.runtime import machine
 XSD = machine.installed_file(Path(__file__).with_name("um-srs.xsd")).decode()
 """The schema of the file, which `--dump-xsd` prints."""
 
-_NO_ROUTERS = "there are no routers"
 _TABLES = "tables grow as needed"
 UNUSED = {
-    "route-state-lifetime": _NO_ROUTERS,
     "context-name-state-lifetime": "services know no names of stores",
     "otidmap": _TABLES,
     "topicmap": _TABLES,

@@ -84,6 +84,7 @@ class RegistrationRequest(f.Coded, code=1):
     """The first message of a context. Address and port are those of its connection; both IDs name the context."""
 
     APPLICATION: ClassVar[int] = 0
+    ROUTER: ClassVar[int] = 1
     app_type: f.U8 = 0
     address: f.Ipv4
     port: f.U16

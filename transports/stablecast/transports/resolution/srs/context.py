@@ -11,7 +11,7 @@ answer does not count as current.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 import attrs
@@ -28,15 +28,18 @@ from stablecast.transports.resolution.srs.events import (
     BytesReceived,
     ConnectionClosed,
     ConnectionOpened,
+    Reaches,
     SrsContextEffect,
     SrsContextInput,
 )
 from stablecast.transports.resolution.srs.known_sources import OWN, KnownSource, KnownSources
+from stablecast.transports.resolution.srs.routers import RoutesOfService, ended, routes_of
 from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
+from stablecast.transports.resolution.udp.known_domains import KnownDomains
 from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS, PatternOptions
 from stablecast.transports.wire import srs
 
@@ -45,6 +48,9 @@ MAX_SERVICES = 5
 
 MAX_KNOWN = 1 << 20
 """Sources that a context knows; further ones are counted and dropped."""
+
+MAX_DOMAINS = 250
+"""Domains in one record of routes."""
 
 REPORT_AGAIN = SECOND
 """Wait before the known sources of a topic are reported again."""
@@ -103,7 +109,13 @@ class SrsContext:
     known: KnownSources = attrs.field(factory=KnownSources, init=False)
     again: dict[str, int] = attrs.field(factory=dict, init=False)
     leaving: KeyedDeadlines[str] = attrs.field(factory=KeyedDeadlines, init=False)
+    domains: KnownDomains = attrs.field(init=False)
+    reaches: tuple[srs.RouteInfo, ...] = attrs.field(default=(), init=False)
+    told_routes: dict[int, RoutesOfService] = attrs.field(factory=dict, init=False)
     counted: SrsCounters = attrs.field(factory=SrsCounters, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.domains = KnownDomains(self.config.domains)
 
     @classmethod
     def create(
@@ -147,21 +159,19 @@ class SrsContext:
                 self._on_unresolved(event, now)
             case inputs.Resolved():
                 pass  # services are not queried, so there is nothing to stop
-            case ConnectionOpened(connection, local):
-                for _, link in self._on(connection):
-                    link.on_opened(local, now)
-            case BytesReceived(connection, data):
-                for holder, link in self._on(connection):
-                    for message in link.on_data(data, now):
-                        self._on_message(holder, link, message, now)
-            case ConnectionClosed(connection, reason):
-                for _, link in self._on(connection):
-                    link.on_lost(reason, now)
+            case Reaches():
+                self._reach(event)
+            case ConnectionOpened() | BytesReceived() | ConnectionClosed():
+                for holder, link in self._on(event.connection):
+                    self._on_connection(event, holder, link, now)
             case _:
                 assert_never(event)
+        self.outbox += self.domains.take_effects()
 
     def handle_timeout(self, now: int) -> None:
         """Perform what is due in all links, and report sources again."""
+        self.domains.handle_timeout(now)
+        self.outbox += self.domains.take_effects()
         for holder, link in enumerate(self.links):
             due = link.handle_timeout(now, self.number + 1)
             self.number += LinkTimer.RETRY in due
@@ -177,7 +187,12 @@ class SrsContext:
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""
-        return soonest(*(link.timers.next() for link in self.links), *self.again.values(), self.leaving.next())
+        return soonest(
+            *(link.timers.next() for link in self.links),
+            *self.again.values(),
+            self.leaving.next(),
+            self.domains.next_timeout(),
+        )
 
     def take_effects(self) -> list[SrsContextEffect]:
         """Return the effects since the last call, in order."""
@@ -204,14 +219,37 @@ class SrsContext:
         """Return the link that uses a connection, if any. Input from another connection is late."""
         return [(index, link) for index, link in enumerate(self.links) if link.is_on(connection)]
 
+    def _on_connection(
+        self, event: ConnectionOpened | BytesReceived | ConnectionClosed, holder: int, link: ServiceLink, now: int
+    ) -> None:
+        match event:
+            case ConnectionOpened(local=local):
+                link.on_opened(local, now)
+            case BytesReceived(data=data):
+                for message in link.on_data(data, now):
+                    self._on_message(holder, link, message, now)
+            case ConnectionClosed(reason=reason):
+                link.on_lost(reason, now)
+
     def _on_message(self, holder: int, link: ServiceLink, message: srs.Message, now: int) -> None:
         match message:
-            case srs.RegistrationResponse():
+            case srs.RegistrationResponse(domain=domain):
+                self.told_routes.setdefault(holder, RoutesOfService()).begin()
+                self.domains.heard(domain, True, now)
                 link.tell(self._everything())
                 link.request_stream()
             case srs.StreamRequest():
                 if link.settled == link.epoch:
                     self._withdraw(self.known.sweep(holder, self._live()), now)
+                self._lose(self.told_routes[holder].end())
+            case srs.DomainInfo(domain=domain):
+                self.domains.heard(domain, True, now)
+            case srs.RouteInfo():
+                self.told_routes[holder].add(routes_of(message))
+                self.domains.route(message.domains, f"{message.address}:{message.port}", None)
+            case srs.RouteEnd():
+                self.told_routes[holder].remove(routes_of(message))
+                self._lose(routes_of(message))
             case srs.SourceInfo(cost=srs.ENDED, otid=otid) | srs.SourceDelete(otid=otid):
                 gone = self.known.release(otid, holder, self._live())
                 self._withdraw([] if gone is None else [gone], now)
@@ -257,7 +295,39 @@ class SrsContext:
     # Wants and sources of the context.
 
     def _everything(self) -> list[bytes]:
-        return [*(own.announced for own in self.sources.values()), *map(self._info, (*self.topics, *self.patterns))]
+        return [
+            *map(srs.encode, self._of_router()),
+            *(own.announced for own in self.sources.values()),
+            *map(self._info, (*self.topics, *self.patterns)),
+        ]
+
+    def _of_router(self) -> Iterator[srs.Message]:
+        """Yield what a router tells of its domain and of others."""
+        if self.config.router and self.domains.number:
+            yield srs.DomainInfo(domain=self.domains.number, instance=self.instance)
+        yield from self.reaches
+
+    def _reach(self, event: Reaches) -> None:
+        """Tell the routes of this router, and the end of those that it no longer has."""
+        host, _, port = event.address.rpartition(":")
+        parts = (event.domains[at : at + MAX_DOMAINS] for at in range(0, len(event.domains), MAX_DOMAINS))
+        before, self.reaches = (
+            self.reaches,
+            tuple(srs.RouteInfo(domains=part, address=host, port=int(port), instance=self.instance) for part in parts),
+        )
+        now_there = {route for record in self.reaches for route in routes_of(record)}
+        for record in before:
+            gone = tuple(domain for domain, address in routes_of(record) if (domain, address) not in now_there)
+            if gone:
+                self._tell(srs.encode(ended(attrs.evolve(record, domains=gone))))
+        for record in self.reaches:
+            self._tell(srs.encode(record))
+
+    def _lose(self, routes: Iterable[tuple[int, str]]) -> None:
+        """Lose the routes that no service tells any more."""
+        for domain, address in routes:
+            if not any((domain, address) in told.known for told in self.told_routes.values()):
+                self.domains.lose((domain,), address)
 
     def _tell(self, octets: bytes) -> None:
         for link in self.links:

@@ -6,7 +6,7 @@ context it is also the number in the hello.
 
 import attrs
 
-from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Remark, Withdrawn
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, DomainEffect, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
@@ -74,7 +74,15 @@ class ServiceChanged:
     reason: str = ""
 
 
+@attrs.frozen
+class Reaches:
+    """The portal's router reaches these other domains, and no more, through its request port (`ip:port`)."""
+
+    domains: tuple[int, ...]
+    address: str
+
+
 ServiceInput = ConnectionAccepted | BytesReceived | ConnectionClosed
 ServiceEffect = SendBytes | Disconnect | Remark
-SrsContextInput = ResolutionInput | ConnectionOpened | BytesReceived | ConnectionClosed
-SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | Abandoned | ServiceChanged
+SrsContextInput = ResolutionInput | Reaches | ConnectionOpened | BytesReceived | ConnectionClosed
+SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | Abandoned | ServiceChanged | DomainEffect

@@ -22,6 +22,7 @@ from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.client import ClientState, Dropped, ServiceClient
 from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory, Interest
+from stablecast.transports.resolution.srs.routers import RouterMessage, Routers
 from stablecast.transports.resolution.srs.session import ServiceSession
 from stablecast.transports.resolution.srs.settings import ServiceConfig
 from stablecast.transports.resolution.udp.effects import Remark
@@ -56,11 +57,12 @@ class ServiceCounters:
 
 
 class Matter(IntEnum):
-    """The reasons for a look at a connection, a client or a source."""
+    """The reasons for a look at a connection, a client, a source or a router."""
 
     SILENCE = 0
     LIFETIME = 1
     LEAVE = 2
+    ROUTES = 3
 
 
 DueItem = tuple[Matter, int | bytes]
@@ -83,6 +85,7 @@ class ResolutionService:
     clients: dict[bytes, ServiceClient] = attrs.field(factory=dict, init=False)
     sessions: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     directory: Directory = attrs.field(factory=Directory, init=False)
+    routers: Routers = attrs.field(factory=Routers, init=False)
     agenda: KeyedDeadlines[DueItem] = attrs.field(factory=KeyedDeadlines, init=False)
     counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
     numbers: int = attrs.field(default=0, init=False)
@@ -116,6 +119,8 @@ class ResolutionService:
                 case (Matter.LIFETIME, bytes(instance)):
                     if instance in self.clients:
                         self._lapse(self.clients[instance], now)
+                case (Matter.ROUTES, bytes(instance)):
+                    self._pass_on(instance, self.routers.lapse(instance))
                 case _:
                     self._check_left(bytes(item[1]), now)
         self._flush()
@@ -176,6 +181,8 @@ class ResolutionService:
             self.outbox.append(Remark(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
             client.lost(now)
             self._lapse(client, now)
+            if self.routers.lost(client.instance, now) and self.config.route_lifetime_ns:
+                self.agenda.arm((Matter.ROUTES, client.instance), now + self.config.route_lifetime_ns)
 
     def _cut(self, session: ServiceSession, reason: str, now: int) -> None:
         del self.sessions[session.connection]
@@ -241,9 +248,13 @@ class ResolutionService:
         counter = srs.parse_hello(frame.metadata)
         instance = request.host_id.to_bytes(4) + request.session_id.to_bytes(4)
         client = session.client = self._admit(instance, session, counter, now)
+        session.router = request.app_type == srs.RegistrationRequest.ROUTER
+        self.agenda.stop((Matter.ROUTES, instance))
         self.directory.flood(instance, everything=not request.interest_mode & srs.FILTER)
         self.outbox.append(Remark(f"client {session.peer} [{instance.hex()}] is registered"))
-        answer = srs.encode(srs.RegistrationResponse(client_id=client.number, domain=request.domain))
+        answer = srs.encode(
+            srs.RegistrationResponse(client_id=client.number, domain=request.domain or self.routers.domain)
+        )
         metadata = srs.hello(counter) if counter else None
         flags = FrameFlag.COMPLETE | FrameFlag.NEXT
         self._to(session).send(Frame(FrameKind.PAYLOAD, frame.stream, flags, metadata=metadata, payload=answer))
@@ -285,6 +296,9 @@ class ResolutionService:
             return
         session.stream = frame.stream
         self._settle(client, client.complete(now), now)
+        self._pass_on(client.instance, self.routers.complete(client.instance, session.connection))
+        for record in self.routers.everything():
+            session.say(srs.encode(record))
         for source in self.directory.meant(client.instance, client.interests):
             session.say(source.octets)
         self._to(session).answer(srs.StreamRequest())
@@ -306,6 +320,8 @@ class ResolutionService:
                 self._unwant(session, client, Interest(name), message)
             case srs.PatternDelete(name=name):
                 self._unwant(session, client, Interest(name, pattern=True), message)
+            case srs.DomainInfo() | srs.RouteInfo() | srs.RouteEnd() if session.router:
+                self._on_router(session, client, message)
             case srs.LeaveInfo(otid=otid) if otid in self.directory.sources:
                 self.agenda.arm((Matter.LEAVE, otid), now + self.config.leave_backoff_ns)
             case _:
@@ -358,6 +374,24 @@ class ResolutionService:
         if client.interests.pop(interest, None) is not None:
             self.directory.unwant(client.instance, interest)
         self._to(session).answer(message)
+
+    def _on_router(self, session: ServiceSession, client: ServiceClient, message: RouterMessage) -> None:
+        """Note and pass on what a router tells. Raises RefusedError for one that tells too much."""
+        mismatched = self.routers.mismatched
+        told = self.routers.note(client.instance, session.connection, message)
+        if told is None:
+            raise RefusedError("it reaches too many domains, or there are too many routers")
+        if self.routers.mismatched > mismatched == 0:
+            text = f"{session.peer} tells another number of the domain than {self.routers.domain}, which stays"
+            self.outbox.append(Remark(text, warning=True))
+        self._pass_on(client.instance, told)
+
+    def _pass_on(self, owner: bytes, records: list[srs.Message]) -> None:
+        """Send records of a router to all other clients."""
+        for octets in map(srs.encode, records):
+            for session in self.sessions.values():
+                if session.client is not None and session.client.instance != owner:
+                    self._to(session).say(octets)
 
     def _check_left(self, otid: bytes, now: int) -> None:
         source = self.directory.sources.get(otid)

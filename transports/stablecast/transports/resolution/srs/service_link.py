@@ -201,7 +201,13 @@ class ServiceLink:
         host_id, session_id = int.from_bytes(self.instance[:4]), int.from_bytes(self.instance[4:])
         mode = srs.FLOOD if self.config.flood else srs.FILTER
         request = srs.RegistrationRequest(
-            address=host, port=int(port), session_id=session_id, host_id=host_id, interest_mode=mode
+            app_type=srs.RegistrationRequest.ROUTER if self.config.router else srs.RegistrationRequest.APPLICATION,
+            address=host,
+            port=int(port),
+            session_id=session_id,
+            host_id=host_id,
+            interest_mode=mode,
+            domain=self.config.domains.number,
         )
         hello = srs.hello(self.connection)
         setup = rsocket.RsocketSetup(milliseconds(self.config.keepalive_ns), milliseconds(self.config.lifetime_ns))

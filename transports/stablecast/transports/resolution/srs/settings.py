@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
+from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS, DomainOptions
 
 MAX_CLIENTS = 16_384
 """Clients of one service, including those that are potentially down; also its connections."""
@@ -32,6 +32,7 @@ class ServiceConfig:
     max_patterns: int = MAX_PATTERNS
     max_burst: int = MAX_BURST
     max_rate: int = MAX_RATE
+    route_lifetime_ns: int = 30 * SECOND
 
 
 @attrs.frozen
@@ -45,6 +46,8 @@ class ClientConfig:
         retry_max_ns: The wait doubles up to this; each is shortened by up to a half, at random.
         grace_ns: Time that a restarted service may take to receive all records again.
         flood: Receive every source, not only those that receivers want.
+        router: Register as the context of a router's portal, which tells its domain and its routes.
+        domains: Whose number of the domain is believed.
     """
 
     keepalive_ns: int = 5 * SECOND
@@ -53,6 +56,8 @@ class ClientConfig:
     retry_max_ns: int = 10 * SECOND
     grace_ns: int = 30 * SECOND
     flood: bool = False
+    router: bool = False
+    domains: DomainOptions = DomainOptions()
 
 
 CLIENT_DEFAULTS = ClientConfig()

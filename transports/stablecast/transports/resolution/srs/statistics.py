@@ -1,7 +1,7 @@
 """Statistics of a service: of the whole, of each client, and of each topic. Names of counters are the documented ones.
 
 SIR is a source, RIR the interest in a topic, WIR the interest in a pattern; SDR, RDR and WDR withdraw them. SLR reports
-that a receiver lost a source.
+that a receiver lost a source. DIR, RTIR and RTER are what routers tell: the domain, routes, and their ends.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,6 +24,9 @@ KINDS: Final = {
     srs.PatternInfo: "WIR",
     srs.PatternDelete: "WDR",
     srs.LeaveInfo: "SLR",
+    srs.DomainInfo: "DIR",
+    srs.RouteInfo: "RTIR",
+    srs.RouteEnd: "RTER",
 }
 """The documented short name of each record that a client sends."""
 ERRORS: Final = ("malformed", "refused", "silent", "ignored")
@@ -80,7 +83,8 @@ def of_service(service: ResolutionService) -> dict[str, int]:
 def errors_of(service: ResolutionService) -> dict[str, int]:
     """Return the counters of faults of the whole service by name."""
     counted = attrs.asdict(service.counted)
-    return {f"{name}.count": counted[name] for name in ERRORS}
+    found = {f"{name}.count": counted[name] for name in ERRORS}
+    return found | {"clients.mismatched.DIR.count": service.routers.mismatched}
 
 
 def of_clients(service: ResolutionService, first: int = 0, count: int | None = None) -> list[ClientStatistics]:
