@@ -10,12 +10,17 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from stablecast.router import checks, router_files
 from tests.packaging.test_container import MESSAGES, hosts
 from tests.support.namespaces import reason_to_skip
 from tests.support.program import Program, running
 from tests.support.tree import ROOT
 
-OBJECTS: list[dict[str, Any]] = list(yaml.safe_load_all((ROOT / "packaging/kubernetes/stablecast.yaml").read_text()))
+OBJECTS: list[dict[str, Any]] = [
+    each
+    for manifest in sorted((ROOT / "packaging/kubernetes").glob("*.yaml"))
+    for each in yaml.safe_load_all(manifest.read_text())
+]
 OLDEST = "1.29"
 """The first release of Kubernetes in which claims of one pod each are stable, which the manifest asks for."""
 NODES = {
@@ -73,13 +78,28 @@ def test_one_lost_node_leaves_a_quorum() -> None:
 
 
 def test_every_container_is_locked_down() -> None:
-    for kind, name in (("StatefulSet", "stablecast-store"), ("Deployment", "stablecast-resolution")):
+    for kind, name in (
+        ("StatefulSet", "stablecast-store"),
+        ("Deployment", "stablecast-resolution"),
+        ("Deployment", "stablecast-router"),
+    ):
         pod = one(kind, name)["spec"]["template"]["spec"]
         assert pod["securityContext"]["runAsNonRoot"]
         assert not pod["automountServiceAccountToken"]
         for container in pod["containers"]:
             rights = container["securityContext"]
             assert (rights["readOnlyRootFilesystem"], rights["capabilities"]) == (True, {"drop": ["ALL"]})
+
+
+def test_the_configuration_of_the_router_is_valid(tmp_path: Path) -> None:
+    """Its interfaces are those of another host."""
+    path = tmp_path / "router.toml"
+    path.write_text(one("ConfigMap", "stablecast-router")["data"]["router.toml"])
+    config = router_files.load(path, here=False)
+    [container] = one("Deployment", "stablecast-router")["spec"]["template"]["spec"]["containers"]
+    assert config.daemon.monitor is not None
+    assert {port["containerPort"] for port in container["ports"]} == {config.daemon.monitor.port}
+    assert checks.deaf(config) == []
 
 
 @pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip() or "namespaces are permitted")
