@@ -4,6 +4,7 @@ from typing import Final
 
 from tools.mutants.archives import ARCHIVES
 from tools.mutants.boundaries import BOUNDARIES
+from tools.mutants.identities import IDENTITIES
 from tools.mutants.journal import JOURNAL
 from tools.mutants.known_stores import KNOWN_STORES
 from tools.mutants.mutant import Mutant
@@ -39,6 +40,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *RESOLUTION,
     *SHARING,
     *SUBSCRIPTION,
+    *IDENTITIES,
     *JOURNAL,
     *BOUNDARIES,
     *KNOWN_STORES,

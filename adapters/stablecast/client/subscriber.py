@@ -155,8 +155,9 @@ class Subscriber(ABC, Generic[SessionT]):
                     self._silence(session.incarnation)
                     session.move(effect.transport)
                 session.on_message(effect.info)
-                for run in self._early.remove(self.names.hop(session.transport, session.incarnation)):
-                    session.on_run(run)
+                hop = self.names.hop(session.transport, session.incarnation)
+                for run in self._early.remove(hop):
+                    self._hear(hop, run)
             case fx.JoinStream():
                 self._join(effect)
             case fx.LeaveStream():
@@ -223,9 +224,9 @@ class Subscriber(ABC, Generic[SessionT]):
         for item in items:
             if isinstance(item, Run):
                 hop = session_id << TOPIC_BITS | item.topic_index
-                session = self._heard.get(hop) or self._listener(hop, item)
+                session = self._heard.get(hop)
                 if session is None:
-                    self._early.keep(hop, item)
+                    self._hear(hop, item)
                 else:
                     session.on_run(item)
                 continue
@@ -239,18 +240,20 @@ class Subscriber(ABC, Generic[SessionT]):
         if self.inbox.full and not self._paused:
             self._pause()
 
-    def _listener(self, hop: Hop, run: Run) -> SessionT | None:
-        """Return the session that gets what has this name on a stream, from this run on.
+    def _hear(self, hop: Hop, run: Run) -> None:
+        """Pass a run to the session that hears this name from now on, or keep it until there is one.
 
         A life is heard at one place at a time. Where it goes on, that is from its first announcement there.
         """
         life = self.names.life(hop)
         session = self._sessions.get(life)
         if session is None or hop != self.names.hop(session.transport, life):
-            return None
-        self._heard[hop] = session
-        session.go_on(run)
-        return session
+            self._early.keep(hop, run)
+            return
+        if hop not in self._heard:
+            self._heard[hop] = session
+            session.go_on(run)
+        session.on_run(run)
 
     def _silence(self, life: Incarnation) -> None:
         """Let no session hear what a life sends, until a run comes from the place where it goes on."""

@@ -2,14 +2,15 @@
 
 import pytest
 
-from stablecast.core.protocol.events import EndOfSource
+from stablecast.core.protocol.events import EndOfSource, UnrecoverableLoss
 from stablecast.transports import codec
 from tests.adapters.client.test_group_receiver import COUNT, divided, member, numbered, processed
 from tests.adapters.client.test_group_receiver import send as give
 from tests.adapters.client.test_transport_sessions import OPTIONS
+from tests.adapters.runtime.peers import data, hello, listener
 from tests.support.network import Events, Network, until
 from tests.support.proxy import INDEX, proxy, receiving, relay
-from tests.support.traffic import send, source_of, take
+from tests.support.traffic import info, send, source_of, take
 
 
 async def test_a_receiver_behind_a_router_knows_the_life_of_the_source(net: Network) -> None:
@@ -154,3 +155,25 @@ async def test_a_session_that_sources_share_is_heard_by_its_names_on_the_hop(net
     await source.close()
     await events.first(EndOfSource)
     assert not receiver._sessions
+
+
+async def test_a_life_is_heard_at_one_place_at_a_time(net: Network) -> None:
+    """At the next one from its announcement there; what came on neither stream is lost."""
+    events, life = Events(), codec.join(9, 4)
+    receiver = (await net.context()).receiver("orders", on_event=events)
+    early = hello(6) + data(3, b"3")
+    async with listener(hello(5) + info(codec.join(5, 7))) as old, listener(early) as new:
+        receiver.found(old.address, 5, "", 7, life)
+        await until(lambda: receiver._sessions)
+        (await old.connection()).transport.write(data(0, b"0"))
+        assert await take(receiver, 1) == [0]
+        receiver.found(new.address, 6, "", 7, life)
+        await until(lambda: receiver._early.runs or events)
+        assert events == []
+        (await old.connection()).transport.write(data(1, b"1"))
+        assert await take(receiver, 1) == [1]
+        (await new.connection()).transport.write(info(codec.join(6, 7)))
+        await (await old.connection()).over.wait()
+        assert await take(receiver, 1) == [3]
+        assert events.of(UnrecoverableLoss) == [UnrecoverableLoss(2, 2)]
+        assert [session.incarnation for session in receiver._sessions.values()] == [life]

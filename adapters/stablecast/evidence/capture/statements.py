@@ -2,6 +2,9 @@
 
 The life of a datum is given by the session of its stream and its topic index. A stream of LBT-TCP sends its session
 first, and again in each SRI, so a capture that begins later learns it soon. Until then there are no statements.
+
+Where a router repeats a source, the stream has other names. The advertisement says which life that is. So what both
+sides of a router send is of one life, if its advertisement is in the capture before its data.
 """
 
 from collections.abc import Iterator
@@ -14,10 +17,12 @@ from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import Endpoint, FrameVerdict
-from stablecast.evidence.capture.ports import TrafficKind, TransportKey
+from stablecast.evidence.capture.ports import MAX_LEARNED, TrafficKind, TransportKey
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
-from stablecast.transports.wire import lbmc, lbtrm, lbtru
+from stablecast.transports.resolution import records
+from stablecast.transports.resolution.srs import source_records
+from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, srs
 from stablecast.transports.wire.errors import WireError
 
 Ends = tuple[Endpoint, Endpoint]
@@ -106,9 +111,15 @@ def is_repair(packet: Reliable) -> bool:
 
 @attrs.define
 class StatementReader:
-    """Reader of packets in order; it knows the sessions of streams."""
+    """Reader of packets in order.
+
+    Attributes:
+        sessions: The sessions of streams.
+        lives: The lives that routers repeat, by session and topic index of the repetition.
+    """
 
     sessions: dict[Ends, int] = attrs.field(factory=dict)
+    lives: dict[Incarnation, Incarnation] = attrs.field(factory=dict)
 
     def statements_of(self, packet: CapturePacket) -> Iterator[Statement]:
         """Yield the statements of a packet."""
@@ -139,8 +150,23 @@ class StatementReader:
                         yield StatedDatagram(at, packet.transport, record, client)
                 case lbmc.Message() as message:
                     yield from self._carried(at, packet, message, repair)
+                case core.SourceInfo() as info:
+                    life = self.lives.get(info.incarnation, info.incarnation)
+                    yield StatedMessage(at, info if life == info.incarnation else attrs.evolve(info, incarnation=life))
+                case lbmr.Packet() | srs.SourceInfo() as told:
+                    self.learn(told)
                 case record if layer.protocol == "UMP":
                     yield StatedMessage(at, record)  # type: ignore[arg-type] # what this protocol carries
+
+    def learn(self, told: lbmr.Packet | srs.SourceInfo) -> None:
+        """Note the lives that routers repeat, from advertisements or from the record of a service."""
+        if isinstance(told, lbmr.Packet):
+            found = [records.source_record(tir, told.options) for tir in told.advertisements]
+        else:
+            found = [source_records.source_record(told)]
+        for source in found:
+            if source is not None and not source.is_direct and len(self.lives) < MAX_LEARNED:
+                self.lives[source.hop] = source.life
 
     def _carried(self, at: At, packet: CapturePacket, message: lbmc.Message, repair: bool) -> Iterator[Statement]:
         session = codec.session_of(message)
@@ -162,7 +188,8 @@ class StatementReader:
         session = self.sessions.get(at.ends) if session is None else session
         if session is None:
             return
-        life = codec.join(session, run.topic_index)
+        hop = codec.join(session, run.topic_index)
+        life = self.lives.get(hop, hop)
         if repair:
             yield RepeatedRun(at, life, run.first, run.count)
         else:
