@@ -156,8 +156,9 @@ REMOTE_OPTIONS: f.CodeSpace[object] = f.CodeSpace(_REMOTE_OPTIONS, lbmr.UnknownO
 
 @attrs.frozen
 class RemoteRecord:
-    """One context; the flag 0x8000 marks a request for it."""
+    """One context, or a request for it."""
 
+    QUERY: ClassVar[int] = 0x8000
     flags: int
     options: tuple[object, ...]
 
@@ -177,6 +178,12 @@ class RemoteContexts(f.Coded, code=7):
     length: int
     reserved: int = 0
     records: tuple[RemoteRecord, ...]
+
+    @classmethod
+    def of(cls, *records: RemoteRecord) -> "RemoteContexts":
+        """Return a packet of these records, with its length."""
+        packed = _encode_remote(cls(length=0, records=records))
+        return cls(length=_LEAD.size + len(packed), records=records)
 
 
 Body = Management | Election | Gateway | DomainRoute | RemoteContexts

@@ -270,7 +270,7 @@ class ResolutionContext:
             self.counted.own += 1
             return
         self.carrier.on_heard(event.sender, now)
-        _, by_router = self._learn_domain(packet.options, now)
+        by_router = self._learn_domain(packet.options, now)
         if self.router:
             self.outbox.append(effects.Overheard(packet))
             return
@@ -279,11 +279,14 @@ class ResolutionContext:
                 self._answer_use(records, now)
             case lbmr_extended.DomainRoute(domains=domains, address=host, port=port) if by_router:
                 self.domains.route(domains, f"{host}:{port}", now)
+            case lbmr_extended.RemoteContexts(records=remote) if by_router:
+                for record in remote:
+                    self.names.heard_of(record, self.domains.number, now)
             case _:
                 self.counted.foreign += 1
 
     def _on_packet(self, packet: lbmr.AnyPacket, now: int) -> None:
-        domain, _ = self._learn_domain(packet.options, now)
+        self._learn_domain(packet.options, now)
         if self.router:
             self.outbox.append(effects.Overheard(packet))
         match packet:
@@ -291,7 +294,7 @@ class ResolutionContext:
                 self.advertiser.receive(inputs.RecordsReceived(packet), now)
                 self.querier.receive(inputs.RecordsReceived(packet), now)
             case lbmr.ContextInfo():
-                self.names.heard(packet, domain, now)
+                self.names.heard(packet, now)
             case lbmr.ResolutionRequest(flags=flags):
                 self._wake_up(flags, now)
             case _:
@@ -309,8 +312,8 @@ class ResolutionContext:
     def _is_own(self, trailer: Iterable[lbmr.PacketOption]) -> bool:
         return any(isinstance(option, lbmr.SourceId) and option.source_id == self.instance for option in trailer)
 
-    def _learn_domain(self, trailer: Iterable[lbmr.PacketOption], now: int) -> tuple[int, bool]:
-        """Return the domain of a sender, and whether it is a router."""
+    def _learn_domain(self, trailer: Iterable[lbmr.PacketOption], now: int) -> bool:
+        """Learn the domain of a sender, and return whether it is a router."""
         domain, router = 0, False
         for option in trailer:
             match option:
@@ -323,7 +326,7 @@ class ResolutionContext:
             self.domains.heard(domain, router, now)
             if self.domains.told != told:
                 self._write_trailer()
-        return domain, router
+        return router
 
     def _wake_up(self, flags: int, now: int) -> None:
         if flags & _REQUEST.ADVERTISEMENTS:
@@ -378,7 +381,10 @@ class ResolutionContext:
                 for found in self.querier.take_effects():
                     self._perform(found, now)
             case effects.Tell(packet):
-                self._send(self.carrier.pick(now), attrs.evolve(packet, options=self.trailer), now)
+                if isinstance(packet, lbmr_extended.RemoteContexts):
+                    self._say((packet,), now)
+                else:
+                    self._send(self.carrier.pick(now), attrs.evolve(packet, options=self.trailer), now)
             case _:
                 self.outbox.append(effect)
 

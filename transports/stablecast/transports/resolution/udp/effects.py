@@ -63,11 +63,10 @@ class Abandoned:
 
 @attrs.frozen
 class NameFound:
-    """The store of this name is at `address` (`ip:port`), in `domain` (0 without routers)."""
+    """The store of this name is at `address`: `ip:port`, or `domain:ip:port` in another domain."""
 
     name: str
     address: str
-    domain: int = 0
 
 
 @attrs.frozen
@@ -119,7 +118,7 @@ class Transmit:
 class Tell:
     """Send another packet; the context adds its trailer."""
 
-    packet: lbmr.ContextInfo | lbmr.ResolutionRequest
+    packet: lbmr.ContextInfo | lbmr.ResolutionRequest | lbmr_extended.RemoteContexts
 
 
 @attrs.frozen

@@ -5,6 +5,8 @@ sends a query at once, then ever more rarely, until it gets an answer (T-205, T-
 activity timeout, the name is lost and queried again. Two stores with one name are reported at either end, each once; so
 is a store that moved (T-207).
 
+Routers ask for names on behalf of other domains, and tell where in another one a store is: `domain:ip:port`.
+
 A store that answers from another address may have moved, or be a second one of the name. So the context follows it, and
 queries once more: only a second store lets the first one answer again. That one is used when the other is lost.
 """
@@ -15,6 +17,7 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.timers import soonest
+from stablecast.transports.codec.domains import local
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
@@ -22,7 +25,8 @@ from stablecast.transports.resolution.udp.inputs import AddName, AskName, Forget
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.resolution.udp.settings import NameOptions, RateLimit
-from stablecast.transports.wire import lbmr
+from stablecast.transports.wire import lbmr, lbmr_extended
+from stablecast.transports.wire.fields import octets_of, text_of
 
 MAX_NAMES = 1_024
 """Names that one context has, and names that it queries."""
@@ -103,22 +107,41 @@ class StoreNames:
             case _:
                 assert_never(event)
 
-    def heard(self, info: lbmr.ContextInfo, domain: int, now: int) -> None:
-        """Handle a query for a name, or an answer; `domain` is that of the sender."""
+    def heard(self, info: lbmr.ContextInfo, now: int) -> None:
+        """Handle a query for a name, or an answer."""
         name = info.name
         if name is None:
             return
         if info.flags & _INFO.QUERY:
             if name in self.own:
                 self._answer(name)
-            return
-        if not info.flags & _INFO.ADDRESS:
-            return
+        elif info.flags & _INFO.ADDRESS:
+            self._on_address(name, f"{info.address}:{info.port}", info.instance, now)
+
+    def heard_of(self, record: lbmr_extended.RemoteRecord, own: int, now: int) -> None:
+        """Handle what a router says of a name in any domain, or asks on behalf of another one; `own` is that here."""
+        name, address, instance = "", "", b""
+        for option in record.options:
+            match option:
+                case lbmr_extended.RemoteName():
+                    name = text_of(option.name.rstrip(b"\0"))
+                case lbmr_extended.RemoteAddress():
+                    address = local(f"{option.domain}:{option.address}:{option.port}", own)
+                case lbmr_extended.RemoteInstance():
+                    instance = option.instance
+        if record.flags & lbmr_extended.RemoteRecord.QUERY:
+            if name in self.own:
+                self.outbox.append(Tell(self._remote_answer(name, own)))
+        elif name and address:
+            self._on_address(name, address, instance, now)
+
+    def _on_address(self, name: str, address: str, instance: bytes, now: int) -> None:
+        """Handle the address of a name."""
         if name in self.own:
-            self._on_rival(name, info)
+            self._on_rival(name, address, instance)
         asked = self.asked.get(name)
         if asked is not None:
-            self._on_told(name, asked, info, domain, now)
+            self._on_told(name, asked, address, instance, now)
 
     def handle_timeout(self, now: int) -> None:
         """Query the names whose turn it is, and give up names of silent stores."""
@@ -151,11 +174,10 @@ class StoreNames:
         effects, self.outbox = self.outbox, []
         return effects
 
-    def _on_told(self, name: str, asked: NameSearch, info: lbmr.ContextInfo, domain: int, now: int) -> None:
-        address = f"{info.address}:{info.port}"
-        if asked.instance and info.instance in asked.former:
-            if asked.address != address and not asked.former[info.instance]:
-                asked.former[info.instance] = True
+    def _on_told(self, name: str, asked: NameSearch, address: str, instance: bytes, now: int) -> None:
+        if asked.instance and instance in asked.former:
+            if asked.address != address and not asked.former[instance]:
+                asked.former[instance] = True
                 where = f"at {asked.address} and at {address}"
                 self._remark(f"several stores are called '{name}', {where}: the last one found is used", warning=True)
             return
@@ -164,22 +186,21 @@ class StoreNames:
             if asked.instance:
                 self.outbox.append(Tell(_INFO(flags=_INFO.QUERY, name=name)))
         news = not asked.instance or asked.address != address
-        if info.instance != asked.instance:
-            self._replace(asked, info.instance)
+        if instance != asked.instance:
+            self._replace(asked, instance)
         asked.address, asked.heard_at = address, now
         self.rounds.enough(name)
         if news:
-            self.outbox.append(NameFound(name, address, domain))
+            self.outbox.append(NameFound(name, address))
 
-    def _on_rival(self, name: str, info: lbmr.ContextInfo) -> None:
+    def _on_rival(self, name: str, address: str, instance: bytes) -> None:
         """Report another store with a name of ours, once (P-206)."""
-        address = f"{info.address}:{info.port}"
         # This store before its restart is no other one.
-        if info.instance == self.instance or address == self.own[name] or (name, info.instance) in self.rivals:
+        if instance == self.instance or address == self.own[name] or (name, instance) in self.rivals:
             return
         if len(self.rivals) == MAX_RIVALS:
             del self.rivals[next(iter(self.rivals))]
-        self.rivals[name, info.instance] = None
+        self.rivals[name, instance] = None
         self._remark(f"another store at {address} is called '{name}' as well", warning=True)
 
     @staticmethod
@@ -196,6 +217,21 @@ class StoreNames:
         host, port = split(self.own[name])
         flags = _INFO.ADDRESS | _INFO.INSTANCE
         self.outbox.append(Tell(_INFO(flags=flags, port=port, address=host, instance=self.instance, name=name)))
+
+    def _remote_answer(self, name: str, domain: int) -> lbmr_extended.RemoteContexts:
+        """Return the answer to a router that asks for a name of ours on behalf of another domain."""
+        host, port = split(self.own[name])
+        return lbmr_extended.RemoteContexts.of(
+            lbmr_extended.RemoteRecord(
+                0,
+                (
+                    lbmr_extended.RemoteAddress(flags=0, domain=domain, address=host, port=port),
+                    lbmr_extended.RemoteInstance(flags=0, instance=self.instance),
+                    lbmr_extended.RemoteOrigin(flags=0, domain=domain),
+                    lbmr_extended.RemoteName(flags=0, name=octets_of(name) + b"\0"),
+                ),
+            )
+        )
 
     def _remark(self, text: str, *, warning: bool) -> None:
         self.outbox.append(Remark(text, warning))
