@@ -41,6 +41,9 @@ MAX_WAITING_BYTES = 4 * 1024 * 1024
 MAX_STREAMS = 4_096
 """Peers in other domains to which one endpoint numbers its messages, and streams from there; the oldest ends first."""
 
+MAX_REPORTS = 64
+"""Domains without a route that are logged, each once until it has one: a peer may name any number of them."""
+
 logger = logging.getLogger("stablecast")
 
 
@@ -200,7 +203,7 @@ class Routing:
         self._waiting_bytes += len(data)
         if self._timer is None:
             self._timer = loop.call_later(WAIT_SECONDS, self._give_up)
-        if domain not in self._missed and len(self._missed) < MAX_STREAMS:
+        if domain not in self._missed and len(self._missed) < MAX_REPORTS:
             self._missed.add(domain)
             why = "no router is known that reaches it" if self.domain else "the number of the own one is not known"
             logger.warning("messages to domain %d wait up to %g s for a route: %s", domain, WAIT_SECONDS, why)

@@ -1,5 +1,7 @@
 """What a context learns of domains: its own number, whom it believes, and the routes to others."""
 
+import attrs
+
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import (
@@ -9,7 +11,7 @@ from stablecast.transports.resolution.udp.effects import (
     RouteLost,
     SendDatagram,
 )
-from stablecast.transports.resolution.udp.inputs import AddReceiver, DatagramArrived
+from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource, DatagramArrived
 from stablecast.transports.resolution.udp.known_domains import MAX_REMARKS, MAX_ROUTES, ROUTE_LIFETIME, KnownDomains
 from stablecast.transports.resolution.udp.settings import SAFE, DomainOptions, ResolutionConfig
 from stablecast.transports.wire import lbmr, lbmr_extended
@@ -148,3 +150,16 @@ def test_a_context_with_a_number_of_its_own_sends_it() -> None:
     assert {option.domain for packet in sent for option in packet.options if isinstance(option, lbmr.LocalDomain)} == {
         5
     }
+
+
+def test_the_sources_of_a_context_name_its_domain() -> None:
+    """Not those of a router, which repeat sources of others."""
+    config = ResolutionConfig(SAFE.advertise, domains=DomainOptions(number=5))
+    own = AddSource("orders", "10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent=True)
+    for source, named in ((own, [5]), (attrs.evolve(own, origin=bytes(32)), []), (attrs.evolve(own, domain=6), [6])):
+        context = ResolutionContext.over_relays(b"instance", [RELAY], config)
+        context.receive(source, 0)
+        context.handle_timeout(0)
+        sent = [lbmr.decode(effect.data) for effect in context.take_effects() if isinstance(effect, SendDatagram)]
+        (tir, *_) = [tir for packet in sent if isinstance(packet, lbmr.Packet) for tir in packet.advertisements]
+        assert [option.domain for option in tir.options if isinstance(option, lbmr.DomainId)] == named

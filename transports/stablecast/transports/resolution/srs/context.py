@@ -400,6 +400,7 @@ class SrsContext:
         self.again.setdefault(topic, now + REPORT_AGAIN)
 
     def _add_source(self, event: inputs.AddSource) -> None:
+        event = self.domains.of_source(event)
         event.check(self.sources)
         record = event.record(self.instance)
         info = source_info(event.topic, record)

@@ -155,7 +155,7 @@ class ResolutionContext:
             case inputs.DatagramArrived():
                 self._on_datagram(event, now)
             case inputs.AddSource():
-                self.advertiser.receive(event, now)
+                self.advertiser.receive(self.domains.of_source(event), now)
             case inputs.RemoveSource():
                 self._remove_source(event, now)
             case inputs.AddName() | inputs.AskName() | inputs.ForgetName() | inputs.NameAlive():

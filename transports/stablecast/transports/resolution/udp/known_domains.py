@@ -14,6 +14,7 @@ from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.udp.effects import DomainEffect, DomainLearnt, Remark, RouteLearnt, RouteLost
+from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import DomainOptions
 
 MAX_ROUTES = 4_096
@@ -56,6 +57,10 @@ class KnownDomains:
         """Return the number that the context hands on; 0 if it must not, or knows none."""
         unconfirmed = self.router_at is None and self.options.handed_on > 0 and not self.options.number
         return 0 if unconfirmed or not self._handing else self.number
+
+    def of_source(self, source: AddSource) -> AddSource:
+        """Return a source of this context with the domain that is known when it is made."""
+        return source if source.domain or source.origin else attrs.evolve(source, domain=self.told)
 
     def heard(self, number: int, router: bool, now: int) -> None:
         """Note the domain that a sender names."""
