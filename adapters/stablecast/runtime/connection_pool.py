@@ -230,6 +230,7 @@ class ConnectionPool:
         self._ending: dict[PeerLink, None] = {}  # A set would close them in an order that no seed repeats.
         self._closed = False
         self._causes: dict[str, str | None] = {}
+        self._held: dict[str, None] = {}
 
     def cause(self, address: str) -> str:
         """Return why the last connection to a listener failed, for people; empty if it did not, or nobody knows."""
@@ -278,7 +279,10 @@ class ConnectionPool:
     def room(self, address: str, more: int = 0) -> bool:
         """Return whether a peer may get an answer, beside `more` bytes; if not, `on_room` tells when."""
         link = self._links.get(address) or self._links.get(self.routing.hop(address))
-        return more + (0 if link is None else link.waiting) < ROOM_BYTES
+        roomy = more + (0 if link is None else link.waiting) < ROOM_BYTES
+        if not roomy and link is not None and link.address != address:
+            self._held[address] = None
+        return roomy
 
     def connected(self, address: str) -> bool:
         """Return whether the listener at `address` has accepted a connection that is still up."""
@@ -408,16 +412,21 @@ class ConnectionPool:
     def _broken(self, address: str) -> None:
         """Report that messages were lost: to this address, and to those behind the router there."""
         for one in (address, *self.routing.behind(address)):
+            self._held.pop(one, None)
             self._on_reset(one)
 
     def _gone(self, address: str) -> None:
         """Report that nobody listens at this address; those behind the router there may be alive."""
         self._on_gone(address)
         for one in self.routing.behind(address):
+            self._held.pop(one, None)
             self._on_reset(one)
 
     def _roomy(self, address: str) -> None:
-        for one in (address, *self.routing.behind(address)):
+        """Report room at this address, and to those behind the router there that were told to wait for it."""
+        self.on_room(address)
+        for one in [one for one in self._held if self.routing.hop(one) == address]:
+            del self._held[one]
             self.on_room(one)
 
 

@@ -186,15 +186,16 @@ class Routing:
     def _wrapped(self, address: str, known: _Outgoing, data: bytes) -> bytes:
         """Return messages with their destination; one that becomes too large is left out, and its loss counted."""
         self._instance = self._instance or machine.entropy.bits(64).to_bytes(8)
+        destination, origin = Endpoint.of(address), Endpoint.of(join_domain(self.domain, self.here))
         wrapped = []
-        try:
-            destination, origin = Endpoint.of(address), Endpoint.of(join_domain(self.domain, self.here))
-            for one in single_messages(data):
-                position = Stream(stream_id=known.number, sqn=wire(known.sent), ctxinst=self._instance)
+        for one in single_messages(data):
+            position = Stream(stream_id=known.number, sqn=wire(known.sent), ctxinst=self._instance)
+            try:
                 wrapped.append(routed(one, destination, origin, position))
+            except WireError:
+                self.origins.oddities["not-routed"] += 1
+            else:
                 known.sent += 1
-        except WireError:
-            self.origins.oddities["not-routed"] += 1
         return b"".join(wrapped)
 
     def _wait(self, domain: int, address: str, data: bytes) -> None:

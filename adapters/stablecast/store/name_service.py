@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from stablecast.resolver.resolver import Resolver
 
 
+_TAKE_PART = {"resolver_unicast_force_alive", "resolver_domain_id"}
+"""The options by which a store without a name takes part in resolution."""
+
+
 class NameService:
     """Answers sources that ask for a store by its context-name, over UDP (P-815).
 
@@ -33,7 +37,7 @@ class NameService:
     async def start(self, address: str) -> None:
         """Announce the store at `address`. Raises like `Resolver.start` and `Resolver.meet`."""
         asked = self._settings
-        if not asked.resolver and not asked.resolution:
+        if not (asked.resolver or asked.resolution) or not (asked.context_name or _TAKE_PART & set(asked.resolution)):
             return
         from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
         from stablecast.resolver import Listeners, Resolver  # noqa: PLC0415

@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from stablecast.core.protocol.messages import Message, Register, RetransmitRequest, Role, StableAck
+from stablecast.runtime import connection_pool as pool_module
 from stablecast.runtime import routing as module
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.origins import Origin, Origins
@@ -69,6 +70,18 @@ def test_a_message_goes_to_the_router_of_its_domain_and_is_numbered() -> None:
     ] * 3
     assert [way.stream.sqn for way in ways if way and way.stream] == [0, 1, 2]
     assert sent.routing.behind(ROUTER) == [STORE]
+
+
+def test_a_message_that_becomes_too_large_is_left_out() -> None:
+    sent = settled()
+    sizes = (10, lbmc.MAX_MESSAGE - 50, 20)
+    repairs = [encode_recovered(codec.Recovered(5, 6, number, bytes(size))) for number, size in enumerate(sizes)]
+    sent.routing.takes(STORE, b"".join(repairs))
+    ((_, data),) = sent.sent
+    items = [one for one in StreamDecoder().feed(data) if isinstance(one, lbmc.Message)]
+    assert [len(one.payload) for one in items] == [10, 20]
+    assert [way.stream.sqn for one in items if (way := destination_of(one)) and way.stream] == [0, 1]
+    assert sent.counted["not-routed"] == 1
 
 
 def test_the_own_domain_written_out_is_no_domain() -> None:
@@ -221,6 +234,31 @@ async def test_the_end_of_the_connection_to_a_router_is_a_break_for_all_behind_i
     assert ("gone", STORE) not in reports
     assert not pool.refused(STORE)
     await pool.close()
+
+
+async def test_who_waits_for_room_behind_a_router_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those who were told to wait: a store has thousands of clients behind a router."""
+    monkeypatch.setattr(pool_module, "ROOM_BYTES", 4)
+    room, told = list[str](), asyncio.Event()
+
+    def tell(address: str) -> None:
+        room.append(address)
+        if address == STORE:
+            told.set()
+
+    pool = ConnectionPool(lambda _: None, lambda _: None, LOCAL)
+    pool.on_room = tell
+    async with listener() as router:
+        pool.routing.learn(1)
+        pool.routing.here = HERE
+        pool.routing.route(2, router.address)
+        pool.send("2:10.0.0.7:1", codec.encode(ACK))
+        pool.send(STORE, codec.encode(ASKED))
+        assert not pool.room(STORE)
+        await told.wait()
+        assert room == [router.address, STORE]
+        assert pool.room(STORE)
+        await pool.close()
 
 
 def test_a_registration_names_where_its_answers_go() -> None:
