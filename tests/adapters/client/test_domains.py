@@ -1,15 +1,18 @@
 """Endpoints in two domains: everything between them and their stores passes a router, here one of a few lines."""
 
 import asyncio
+import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 
-from stablecast.client import Context
+from stablecast.client import Context, resolution
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.resolver import RelayDaemon
 from stablecast.runtime import ports
@@ -20,8 +23,9 @@ from stablecast.runtime.stream import Item
 from stablecast.store.store import Store, StoreSettings
 from stablecast.transports.codec.routed import destination_of, hopped
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc
+from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 from tests.adapters.lab.world.scene import scene
+from tests.support.network import until
 
 HOST = "127.0.0.1"
 DOMAINS = (1, 2)
@@ -256,3 +260,65 @@ def test_readers_ask_stores_in_other_domains() -> None:
                 return [message.payload async for message in reader]
 
     assert play(main) == [b"%d" % number for number in range(SENT)]
+
+
+async def routes_of_a_relay(sock: socket.socket, domain: int, reached: int, router: str) -> None:
+    """Answer the first datagram of a context as the relay through which a router speaks."""
+    _, context = await asyncio.get_running_loop().sock_recvfrom(sock, 2_000)
+    host, _, port = router.rpartition(":")
+    body = lbmr_extended.DomainRoute(count=1, address=host, port=int(port), length=20, domains=(reached,))
+    trailer = lbmr.standard_options(b"router.1", lbmr.SourceType.GATEWAY, domain=domain)
+    sock.sendto(lbmr_extended.encode(lbmr_extended.Packet(body, trailer)), context)
+
+
+@pytest.fixture
+def relay() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((HOST, 0))
+        sock.setblocking(False)
+        yield sock
+
+
+@pytest.mark.rows("T-203")
+async def test_a_context_learns_its_domain_and_the_routes(relay: socket.socket) -> None:
+    where = f"{HOST}:{relay.getsockname()[1]}"
+    options = resolution(options={"resolver_unicast_force_alive": 1})
+    async with Context(resolver=[where], resolution=options) as context:
+        await routes_of_a_relay(relay, 1, 2, f"{HOST}:14392")
+        routing = context.pool.routing
+        await until(lambda: routing.routes)
+        assert (routing.domain, routing.routes) == (1, {2: f"{HOST}:14392"})
+
+
+async def test_a_context_may_be_given_its_domain(relay: socket.socket, caplog: pytest.LogCaptureFixture) -> None:
+    where = f"{HOST}:{relay.getsockname()[1]}"
+    options = resolution(options={"resolver_domain_id": 5})
+    async with Context(resolver=[where], resolution=options) as context:
+        assert context.pool.routing.domain == 5
+        await routes_of_a_relay(relay, 6, 2, f"{HOST}:14392")
+        await until(lambda: context.pool.routing.routes)
+        assert context.pool.routing.domain == 5
+    assert [record for record in caplog.records if "domain 6 is announced" in record.message]
+    async with Context(resolution=options) as context:
+        assert context.pool.routing.domain == 5
+
+
+async def test_a_store_learns_its_domain_and_the_routes(relay: socket.socket, tmp_path: Path) -> None:
+    """Also one without a name, if it is told to take part in resolution."""
+    where = f"{HOST}:{relay.getsockname()[1]}"
+    for number, (name, options) in enumerate((("NAMED", {}), ("", {"resolver_unicast_force_alive": 1}))):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        config = StoreConfig("", seed=1)
+        settings = StoreSettings(
+            f"{HOST}:0", directory, config, new=True, resolver=(where,), context_name=name, resolution=options
+        )
+        store = Store(settings)
+        await store.start()
+        try:
+            await routes_of_a_relay(relay, 2, 1, f"{HOST}:14392")
+            routing = store._pool.routing
+            await until(partial(routing.hop, "1:10.0.0.1:1"))
+            assert (routing.domain, routing.routes) == (2, {1: f"{HOST}:14392"})
+        finally:
+            await store.stop()
