@@ -71,7 +71,11 @@ def configuration(context: dict[str, Value], source: dict[str, Value]) -> Client
     return ClientConfiguration((ConfigLayer("", tuple(settings)),))
 
 
-async def until(condition: Callable[[], object], seconds: float = 60) -> None:
+PATIENCE, AT_ONCE = 60, 5
+"""Seconds of the world's time: for everything, and for what must not wait for a timeout of a transport."""
+
+
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait until something holds, in the time of the world."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
@@ -79,7 +83,7 @@ async def until(condition: Callable[[], object], seconds: float = 60) -> None:
 
 
 async def payloads(receiver: Receiver | WildcardReceiver, count: int) -> list[bytes]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         return [(await anext(receiver)).payload for _ in range(count)]
 
 
@@ -267,7 +271,7 @@ def test_a_router_that_ends_takes_leave(kind: str) -> None:
         await source.send(b"first")
         assert await payloads(receiver, 1) == [b"first"]
         await router.close()
-        await until(lambda: any(isinstance(event, EndOfSource) for event in events), 5)
+        await until(lambda: any(isinstance(event, EndOfSource) for event in events), AT_ONCE)
         await domains.router("tcp", kind)
         await until(lambda: receiver._sessions)
         await source.send(b"second")
