@@ -11,7 +11,7 @@ from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 from stablecast.transports.wire import lbmr_extended
-from stablecast.transports.wire.lbmr import AnyPacket, PatternLanguage
+from stablecast.transports.wire.lbmr import AnyPacket, PatternLanguage, Query
 
 OnRecord = Callable[[str, SourceRecord], None]
 """Gets the topic and the record of a source."""
@@ -38,6 +38,7 @@ class Listeners:
         remark: `remark(text, warning)` for a log line.
         abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
         service: `service(address, up, reason)` when a service begins or ceases to inform this context.
+        interest: `interest(query, on)` at a router's portal: what a service tells of the interest of its domain.
         overheard: `overheard(packet)` at a router's portal: what other contexts and routers of its domain say.
         domain: `domain(number)` when the number of this context's domain is known.
         route: `route(domain, address)` when the router at `address` reaches another domain; empty: none does any more.
@@ -51,6 +52,7 @@ class Listeners:
     remark: Callable[[str, bool], None] = nothing
     abandoned: Callable[[str], None] = nothing
     service: Callable[[str, bool, str], None] = nothing
+    interest: Callable[[Query, bool], None] = nothing
     overheard: Callable[[AnyPacket | lbmr_extended.Packet], None] = nothing
     domain: Callable[[int], None] = nothing
     route: Callable[[int, str], None] = nothing

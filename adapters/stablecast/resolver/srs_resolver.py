@@ -66,6 +66,10 @@ class SrsResolver(Resolution):
     def feed_names(self, event: NamesInput) -> None:
         """Do nothing: services know no names of stores, which are found over UDP (T-010), and are never quiet."""
 
+    def reach(self, domains: tuple[int, ...], address: str) -> None:
+        """Tell the services the domains that a router's portal reaches, through its request port."""
+        self._driver.feed(srs.Reaches(domains, address))
+
     def why(self, topic: str) -> str:
         """Return the likely reason why the receiver of `topic` has no session."""
         return self._machine.why(topic)
@@ -118,6 +122,8 @@ class SrsResolver(Resolution):
                 self._listeners.service(address, up, reason)
             case DomainLearnt(domain):
                 self._listeners.domain(domain)
+            case srs.InterestChanged(query, on):
+                self._listeners.interest(query, on)
             case RouteLearnt(domain, address):
                 self._listeners.route(domain, address)
             case RouteLost(domain):

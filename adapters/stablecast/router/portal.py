@@ -24,10 +24,11 @@ from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.udp.inputs import AddSource, Say
 from stablecast.transports.resolution.udp.inputs import Wake as WakeInput
 from stablecast.transports.resolution.udp.record_batches import share
-from stablecast.transports.resolution.udp.settings import RateLimit
+from stablecast.transports.resolution.udp.settings import DomainOptions, RateLimit
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing.interest import UseTimes
@@ -37,6 +38,7 @@ from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.lbmr_extended import USE, DomainRoute, Management, TopicRecord
 
 if TYPE_CHECKING:
+    from stablecast.resolver.srs_resolver import SrsResolver
     from stablecast.runtime.reliable_stream import ReliableJoiner
 
 ROUTE_HEAD, ROUTE_BYTES = 16, 4
@@ -86,6 +88,8 @@ class PortalContext:
         self._next_index = machine.entropy.bits(31)
         self._found = Combined(self._on_found, on_gone=self._on_gone)
         self._udp: Resolver | None = None
+        self._srs: SrsResolver | None = None
+        self._reaches: tuple[int, ...] | None = None
         self._stack = AsyncExitStack()
 
     @property
@@ -142,7 +146,14 @@ class PortalContext:
 
     async def _resolve(self) -> None:
         settings = self.resolution
-        listeners = Listeners(self._found.found, self._found.gone, remark=self._remark, overheard=self._on_overheard)
+        listeners = Listeners(
+            self._found.found,
+            self._found.gone,
+            remark=self._remark,
+            service=self._on_service,
+            interest=self._on_interest,
+            overheard=self._on_overheard,
+        )
         if self._over_udp:
             if settings.relays or settings.multicast is None:
                 self._udp = await Resolver.start(
@@ -164,6 +175,18 @@ class PortalContext:
                     router_of=self.config.domain,
                 )
             self._found.add([self._udp])
+        if settings.services:
+            from stablecast.resolver.srs_resolver import SrsResolver  # noqa: PLC0415 - portals over UDP do without it
+
+            self._srs = await SrsResolver.start(
+                self.interface,
+                settings.services,
+                listeners,
+                instance=self.instance,
+                config=ClientConfig(router=True, domains=DomainOptions(number=self.config.domain)),
+                ends=settings.ends,
+            )
+            self._found.add([self._srs])
 
     @property
     def saying(self) -> bool:
@@ -192,6 +215,16 @@ class PortalContext:
 
     def _on_overheard(self, packet: lbmr.AnyPacket | lbmr_extended.Packet) -> None:
         self._feed(ev.Overheard(self.number, packet))
+
+    def _on_interest(self, query: lbmr.Query, on: bool) -> None:
+        self._feed(ev.InterestTold(self.number, query, on))
+
+    def _on_service(self, service: str, up: bool, reason: str) -> None:
+        """Log a service that comes or goes: without it a portal is deaf (R-254)."""
+        text = f"portal '{self.config.name}': service {service} "
+        self._remark(
+            text + ("is connected" if up else f"is not connected, and its domain is not heard: {reason}"), not up
+        )
 
     def _on_found(self, topic: str, record: SourceRecord) -> None:
         self._feed(ev.SourceFound(self.number, topic, record))
@@ -223,6 +256,9 @@ class PortalContext:
 
     def announce(self, effect: fx.Announce) -> None:
         """Tell the domain which others are reached here."""
+        if self._srs is not None and self._reaches != effect.domains:
+            self._reaches = effect.domains  # A service keeps them; only changes are told.
+            self._srs.reach(effect.domains, self.address)
         host, port = address.parse(self.address)
         domains = effect.domains[:MAX_ROUTE_DOMAINS]
         length = ROUTE_HEAD + ROUTE_BYTES * len(domains)

@@ -14,6 +14,7 @@ from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import EndOfSource
 from stablecast.lab.world.world import World
 from stablecast.resolver import RelayDaemon
+from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.router.daemon import RouterDaemon
 from stablecast.runtime.logs import Severity
@@ -45,6 +46,12 @@ class Domains:
     def group(self) -> None:
         """Add a domain with a multicast group."""
         self.options.append({"resolver_multicast_address": GROUPS[len(self.options)]})
+
+    async def service(self) -> None:
+        """Add a domain with a service."""
+        service = await SrsDaemon.start(SrsConfig(interface=HERE, port=0), lambda _: None)
+        self.stack.push_async_callback(service.close)
+        self.options.append({"resolver_service": service.address})
 
     async def router(self, *transports: str) -> RouterDaemon:
         """Start a router whose proxy sources use these transports."""
@@ -324,5 +331,38 @@ def test_contexts_learn_their_domain_and_the_way_to_others() -> None:
         await until(lambda: udp._machine.domains.routes)  # type: ignore[attr-defined]
         assert udp._machine.domains.number == 1  # type: ignore[attr-defined]
         assert udp._machine.domains.routes == {2: router.portals[0].address}  # type: ignore[attr-defined]
+
+    world(story)
+
+
+@pytest.mark.parametrize("there", ["service", "relay", "group"])
+def test_a_domain_with_a_service_is_joined_with_any_other(there: str) -> None:
+    """R-040, R-250, R-252: interest comes from the service, which keeps the proxies like other sources."""
+
+    async def story(domains: Domains) -> None:
+        await domains.service()
+        if there == "group":
+            domains.group()
+        else:
+            await getattr(domains, there)()
+        router = await domains.router("tcp", "lbtru")
+        contexts = [await domains.context(1), await domains.context(2)]
+        sources = [await context.source(f"topic {number}") for number, context in enumerate(contexts)]
+        named = contexts[1].receiver("topic 0")
+        receivers: list[Receiver | WildcardReceiver] = [named, contexts[0].receiver(pattern="^topic 1$")]
+        await until(lambda: named._sessions)
+        await until(lambda: router.snapshot().portals[0].proxy_sources)
+        await asyncio.sleep(2)
+        for source in sources:
+            await source.send_many(MESSAGES)
+        for receiver in receivers:
+            assert await payloads(receiver, len(MESSAGES)) == MESSAGES
+        for context in contexts:
+            await until(lambda one=context: one.pool.routing.domain)  # type: ignore[misc]  # the loop's context
+        assert [context.pool.routing.domain for context in contexts] == [1, 2]
+        for receiver in receivers:
+            await receiver.close()
+        await until(lambda: not router.router.table.sources)
+        assert [view.proxy_sources for view in router.snapshot().portals] == [0, 0]
 
     world(story)

@@ -121,11 +121,27 @@ def test_what_nobody_can_have_is_refused(query: Query) -> None:
 
 
 def test_a_service_needs_no_questions() -> None:
-    interest = DomainInterest(leased=False)
-    interest.heard(ORDERS, b"service.", 0)
+    interest = DomainInterest()
+    assert interest.tell(ORDERS)
+    assert not interest.tell(ORDERS)
     assert interest.next_timeout() is None
     assert interest.ends(ORDERS)
     assert not interest.ends(ORDERS)
+
+
+def test_what_a_service_tells_is_not_asked_for() -> None:
+    """Its contexts may be heard over UDP, too."""
+    interest = DomainInterest()
+    interest.tell(ORDERS)
+    interest.heard(ORDERS, A, 0)
+    assert not interest.left(ORDERS, A, SECOND)
+    interest.heard(ORDERS, A, 2 * SECOND)
+    assert list(play(interest, 1_000 * SECOND)) == []
+    assert interest.ends(ORDERS)
+    interest.tell(TRADES)
+    interest.heard(TRADES, A, 0)
+    assert not interest.ends(TRADES)
+    assert interest.left(TRADES, A, SECOND)
 
 
 SIGNS = st.lists(

@@ -1,7 +1,7 @@
 """The topics and patterns that one domain wants: a set, never a count.
 
-A symbol is wanted by *holders*, the contexts that asked for it, answered that they use it, or, over a service, the
-service. The last holder that takes leave ends the interest at once. A holder that died takes no leave. So over UDP
+A symbol is wanted by *holders*, the contexts that asked for it or answered that they use it, and by what a service
+tells. The last holder that takes leave ends the interest at once. A holder that died takes no leave. So over UDP
 each symbol has a lease: after a while without a sign of it, the domain is asked, and without an answer to several
 questions the interest has ended (R-031, R-032).
 
@@ -49,11 +49,21 @@ class UseTimes:
 
 @attrs.define
 class WantedSymbol:
-    """One symbol; `asked` counts the questions since the last sign of it, and `due` is the time of the next one."""
+    """One symbol.
+
+    Attributes:
+        due: The time of the next question.
+        holders: The contexts that want it.
+        crowded: Whether others want it, too.
+        told: Whether a service tells of it, so that it needs no questions.
+        asked: The questions since the last sign of it.
+        waits: Whether the next question waits for the limit.
+    """
 
     due: int
     holders: dict[bytes, None] = attrs.field(factory=dict)
     crowded: bool = False
+    told: bool = False
     asked: int = 0
     waits: bool = False
 
@@ -63,7 +73,6 @@ class DomainInterest:
     """The interest of one domain.
 
     Attributes:
-        leased: Whether interest needs signs of life; a service that tells of its end needs none.
         patterns: The expressions of the wanted patterns.
         refused: Patterns and topics that cannot be matched or sent, and those beyond the bounds.
     """
@@ -71,7 +80,6 @@ class DomainInterest:
     topics: UseTimes = UseTimes()
     pattern_times: UseTimes = UseTimes()
     rate: RateLimit = RateLimit(records=500, bits=500_000)
-    leased: bool = True
     wanted: dict[Query, WantedSymbol] = attrs.field(factory=dict, init=False)
     patterns: dict[WildcardQuery, re.Pattern[str]] = attrs.field(factory=dict, init=False)
     agenda: KeyedDeadlines[Query] = attrs.field(factory=KeyedDeadlines, init=False)
@@ -94,8 +102,16 @@ class DomainInterest:
         else:
             found.holders[holder] = None
         found.asked, found.due = 0, now + self._times(query).interval
-        if self.leased:
-            self.agenda.arm(query, found.due)
+        self.agenda.arm(query, found.due)
+        return new
+
+    def tell(self, query: Query) -> bool:
+        """Note that a service tells of interest in a symbol, and return whether it is new."""
+        new = query not in self.wanted
+        if new and not self._admit(query):
+            self.refused += 1
+            return False
+        self.wanted.setdefault(query, WantedSymbol(0)).told = True
         return new
 
     def left(self, query: Query, holder: bytes, now: int) -> bool:
@@ -104,7 +120,7 @@ class DomainInterest:
         if found is None:
             return False
         known = found.holders.pop(holder, holder) is None
-        if known and not found.holders and not found.crowded:
+        if known and not found.holders and not found.crowded and not found.told:
             self._forget(query)
             return True
         if not found.asked:  # Those that are left may have died.
@@ -113,11 +129,15 @@ class DomainInterest:
         return False
 
     def ends(self, query: Query) -> bool:
-        """End a symbol, because a service knows that nobody wants it; return whether anybody did."""
-        wanted = query in self.wanted
-        if wanted:
-            self._forget(query)
-        return wanted
+        """Note that no service tells of a symbol any more, and return whether nobody wants it."""
+        found = self.wanted.get(query)
+        if found is None:
+            return False
+        found.told = False
+        if found.holders or found.crowded:
+            return False
+        self._forget(query)
+        return True
 
     def handle_timeout(self, now: int) -> tuple[list[Query], list[Query]]:
         """Return the symbols to ask for now, and those that have ended."""
@@ -126,6 +146,9 @@ class DomainInterest:
             found = self.wanted[query]
             if now < found.due:
                 self.agenda.arm(query, found.due)
+            elif found.told:
+                found.holders.clear()  # Whoever wants it over UDP, too, asks again.
+                found.crowded = False
             elif found.asked == self._times(query).tries:
                 self._forget(query)
                 ended.append(query)

@@ -122,7 +122,7 @@ class Portal:
 
     def __attrs_post_init__(self) -> None:
         one = self.settings
-        self.interest = DomainInterest(one.topic_uses, one.pattern_uses, one.use_rate, one.leased)
+        self.interest = DomainInterest(one.topic_uses, one.pattern_uses, one.use_rate)
         self.queues = PortalQueues(one.queue_bytes)
 
     @property

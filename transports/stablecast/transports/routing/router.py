@@ -89,7 +89,7 @@ class Router:
             case ev.Overheard(portal, packet):
                 self._on_packet(portal, packet, now)
             case ev.InterestTold(portal, query, on):
-                self._on_interest(portal, query, on, now)
+                self._on_interest(portal, query, on)
             case ev.SourceFound(portal, topic, record):
                 self._on_found(portal, topic, record, now)
             case ev.SourceGone(portal, _, record):
@@ -167,11 +167,14 @@ class Router:
                 elif record.type == lbmr_extended.LEAVE:
                     self._on_left(number, record.query, instance, now)
 
-    def _on_interest(self, number: int, query: lbmr.Query, on: bool, now: int) -> None:
-        if on:
-            self._on_wanted(number, query, b"service.", now)
-        elif self.portals[number].interest.ends(query):
-            self._on_unwanted(number, query)
+    def _on_interest(self, number: int, query: lbmr.Query, on: bool) -> None:
+        interest = self.portals[number].interest
+        if on and interest.tell(query):
+            self._on_new(number, query)
+        elif not on:
+            meant = self._meant(number, query)
+            if interest.ends(query):
+                self._on_unwanted(number, query, meant)
 
     def _on_wanted(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         portal = self.portals[number]
@@ -179,7 +182,11 @@ class Router:
             if query not in portal.interest.wanted and portal.interest.refused.bit_count() == 1:
                 self._remark(f"domain {portal.settings.domain} wants {query}, which no source can have")
             return
-        if portal.forwards:
+        self._on_new(number, query)
+
+    def _on_new(self, number: int, query: lbmr.Query) -> None:
+        """Look for a symbol that a domain wants from now on, and repeat what is known."""
+        if self.portals[number].forwards:
             self._want(query)
             self._settle_meant(number, query)
 

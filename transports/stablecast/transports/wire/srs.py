@@ -26,8 +26,9 @@ ENDED = -1
 RELEASE = 0x060E0000
 """The release whose messages these are, 6.14.0.0."""
 
-FLOOD, FILTER = 0, 1
-"""Interest modes: a context receives the records of all sources, or only of those that match its interest."""
+FLOOD, FILTER, ROUTED = 0, 1, 2
+"""Interest modes: a context receives the records of all sources, or only of those that match its interest; a router
+also receives the interest of contexts. The last two are bits."""
 
 MAX_TEXT = 254
 """Bytes of a text without its NUL."""

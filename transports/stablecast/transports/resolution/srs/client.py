@@ -79,6 +79,7 @@ class ServiceClient:
         interests: The connection that announced each interest.
         lost_at: Loss of each broken connection that marks a record (ns).
         peer: The other end of its current connection, or of its last one.
+        router: True if it is the context of a router's portal.
     """
 
     instance: bytes
@@ -92,6 +93,7 @@ class ServiceClient:
     interests: dict[Interest, int] = attrs.field(factory=dict)
     lost_at: dict[int, int] = attrs.field(factory=dict)
     peer: str = ""
+    router: bool = False
 
     @property
     def up(self) -> bool:

@@ -28,6 +28,7 @@ from stablecast.transports.resolution.srs.events import (
     BytesReceived,
     ConnectionClosed,
     ConnectionOpened,
+    InterestChanged,
     Reaches,
     SrsContextEffect,
     SrsContextInput,
@@ -37,11 +38,13 @@ from stablecast.transports.resolution.srs.routers import RoutesOfService, ended,
 from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
+from stablecast.transports.resolution.srs.told_interest import ToldInterest
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.known_domains import KnownDomains
 from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS, PatternOptions
 from stablecast.transports.wire import srs
+from stablecast.transports.wire.lbmr import PatternLanguage, Query, TopicQuery, WildcardQuery
 
 MAX_SERVICES = 5
 """Services of one context (T-401)."""
@@ -112,6 +115,7 @@ class SrsContext:
     domains: KnownDomains = attrs.field(init=False)
     reaches: tuple[srs.RouteInfo, ...] = attrs.field(default=(), init=False)
     told_routes: dict[int, RoutesOfService] = attrs.field(factory=dict, init=False)
+    interest: ToldInterest = attrs.field(factory=ToldInterest, init=False)
     counted: SrsCounters = attrs.field(factory=SrsCounters, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -242,6 +246,14 @@ class SrsContext:
                 if link.settled == link.epoch:
                     self._withdraw(self.known.sweep(holder, self._live()), now)
                 self._lose(self.told_routes[holder].end())
+                for query in self.interest.sweep(holder, link.connection):
+                    self.outbox.append(InterestChanged(query, on=False))
+            case srs.ReceiverInfo() | srs.PatternInfo() if self.config.router:
+                if self.interest.put(_query_of(message), holder, link.connection):
+                    self.outbox.append(InterestChanged(_query_of(message), on=True))
+            case srs.ReceiverEnd() | srs.PatternEnd() if self.config.router:
+                if self.interest.release(_query_of(message), holder):
+                    self.outbox.append(InterestChanged(_query_of(message), on=False))
             case srs.DomainInfo(domain=domain):
                 self.domains.heard(domain, True, now)
             case srs.RouteInfo():
@@ -256,7 +268,7 @@ class SrsContext:
             case srs.SourceInfo():
                 self.counted.told += 1
                 self._on_source(holder, link, message)
-            # routers use interest, and the link handles withdrawn interest
+            # the link handles withdrawn interest
 
     def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)
@@ -420,3 +432,9 @@ class SrsContext:
     def _info(self, interest: Interest) -> bytes:
         kind = srs.PatternInfo if interest.pattern else srs.ReceiverInfo
         return srs.encode(kind(name=interest.name, instance=self.instance))
+
+
+def _query_of(message: srs.ReceiverInfo | srs.ReceiverEnd | srs.PatternInfo | srs.PatternEnd) -> Query:
+    if isinstance(message, srs.PatternInfo | srs.PatternEnd):
+        return WildcardQuery(PatternLanguage.PCRE, message.name)
+    return TopicQuery(message.name)

@@ -117,6 +117,13 @@ class Directory:
         if not clients:
             del (self.patterns if interest.pattern else self.wanted)[interest.name]
 
+    def wanting(self, interest: Interest) -> Iterable[bytes]:
+        """Return the clients with an interest."""
+        if interest.pattern:
+            watched = self.patterns.get(interest.name)
+            return () if watched is None else watched.clients
+        return self.wanted.get(interest.name, ())
+
     def flood(self, client: bytes, everything: bool) -> None:
         """Set whether a client wants everything, or only its interest."""
         if everything:

@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, DomainEffect, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
+from stablecast.transports.wire.lbmr import Query
 
 
 @attrs.frozen
@@ -75,6 +76,14 @@ class ServiceChanged:
 
 
 @attrs.frozen
+class InterestChanged:
+    """To a router: contexts of the domain want a topic or a pattern, or none does any more."""
+
+    query: Query
+    on: bool
+
+
+@attrs.frozen
 class Reaches:
     """The portal's router reaches these other domains, and no more, through its request port (`ip:port`)."""
 
@@ -85,4 +94,14 @@ class Reaches:
 ServiceInput = ConnectionAccepted | BytesReceived | ConnectionClosed
 ServiceEffect = SendBytes | Disconnect | Remark
 SrsContextInput = ResolutionInput | Reaches | ConnectionOpened | BytesReceived | ConnectionClosed
-SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | Abandoned | ServiceChanged | DomainEffect
+SrsContextEffect = (
+    Connect
+    | SendBytes
+    | Disconnect
+    | Discovered
+    | Withdrawn
+    | Abandoned
+    | ServiceChanged
+    | DomainEffect
+    | InterestChanged
+)

@@ -19,6 +19,7 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
+from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.client import ClientState, Dropped, ServiceClient
 from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory, Interest
@@ -77,6 +78,7 @@ class ResolutionService:
     """The machine of one service.
 
     Attributes:
+        told: The interest of contexts, which routers are told.
         epoch: 32 bits that distinguish this life of the service from others; not 0.
     """
 
@@ -86,6 +88,7 @@ class ResolutionService:
     sessions: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     directory: Directory = attrs.field(factory=Directory, init=False)
     routers: Routers = attrs.field(factory=Routers, init=False)
+    told: dict[Interest, None] = attrs.field(factory=dict, init=False)
     agenda: KeyedDeadlines[DueItem] = attrs.field(factory=KeyedDeadlines, init=False)
     counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
     numbers: int = attrs.field(default=0, init=False)
@@ -248,7 +251,8 @@ class ResolutionService:
         counter = srs.parse_hello(frame.metadata)
         instance = request.host_id.to_bytes(4) + request.session_id.to_bytes(4)
         client = session.client = self._admit(instance, session, counter, now)
-        session.router = request.app_type == srs.RegistrationRequest.ROUTER
+        session.router = client.router = request.app_type == srs.RegistrationRequest.ROUTER
+        session.hears = session.router and bool(request.interest_mode & srs.ROUTED)
         self.agenda.stop((Matter.ROUTES, instance))
         self.directory.flood(instance, everything=not request.interest_mode & srs.FILTER)
         self.outbox.append(Remark(f"client {session.peer} [{instance.hex()}] is registered"))
@@ -299,6 +303,9 @@ class ResolutionService:
         self._pass_on(client.instance, self.routers.complete(client.instance, session.connection))
         for record in self.routers.everything():
             session.say(srs.encode(record))
+        if session.hears:
+            for interest in self.told:
+                session.say(_told(interest, on=True))
         for source in self.directory.meant(client.instance, client.interests):
             session.say(source.octets)
         self._to(session).answer(srs.StreamRequest())
@@ -366,6 +373,7 @@ class ResolutionService:
                 raise RefusedError("it wants too many topics or patterns")
         client.interests[interest] = client.connection
         self.directory.want(client.instance, interest)
+        self._review(interest)
         if session.stream and client.instance not in self.directory.flooded:
             for source in self.directory.meant(client.instance, (interest,)):
                 self._to(session).say(source.octets)
@@ -373,7 +381,21 @@ class ResolutionService:
     def _unwant(self, session: ServiceSession, client: ServiceClient, interest: Interest, message: srs.Message) -> None:
         if client.interests.pop(interest, None) is not None:
             self.directory.unwant(client.instance, interest)
+            self._review(interest)
         self._to(session).answer(message)
+
+    def _review(self, interest: Interest) -> None:
+        """Tell routers the interest of contexts, and its end; what routers want, they want for others."""
+        wanted = any(not self.clients[one].router for one in self.directory.wanting(interest))
+        if wanted == (interest in self.told):
+            return
+        if wanted:
+            self.told[interest] = None
+        else:
+            del self.told[interest]
+        for session in self.sessions.values():
+            if session.hears:
+                self._to(session).say(_told(interest, on=wanted))
 
     def _on_router(self, session: ServiceSession, client: ServiceClient, message: RouterMessage) -> None:
         """Note and pass on what a router tells. Raises RefusedError for one that tells too much."""
@@ -416,6 +438,7 @@ class ResolutionService:
             self._remove(otid)
         for interest in dropped.interests:
             self.directory.unwant(client.instance, interest)
+            self._review(interest)
         if client.state is ClientState.GONE:
             del self.clients[client.instance]
             self.directory.flood(client.instance, everything=False)
@@ -427,3 +450,9 @@ class ResolutionService:
         due = client.next_lapse()
         if due is not None:
             self.agenda.arm((Matter.LIFETIME, client.instance), due)
+
+
+def _told(interest: Interest, *, on: bool) -> bytes:
+    """Return the record of interest, or of its end, for routers."""
+    new, end = (srs.PatternInfo, srs.PatternEnd) if interest.pattern else (srs.ReceiverInfo, srs.ReceiverEnd)
+    return srs.encode((new if on else end)(name=interest.name, instance=bytes(INSTANCE_BYTES)))

@@ -199,7 +199,7 @@ class ServiceLink:
         """Send SETUP and registration."""
         host, _, port = local.rpartition(":")
         host_id, session_id = int.from_bytes(self.instance[:4]), int.from_bytes(self.instance[4:])
-        mode = srs.FLOOD if self.config.flood else srs.FILTER
+        mode = (srs.FLOOD if self.config.flood else srs.FILTER) | (srs.ROUTED if self.config.router else 0)
         request = srs.RegistrationRequest(
             app_type=srs.RegistrationRequest.ROUTER if self.config.router else srs.RegistrationRequest.APPLICATION,
             address=host,

@@ -32,6 +32,7 @@ class ServiceSession:
         set_up: True if its first frame has arrived.
         client: The registered client.
         router: True if the client is the context of a router's portal.
+        hears: True if it gets the interest of contexts.
         stream: The stream for records; 0 before the request.
         spent: Frames and records that count against its allowance, at `spent_at` (ns).
         arrived: The number of received messages, by type.
@@ -45,6 +46,7 @@ class ServiceSession:
     set_up: bool = False
     client: ServiceClient | None = None
     router: bool = False
+    hears: bool = False
     stream: int = 0
     decoder: rsocket.FrameDecoder = attrs.field(factory=rsocket.FrameDecoder)
     records: list[bytes] = attrs.field(factory=list)
