@@ -1,0 +1,146 @@
+"""Two domains on hosts that do not reach each other: all that passes between them passes the router, which may die."""
+
+import asyncio
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from stablecast.client import Context
+from stablecast.core.protocol.settings import StoreConfig
+from stablecast.lab.world.process import SimulatedProcess
+from stablecast.resolver import RelayDaemon
+from stablecast.router.config import PortalConfig, RouterConfig
+from stablecast.router.daemon import RouterDaemon
+from stablecast.store.store import Store, StoreSettings
+from tests.adapters.lab.world.scene import Scene, scene
+from tests.adapters.router.test_daemon import TRANSPORTS, configuration
+from tests.adapters.router.test_persistence import made
+
+RELAY, STORE = 15_380, 14_567
+EDGE, ROUTED = "edge", 3
+MESSAGES = [str(number).encode() for number in range(300)]
+NAMES = {1: "shop", 2: "desk"}
+
+
+@attrs.define
+class Site:
+    """Hosts `shop` in domain 1 and `desk` in domain 2, and `edge` with the router, the only one that reaches both."""
+
+    scene: Scene
+    transport: str
+    router: SimulatedProcess | None = None
+
+    @classmethod
+    def of(cls, scene: Scene, transport: str) -> "Site":
+        for name in (*NAMES.values(), EDGE):
+            scene.host(name)
+        scene.cut(scene.host(NAMES[1]), scene.host(NAMES[2]))
+        site = cls(scene, transport)
+        for domain, name in NAMES.items():
+            scene.start(lambda one=domain: site.relay(one), name)  # type: ignore[misc]  # the loop's domain
+        site.begin_router()
+        return site
+
+    def address(self, domain: int) -> str:
+        return self.scene.host(NAMES[domain]).address
+
+    def relay_of(self, domain: int) -> str:
+        return f"{self.address(domain)}:{RELAY}"
+
+    async def relay(self, domain: int) -> None:
+        await RelayDaemon.start(self.address(domain), RELAY)
+        await asyncio.Event().wait()
+
+    def begin_router(self) -> None:
+        self.router = self.scene.start(self.route, EDGE)
+
+    async def route(self) -> None:
+        own = self.scene.host(EDGE).address
+        portals = tuple(
+            PortalConfig(
+                name,
+                domain,
+                options=configuration(
+                    {"resolver_unicast_daemon": self.relay_of(domain), "default_interface": own},
+                    TRANSPORTS[self.transport],
+                ),
+            )
+            for domain, name in NAMES.items()
+        )
+        await RouterDaemon.start(RouterConfig(EDGE, portals))
+        await asyncio.Event().wait()
+
+    async def store(self, domain: int) -> None:
+        settings = StoreSettings(
+            f"{self.address(domain)}:{STORE}",
+            made("store"),
+            StoreConfig("", seed=1),
+            new=True,
+            resolver=(self.relay_of(domain),),
+            context_name=f"store-{domain}",
+        )
+        await Store(settings).start()
+        await asyncio.Event().wait()
+
+    def context(self, domain: int) -> Context:
+        relay = self.relay_of(domain)
+        return Context(resolver=[relay], interface=self.address(domain), session_id=domain)
+
+
+async def sell(site: Site, store: str, pause: float) -> None:
+    """Send all messages, and stay until they are stable."""
+    async with site.context(1) as shop:
+        source = await shop.source("orders", stores=[store], options=TRANSPORTS[site.transport], wait=False)
+        for payload in MESSAGES:
+            await source.send(payload)
+            await asyncio.sleep(pause)
+        await source.wait_stable(source.next_number - 1)
+        await asyncio.sleep(1_000)
+
+
+async def book(site: Site, found: list[bytes]) -> None:
+    """Receive all messages."""
+    async with site.context(2) as desk:
+        async for message in desk.receiver("orders"):
+            found.append(message.payload)
+            if len(found) == len(MESSAGES):
+                return
+
+
+def play(kind: str, home: int, story: Callable[[Site, list[bytes]], None], pause: float = 0.01) -> list[bytes]:
+    found: list[bytes] = []
+    with scene() as world:
+        site = Site.of(world, kind)
+        world.start(lambda: site.store(home), NAMES[home])
+        store = f"{site.address(home)}:{STORE}" if home == 1 else f"2:{site.address(home)}:{STORE}"
+        selling = world.start(lambda: sell(site, store, pause), NAMES[1])
+        booking = world.start(lambda: book(site, found), NAMES[2])
+        story(site, found)
+        world.kernel.run(lambda: booking.gone or selling.gone, world.now + 600 * 1_000_000_000)
+        for process in (booking, selling):
+            if process.error is not None:
+                raise process.error
+    return found
+
+
+@pytest.mark.parametrize("kind", list(TRANSPORTS))
+@pytest.mark.parametrize("home", [1, 2])
+def test_everything_passes_the_router(home: int, kind: str) -> None:
+    assert play(kind, home, lambda _site, _found: None) == MESSAGES
+
+
+@pytest.mark.parametrize("kind", list(TRANSPORTS))
+@pytest.mark.parametrize("home", [1, 2])
+def test_a_router_that_is_killed_loses_nothing_that_is_stable(home: int, kind: str) -> None:
+    """Twice, while messages flow; the next one takes over what it finds."""
+
+    def story(site: Site, found: list[bytes]) -> None:
+        for _ in range(2):
+            site.scene.pass_time(8)
+            assert site.router is not None
+            site.router.kill()
+            site.scene.pass_time(2)
+            site.begin_router()
+
+    assert play(kind, home, story, pause=0.1) == MESSAGES
