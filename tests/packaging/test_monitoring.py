@@ -18,6 +18,8 @@ from stablecast.evidence.watch.metrics_page import WatchFigures
 from stablecast.ops.monitor.board import Snapshot, SourceRow, StoreHistory
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import exposition
+from stablecast.ops.router.metrics import exposition as router_exposition
+from stablecast.router.views import PortalView, RouterView
 from stablecast.store.observatory import SourceView, StoreView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
 from tests.support.left_out import needs
@@ -61,9 +63,19 @@ class ScrapedStore:
 
 
 def fleet(first: ScrapedStore | None = None, second: ScrapedStore | None = None) -> dict[str, float]:
-    """Return the samples of three stores, two of which may be given, and of a watch."""
+    """Return the samples of three stores, two of which may be given, of a watch, and of a router."""
     stores = (first or ScrapedStore(), second or ScrapedStore(), ScrapedStore())
-    return dict(sample for number, one in enumerate(stores, 1) for sample in one.samples(number)) | watch()
+    return dict(sample for number, one in enumerate(stores, 1) for sample in one.samples(number)) | watch() | routed()
+
+
+def routed(**left: Any) -> dict[str, float]:
+    """Return the samples of a router, whose first portal has these figures."""
+    target = 'job="stablecast-router",instance="router-1:15305"'
+    reasons = {"dropped": ("duplicate", "blocking", "fragment size", "error"), "unicast_dropped": ("no stream", "hops")}
+    zero = {field: dict.fromkeys(names, 0) for field, names in reasons.items()}
+    figures = zero | {name: zero[name] | value if name in zero else value for name, value in left.items()}
+    view = RouterView("edge", (PortalView("left", 1, **figures), PortalView("right", 2, **zero)))
+    return {f"up{{{target}}}": 1.0, **dict(samples_of("".join(router_exposition(view)), target))}
 
 
 def watch(*alarms: tuple[str, str, str]) -> dict[str, float]:
@@ -114,6 +126,12 @@ FAULTS: Final[Mapping[str, Callable[[], dict[str, float]]]] = {
     "StablecastDescriptorsLow": lambda: {
         series: 10 if series.startswith("stablecast_free_descriptors") else value for series, value in fleet().items()
     },
+    "StablecastRouterDown": lambda: {
+        series: 0.0 if series.startswith('up{job="stablecast-router"') else value for series, value in fleet().items()
+    },
+    "StablecastPortalIdle": lambda: fleet() | routed(trouble="another router is in this domain"),
+    "StablecastRouterDrops": lambda: fleet() | routed(dropped={"blocking": 7}),
+    "StablecastNetworkUnfit": lambda: fleet() | routed(unidentified=1),
     "StablecastRuleBroken": lambda: fleet() | watch(("violation", "S1", 'source "7"')),
     "StablecastWatchStopped": lambda: (
         {series: value for series, value in fleet().items() if "watch" not in series}

@@ -71,7 +71,7 @@ async def _serve(site: FleetSite, listening: machine.Socket, shown: str, as_json
 
 def _looked(bases: Sequence[str], token: str) -> FleetLook:
     surveyed = survey(bases, token)
-    if not surveyed.stores:
+    if not surveyed.stores and not surveyed.routers:
         raise OperationError("; ".join(surveyed.silent.values()) or "the monitors that answered have no store")
     return FleetLook.of(surveyed)
 

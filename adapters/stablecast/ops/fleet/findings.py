@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.fleet.copies import FleetSource, joined
-from stablecast.ops.fleet.survey import Survey, SurveyedStore
+from stablecast.ops.fleet.survey import Survey, SurveyedRouter, SurveyedStore
 from stablecast.ops.monitor import figures
 from stablecast.ops.monitor.health import Urgency
 from stablecast.text import plural
@@ -42,6 +42,7 @@ class FleetFinding:
 def findings(surveyed: Survey, sources: Sequence[FleetSource]) -> list[FleetFinding]:
     """Return all findings, those of equal text joined, the most urgent first."""
     found = [*_of_monitors(surveyed), *_of_stores(surveyed.stores), *_of_clocks(surveyed.stores)]
+    found += _of_routers(surveyed.routers)
     for source in sources:
         found += _of_source(source)
     together: dict[tuple[Urgency, str, str], list[str]] = {}
@@ -74,6 +75,15 @@ def _of_stores(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
             for name, client in names:
                 for one in client["findings"]:
                     yield FleetFinding(Urgency[one["level"]], one["code"], (name,), one["text"])
+
+
+def _of_routers(routers: Sequence[SurveyedRouter]) -> Iterator[FleetFinding]:
+    """Yield what the portals of routers know of themselves."""
+    for router in routers:
+        for portal in router.record["portals"]:
+            for one in portal["findings"]:
+                subject = f"router {router.name}, portal {portal['name']}"
+                yield FleetFinding(Urgency[one["level"]], one["code"], (subject,), one["text"])
 
 
 def _of_clocks(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
@@ -155,6 +165,10 @@ class FleetLook:
             "silent": self.surveyed.silent,
             "stores": [
                 {"name": one.name, "monitor": one.monitor, "level": one.record["level"]} for one in self.surveyed.stores
+            ],
+            "routers": [
+                {"name": one.name, "monitor": one.monitor, "level": one.record["level"], "domains": one.domains}
+                for one in self.surveyed.routers
             ],
             "sources": [one.as_json() for one in self.sources],
         }

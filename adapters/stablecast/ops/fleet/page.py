@@ -11,7 +11,7 @@ from stablecast.ops.fleet.copies import FleetSource
 from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.fleet.history import FleetHistory
 from stablecast.ops.fleet.screen import least_safe
-from stablecast.ops.fleet.survey import SurveyedStore
+from stablecast.ops.fleet.survey import SurveyedRouter, SurveyedStore
 from stablecast.ops.monitor import figures, pages
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.pictures import sparkline
@@ -55,6 +55,7 @@ def render(look: FleetLook, history: FleetHistory, query: str = "") -> str:
             stores=[_store(one, history) for one in sorted(look.surveyed.stores, key=_by_level)],
             silent=look.surveyed.silent,
             services=look.surveyed.services,
+            routers=[_router(one) for one in look.surveyed.routers],
         )
     )
 
@@ -142,4 +143,17 @@ def _store(store: SurveyedStore, history: FleetHistory) -> dict[str, Any]:
         "longest": "?" if longest is None else figures.span(longest),
         "clock": f"{store.clock_ns / SECOND:+.3f} s",
         "monitor": f"{store.monitor}/stores/{record.get('index', 0)}",
+    }
+
+
+def _router(router: SurveyedRouter) -> dict[str, Any]:
+    portals = router.record["portals"]
+    return {
+        "name": router.name,
+        "level": Urgency[router.record["level"]].value,
+        "domains": ", ".join(map(str, router.domains)),
+        "passed": figures.count(sum(one["sent"]["messages"] for one in portals)),
+        "dropped": figures.count(sum(count for one in portals for count in one["dropped"].values())),
+        "waiting": figures.size(sum(one["queue"]["now"] for one in portals)),
+        "monitor": router.monitor,
     }

@@ -1,4 +1,4 @@
-"""The records of all stores, from their monitors, asked at the same time."""
+"""The records of all stores, services and routers, from their monitors, asked at the same time."""
 
 import time
 from collections.abc import Sequence
@@ -58,8 +58,30 @@ class SurveyedService:
 
 
 @attrs.frozen
+class SurveyedRouter:
+    """A router as its monitor shows it: `record` is that of `/api/router`."""
+
+    monitor: str
+    record: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return str(self.record["name"])
+
+    @property
+    def domains(self) -> list[int]:
+        """Return the numbers of the domains that it joins."""
+        return [portal["domain"] for portal in self.record["portals"]]
+
+
+Member = SurveyedStore | SurveyedService | SurveyedRouter
+"""What a monitor shows."""
+
+
+@attrs.frozen
 class Survey:
-    """All stores and services that answered, and the sentence of each monitor that did not, by its address.
+    """All stores, services and routers that answered, and the sentence of each monitor that did not, by its address.
 
     `remembered` has the names of the stores that a monitor had when it last answered, if it was asked before.
     """
@@ -67,38 +89,51 @@ class Survey:
     stores: list[SurveyedStore]
     silent: dict[str, str]
     services: list[SurveyedService] = attrs.field(factory=list)
+    routers: list[SurveyedRouter] = attrs.field(factory=list)
     remembered: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
 
 
 def survey(monitors: Sequence[str], token: str = "") -> Survey:
     """Ask all monitors for all of their stores, and return when each has answered or failed."""
-    found: list[SurveyedStore] = []
-    services: list[SurveyedService] = []
+    members: list[Member] = []
     silent: dict[str, str] = {}
     with ThreadPoolExecutor(min(AT_ONCE, len(monitors) or 1)) as workers:
         for monitor, future in [(one, workers.submit(_members, one, token)) for one in dict.fromkeys(monitors)]:
             try:
-                members = future.result()
-                found += [one for one in members if isinstance(one, SurveyedStore)]
-                services += [one for one in members if isinstance(one, SurveyedService)]
+                members += future.result()
             except OperationError as error:
                 silent[monitor] = str(error).removesuffix(WHERE)
-    return Survey(found, silent, services)
+    return Survey(
+        [one for one in members if isinstance(one, SurveyedStore)],
+        silent,
+        [one for one in members if isinstance(one, SurveyedService)],
+        [one for one in members if isinstance(one, SurveyedRouter)],
+    )
 
 
-def _members(monitor: str, token: str) -> list[SurveyedStore] | list[SurveyedService]:
-    """Return the stores of a daemon, or the service whose monitor this is. Raises OperationError."""
+def _members(monitor: str, token: str) -> Sequence[Member]:
+    """Return the stores of a daemon, or the service or router whose monitor this is. Raises OperationError."""
     client = MonitorClient(Remote(monitor, 0), token)
     before = time.time_ns()
-    try:
-        daemon = client.daemon()
-    except OperationError as refused:
-        # A service answers, but has no such page. A monitor that does not answer is not asked again.
-        if NO_DAEMON not in str(refused):
-            raise
-        counters = client.service()
-        return [SurveyedService(monitor, counters["active.clients.count"], counters["topics.count"])]
-    return _stores(monitor, token, daemon, before)
+    refusal = OperationError("")
+    for ask in (
+        lambda: _stores(monitor, token, client.daemon(), before),
+        lambda: [_service(monitor, client)],
+        lambda: [SurveyedRouter(monitor, client.router())],
+    ):
+        try:
+            return ask()
+        except OperationError as refused:
+            # The other kinds answer, but have no such page. A monitor that does not answer is not asked again.
+            if NO_DAEMON not in str(refused):
+                raise
+            refusal = refused
+    raise refusal
+
+
+def _service(monitor: str, client: MonitorClient) -> SurveyedService:
+    counters = client.service()
+    return SurveyedService(monitor, counters["active.clients.count"], counters["topics.count"])
 
 
 def _stores(monitor: str, token: str, daemon: dict[str, Any], before: int) -> list[SurveyedStore]:

@@ -66,6 +66,10 @@ class MonitorClient:
             raise OperationError("the answer is not that of a service's monitor: correct the address")
         return {name: int(value) for name, value in found.items()}
 
+    def router(self) -> dict[str, Any]:
+        """Return the record of the router whose monitor this is."""
+        return self._ask("/api/router")
+
     def store(self) -> dict[str, Any]:
         """Return the record of the store."""
         return self._ask("")

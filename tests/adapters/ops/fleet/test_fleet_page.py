@@ -1,5 +1,6 @@
 """The page of a fleet in a real browser, over surveys that a test chooses. Pictures are in `build/screenshots/`."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,10 +15,12 @@ from stablecast.ops.fleet.findings import FleetLook
 from stablecast.ops.fleet.history import FleetHistory
 from stablecast.ops.fleet.page import render
 from stablecast.ops.fleet.site import FleetSite
-from stablecast.ops.fleet.survey import Survey, SurveyedService, SurveyedStore
+from stablecast.ops.fleet.survey import Survey, SurveyedRouter, SurveyedService, SurveyedStore, survey
 from stablecast.ops.monitor.access import FREE_GUESSES
 from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings
+from stablecast.ops.router.site import RouterSite, record
+from stablecast.router.views import Flow, PortalView, RouterView
 from stablecast.runtime import ports
 from tests.adapters.ops.fleet.test_fleet import SECOND, copy, receiver, store
 from tests.support.browser import NEEDS_CHROMIUM, Browser, browser
@@ -50,6 +53,13 @@ def problem(level: str, code: str, text: str) -> dict[str, Any]:
 SLOW = problem("WARNING", "slow-disk", "the disk is slow: 80 MiB wait for it, and nothing is received meanwhile")
 FULL = problem("CRITICAL", "disk-failed", "the journal in /data cannot be written: no space left on device; make room")
 
+
+def router(**first: Any) -> SurveyedRouter:
+    """A router between domains 1 and 2, as its monitor shows it; `first` changes the portal of domain 1."""
+    portals = (PortalView("left", 1, **first), PortalView("right", 2, sent=Flow(1_234, 99)))
+    return SurveyedRouter("http://10.0.0.8:15305", record(RouterView("edge", portals)))
+
+
 CONDITIONS: dict[str, tuple[Callable[[], Survey], str]] = {
     "all well": (lambda: Survey(stores("123"), {}, [SurveyedService("http://10.0.0.9:15389", 12, 3)]), "All well: 3"),
     "one store dead": (lambda: Survey(stores("12"), SILENT), "store 10.0.0.3:14567: down, or not to be reached: the "),
@@ -58,6 +68,10 @@ CONDITIONS: dict[str, tuple[Callable[[], Survey], str]] = {
         "store 1 (10.0.0.1:14567): the journal in /data cannot be written: no space left on device",
     ),
     "slow disk": (lambda: Survey(stores("123", **SLOW), {}), "store 1 (10.0.0.1:14567): the disk is slow: 80 MiB"),
+    "a router drops": (
+        lambda: Survey(stores("123"), {}, routers=[router(dropped={"blocking": 3})]),
+        "router edge, portal left: 3 messages were dropped, because the queue of the portal was full",
+    ),
     "no quorum": (
         lambda: Survey([*stores("1"), *[store(name, copy("trades", topic_index=2)) for name in "23"]], {}),
         "topic orders and 1 more: 1 of 3 stores serve it, and 2 are needed: nothing more becomes stable",
@@ -89,6 +103,25 @@ def test_the_cause_is_the_first_thing_on_the_page(name: str) -> None:
     page = render(FleetLook.of(make()), FleetHistory())
     assert page.partition("<h1>")[2].partition("</h1>")[0].removeprefix('<span class="dot"></span>').startswith(first)
     assert page.count("<tr class=") < 120
+
+
+def test_a_router_is_named_with_its_domains_and_figures() -> None:
+    look = FleetLook.of(Survey(stores("123"), {}, routers=[router()]))
+    row = render(look, FleetHistory()).partition('id="routers"')[2]
+    assert all(text in row for text in ("edge", "1, 2", "1,234", "http://10.0.0.8:15305"))
+    assert look.as_json()["routers"] == [
+        {"name": "edge", "monitor": "http://10.0.0.8:15305", "level": "OK", "domains": [1, 2]}
+    ]
+
+
+async def test_a_survey_asks_the_monitors_of_routers() -> None:
+    view = RouterView("edge", (PortalView("left", 1), PortalView("right", 2)))
+    listening = ports.listen("127.0.0.1", 0, "the monitor")
+    async with serving(RouterSite(MonitorSettings(), lambda: view).application(), listening):
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        surveyed = await asyncio.to_thread(survey, [base])
+    assert (surveyed.stores, surveyed.services, surveyed.silent) == ([], [], {})
+    assert [(one.name, one.domains) for one in surveyed.routers] == [("edge", [1, 2])]
 
 
 def test_text_of_clients_is_no_markup() -> None:
