@@ -263,7 +263,9 @@ def srs_command(
 
 @app.command("router")
 def router_command(
-    config: Annotated[Path | None, typer.Argument(help="XML or TOML configuration file; see spec/router.md.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="XML or TOML configuration file; see spec/router_daemon.md.")
+    ] = None,
     dump: Annotated[bool, typer.Option("--dump-dtd", "-d", help="Print the document type and exit.")] = False,
     validate: Annotated[bool, typer.Option("--validate", "-v", help="Check the configuration file and exit.")] = False,
     detach: Annotated[

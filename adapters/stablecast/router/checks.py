@@ -1,6 +1,6 @@
 """Checks of routers: of one alone, of several against each other, and against the stores and clients beside them.
 
-Files that are checked in one call are taken for those of one network. `spec/router.md` lists the codes.
+Files that are checked in one call are taken for those of one network. `spec/router_daemon.md` lists the codes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from itertools import combinations
 from stablecast.config import checks
 from stablecast.config.checks import Advice, AdviceLevel, ClientOptions
 from stablecast.config.plan import Plan
-from stablecast.config.resolution_options import ResolutionSettings, with_old_relay
+from stablecast.config.resolution_options import ResolutionSettings, configured, with_old_relay
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
@@ -17,9 +17,6 @@ from stablecast.core.protocol.settings import UseOtr
 from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.transports.resolution.udp.settings import PhasePace
 from stablecast.transports.routing.access import AccessEntry, AccessList, Subject
-
-CONTEXTS = 2
-"""Contexts of a portal, each of which needs a request port."""
 
 TCP_BYTES = 65_535
 """Bytes of the largest fragment over TCP, the documented default."""
@@ -107,13 +104,16 @@ def _request_ports(router: RouterConfig) -> Found:
         if not context.request_port:
             shared.setdefault((context.interface, context.ports), []).append(portal.name)
     for (_, (low, high)), names in shared.items():
-        needed, ports = CONTEXTS * len(names), high - low + 1
-        if ports < needed:
-            text = f"{len(names)} portals share {ports} request ports, {low} to {high}, and need {needed}"
+        if (ports := high - low + 1) < len(names):
+            text = f"{len(names)} portals share {ports} request ports, {low} to {high}, and each needs one"
             yield ("few-ports", AdviceLevel.WARNING, f"{text}: widen request_tcp_port_low and request_tcp_port_high")
 
 
 def _portal(portal: PortalConfig) -> Found:
+    number = portal.resolution.config.domains.number
+    if number not in (0, portal.domain):
+        text = f"resolver_domain_id {number} contradicts domain-id {portal.domain}, which counts"
+        yield ("domain-id", AdviceLevel.ERROR, f"{text}: leave it out")
     for code, fatal, text in transport_relations(portal.transport()):
         yield (code, AdviceLevel.ERROR if fatal else AdviceLevel.WARNING, text)
     for way, entries in (("inbound", portal.inbound), ("outbound", portal.outbound)):
@@ -252,6 +252,11 @@ def _heals(name: str, timeout_ns: int, routers: Sequence[RouterConfig]) -> Found
 def _plan(plan: Plan, routers: Sequence[RouterConfig], portals: Sequence[PlacedPortal]) -> Iterator[Advice]:
     for store in plan.stores:
         where = f'{plan.path}: store "{store.name}"'
+        how = configured(ResolutionSettings(), store.resolution).config
+        if not (store.context_name or how.relays.force_alive or how.domains.number):
+            text = "it takes no part in resolution, so it hears no router and cannot answer clients of other domains"
+            remedy = "set resolver_unicast_force_alive 1, or a context-name"
+            yield Advice("store-without-routes", AdviceLevel.ERROR, where, f"{text}: {remedy}")
         for topic in store.topics:
             kept = topic.rule.repository
             at = f'{where} topic "{topic.rule.pattern}"'

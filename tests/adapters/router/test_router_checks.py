@@ -1,11 +1,15 @@
 """What `stablecast check` says of routers alone, of several, and of the stores and clients beside them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from stablecast.cli import check
+from stablecast.router.log_lines import DROPS, PUBLISHED, UNICAST_DROPS
+from stablecast.router.router_files import PORTAL, PORTAL_ATTRIBUTES, ROUTES, UNUSED
+from tests.support.tree import ROOT
 
 RELAY = '<option name="resolver_unicast_daemon" scope="context" value="127.0.0.1:{port}"/>'
 
@@ -73,6 +77,12 @@ def test_one_domain_has_one_number(findings: Findings) -> None:
     assert "domain-twice" in findings.of(router(), router(portal(3, relay=1), portal(4), name="other"))
 
 
+def test_an_option_does_not_contradict_the_number_of_a_portal(findings: Findings) -> None:
+    same, other = (portal(2, options=option("context", "resolver_domain_id", number)) for number in (2, 3))
+    assert findings.of(router(portal(1), other))["domain-id"][0] == "error"
+    assert "domain-id" not in findings.of(router(portal(1), same))
+
+
 def test_one_number_is_of_one_domain(findings: Findings) -> None:
     assert findings.of(router(), router(portal(1, relay=9), portal(4), name="other"))["domain-number"][0] == "error"
 
@@ -87,10 +97,10 @@ def test_a_portal_without_a_resolver_is_an_error(findings: Findings) -> None:
 
 
 def test_request_ports_are_counted(findings: Findings) -> None:
-    many = [portal(number) for number in (1, 2, 3)]
+    many = [portal(number) for number in range(1, 7)]
     level, text = findings.of(router(*many))["few-ports"]
-    assert (level, "3 portals share 5 request ports" in text) == ("warning", True)
-    wide = [portal(number, options=option("context", "request_tcp_port_high", 20_000)) for number in (1, 2, 3)]
+    assert (level, "6 portals share 5 request ports" in text) == ("warning", True)
+    wide = [portal(number, options=option("context", "request_tcp_port_high", 20_000)) for number in range(1, 7)]
     assert "few-ports" not in findings.of(router(*wide))
 
 
@@ -193,21 +203,60 @@ def test_activity_timeouts_outlast_the_healing_of_routes(findings: Findings) -> 
     assert "below-healing" not in findings.of(router(), client=client.format(12_000))
 
 
+STORE = """
+[[store]]
+name = "a"
+port = 14567
+interface = "127.0.0.1"
+options = { disk-cache-directory = "DIRECTORY", disk-state-directory = "DIRECTORY" }
+context = { resolver_unicast_daemon = "127.0.0.1:1", resolver_unicast_force_alive = ALIVE }
+[[store.topic]]
+pattern = "."
+type = "PCRE"
+options = { receiver-activity-timeout = TIMEOUT }
+"""
+
+
+def store(tmp_path: Path, *, alive: int = 1, timeout: int = 12_000) -> str:
+    text = STORE.replace("DIRECTORY", str(tmp_path)).replace("ALIVE", str(alive))
+    return text.replace("TIMEOUT", str(timeout))
+
+
 def test_stores_are_checked_against_the_healing_time(tmp_path: Path, findings: Findings) -> None:
-    store = (
-        (
-            '[[store]]\nname = "a"\nport = 14567\ninterface = "127.0.0.1"\n'
-            f'options = {{ disk-cache-directory = "{tmp_path}", disk-state-directory = "{tmp_path}" }}\n'
-            '[[store.topic]]\npattern = "."\ntype = "PCRE"\noptions = {{ receiver-activity-timeout = {ms} }}\n'
-        )
-        .replace("{{", "{")
-        .replace("}}", "}")
-    )
-    found = findings.of(router(), toml=store.replace("{ms}", "11000"))
+    found = findings.of(router(), toml=store(tmp_path, timeout=11_000))
     assert "receiver-activity-timeout 11 s" in found["below-healing"][1]
-    assert "below-healing" not in findings.of(router(), toml=store.replace("{ms}", "12000"))
+    assert "below-healing" not in findings.of(router(), toml=store(tmp_path))
+
+
+def test_a_store_takes_part_in_resolution_to_learn_routes(tmp_path: Path, findings: Findings) -> None:
+    assert findings.of(router(), toml=store(tmp_path, alive=0))["store-without-routes"][0] == "error"
+    assert "store-without-routes" not in findings.of(router(), toml=store(tmp_path))
 
 
 def test_the_process_of_a_router_is_checked_like_that_of_stores(findings: Findings) -> None:
     daemon = "<pidfile>/nowhere/r.pid</pidfile><web-monitor>0.0.0.0:1</web-monitor>"
     assert {"monitor-exposed", "no-log-file", "no-directory"} <= findings.of(router(daemon=daemon)).keys()
+
+
+def test_the_chapter_has_every_code_of_a_check_and_of_a_line() -> None:
+    chapter = (ROOT / "spec" / "router_daemon.md").read_text(encoding="utf-8")
+    source = (ROOT / "adapters/stablecast/router/checks.py").read_text(encoding="utf-8")
+    codes = set(re.findall(r'\(\s*"([a-z-]+)",\s*AdviceLevel', source))
+    assert len(codes) > 15
+    shown = first_cells(chapter, "Checks")
+    assert shown == codes
+    lines = {code for table in (DROPS, UNICAST_DROPS) for code, _ in table.values()}
+    assert lines | PUBLISHED.keys() == {code for cell in first_cells(chapter, "The log") for code in cell.split(", ")}
+
+
+def test_the_chapter_has_every_element_of_a_file() -> None:
+    chapter = (ROOT / "spec" / "router_daemon.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"`([\w-]+)`", chapter))
+    assert {path.rpartition("/")[2] for path in (*PORTAL, *PORTAL_ATTRIBUTES, *ROUTES, *UNUSED)} <= known
+    followed = {path: options for path, options in PORTAL_ATTRIBUTES.items() if path not in UNUSED}
+    assert {name for options in followed.values() for name in options} <= known
+
+
+def first_cells(text: str, heading: str) -> set[str]:
+    table = text.partition(f"## {heading}\n")[2].partition("\n| ")[2].partition("\n\n")[0]
+    return {line.split("|")[1].strip() for line in table.splitlines()[2:]}
