@@ -15,7 +15,7 @@ from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
-from stablecast.resolver.resolution import OnRecord
+from stablecast.resolver.resolution import OnRecord, nothing
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -100,11 +100,17 @@ def announce(found: Combined | None, source: SourceConfig, place: str, advertise
 
 
 async def start(
-    context: ResolvingContext, on_found: OnRecord, on_gone: OnRecord, instance: bytes, stack: AsyncExitStack
+    context: ResolvingContext,
+    on_found: OnRecord,
+    on_gone: OnRecord | None,
+    instance: bytes,
+    stack: AsyncExitStack,
+    remark: Callable[[str, bool], None] | None = None,
 ) -> Combined | None:
     """Start the configured resolvers, and close them with `stack`; return None if none is configured.
 
-    `on_found` gets each source of a wanted topic, and `on_gone` each whose end was announced.
+    `on_found` gets each source of a wanted topic, and `on_gone` each whose end was announced. `remark` gets the texts
+    for a log, and whether each is a warning.
 
     Relays win over multicast (T-008). Raises like `Resolver.start`, `Resolver.meet` and `SrsResolver.start`.
     """
@@ -114,7 +120,7 @@ async def start(
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
-    found = Combined(on_found, _log_waits, context.abandoned, on_gone)
+    found = Combined(on_found, _log_waits, context.abandoned, on_gone or nothing)
     stack.push_async_callback(found.close)
     if over_udp:
         listeners = Listeners(
@@ -123,7 +129,7 @@ async def start(
             context.no_source,
             context.locate,
             name_lost=_log_lost_name,
-            remark=_log_remark,
+            remark=remark or _log_remark,
             abandoned=partial(found.abandoned, "udp"),
             domain=context.pool.routing.learn,
             route=context.pool.routing.route,
@@ -142,7 +148,7 @@ async def start(
             Listeners(
                 found.found,
                 found.gone,
-                remark=_log_remark,
+                remark=remark or _log_remark,
                 abandoned=partial(found.abandoned, "services"),
                 service=_log_service,
                 domain=context.pool.routing.learn,

@@ -75,6 +75,10 @@ class Resolution(ABC):
     def feed_names(self, event: NamesInput) -> None:
         """Process one input that only resolution over UDP has. Raises MisuseError."""
 
+    def add_name(self, name: str, address: str) -> None:
+        """Answer queries for the store `name` with `address` (T-204), over UDP. Raises MisuseError."""
+        self.feed_names(inputs.AddName(name, address))
+
     def ask_name(self, name: str) -> bool:
         """Find the store of a name (T-201); False if this kind cannot (T-010). Raises MisuseError."""
         self.feed_names(inputs.AskName(name))

@@ -162,10 +162,6 @@ class Resolver(Resolution):
         """Feed one input to the machine; do nothing once closed. Raises MisuseError."""
         self._endpoint.feed(event)
 
-    def add_name(self, name: str, address: str) -> None:
-        """Answer queries for the store `name` with `address` (T-204). Raises MisuseError."""
-        self._endpoint.feed(inputs.AddName(name, address))
-
     def why(self, topic: str) -> str:
         """Return the likely reason why the receiver of `topic` has no session."""
         return self._machine.why(topic)

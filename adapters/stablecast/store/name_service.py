@@ -1,71 +1,77 @@
-"""The name of a store in topic resolution, and what it hears there: of domains, and of sources in others."""
+"""The part of a store in topic resolution: its name, and what it hears of domains, and of sources in others."""
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from stablecast.runtime.routing import Routing
+import attrs
+
+from stablecast.runtime import machine
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.store.distant_sources import DistantSources
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store_log import StoreLog
 
 if TYPE_CHECKING:
-    from stablecast.resolver.resolver import Resolver
-
-
-_TAKE_PART = {"resolver_unicast_force_alive", "resolver_domain_id"}
-"""The options by which a store without a name takes part in resolution."""
+    from stablecast.config.resolution_options import ResolutionSettings
 
 
 class NameService:
     """Answers sources that ask for a store by its context-name, over UDP (P-815).
 
     It also learns the domain of the store and the routes to others, and finds where routers repeat the sources that
-    register from there. Without relays and groups it does nothing. A store without a name takes part only if its
-    options say so (`resolver_unicast_force_alive`, `resolver_domain_id`).
+    register from there. It takes part from the start, also without a name: a client in another domain reaches only a
+    store that knows its own domain. Without relays, groups and services it does nothing.
+
+    Attributes:
+        interface: The address of this host.
+        resolution: The settings, once it takes part.
+        pool: The connections of the store, which know its domain and the routes.
     """
 
+    resolution: "ResolutionSettings"
+
     def __init__(
-        self, settings: StoreSettings, interface: str, log: StoreLog, routing: Routing, distant: DistantSources
+        self, settings: StoreSettings, interface: str, log: StoreLog, pool: ConnectionPool, distant: DistantSources
     ) -> None:
         """Serve the name in `settings` from an address of this host; `log` gets what resolution remarks."""
         self._settings = settings
-        self._interface = interface
+        self.interface = interface
         self._log = log
-        self._routing = routing
+        self.pool = pool
+        self.resolver_port = 0
         self._distant = distant
-        self._resolver: Resolver | None = None
+        self._stack = AsyncExitStack()
 
     async def start(self, address: str) -> None:
-        """Announce the store at `address`. Raises like `Resolver.start` and `Resolver.meet`."""
+        """Take part, and announce the store at `address`. Raises like `source_discovery.start`."""
         asked = self._settings
-        if not (asked.resolver or asked.resolution) or not (asked.context_name or _TAKE_PART & set(asked.resolution)):
+        if not (asked.resolver or asked.resolver_service or asked.resolution):
             return
-        from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
-        from stablecast.resolver import Listeners, Resolver  # noqa: PLC0415
-        from stablecast.resolver.combined_resolver import Combined  # noqa: PLC0415
+        from stablecast.client import source_discovery  # noqa: PLC0415 - most stores need none
 
-        how = configured(ResolutionSettings(), asked.resolution)
-        if not (asked.context_name or how.config.relays.force_alive or how.config.domains.number):
-            return
-        routing = self._routing
-        if how.config.domains.number:
-            routing.learn(how.config.domains.number)
-        places = Combined(self._distant.found)
-        listeners = Listeners(
-            places.found, places.gone, remark=self._log.resolution, domain=routing.learn, route=routing.route
+        strategy = source_discovery.resolution(options=asked.resolution)
+        how = source_discovery.plan(strategy, asked.resolver, asked.resolver_service)
+        relays = attrs.evolve(how.config.relays, force_alive=True)
+        self.resolution = attrs.evolve(how, config=attrs.evolve(how.config, relays=relays))
+        instance = machine.entropy.octets(8)
+        found = await source_discovery.start(
+            self, self._distant.found, None, instance, self._stack, self._log.resolution
         )
-        if asked.resolver:
-            self._resolver = await Resolver.start(self._interface, asked.resolver, listeners, config=how.config)
-        elif how.multicast is not None:
-            self._resolver = await Resolver.meet(how.multicast, listeners, config=how.config)
-        if self._resolver is not None:
-            places.add([self._resolver])
-            self._distant.attach(places)
+        if found is not None:
+            self._distant.attach(found)
             if asked.context_name:
-                self._resolver.add_name(asked.context_name, address)
+                found.add_name(asked.context_name, address)
 
     async def close(self) -> None:
-        """Stop answering for the name."""
+        """Take part no more."""
         self._distant.resolver = None
-        if self._resolver is not None:
-            await self._resolver.close()
-            self._resolver = None
+        await self._stack.aclose()
+
+    def locate(self, name: str, where: str) -> None:
+        """Do nothing: a store asks for no other one."""
+
+    def no_source(self, topic: str, queries: int) -> None:
+        """Do nothing: its routers, or sources, repeat themselves."""
+
+    def abandoned(self, topic: str) -> None:
+        """Do nothing: a store has no patterns."""

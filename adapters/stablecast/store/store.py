@@ -150,9 +150,7 @@ class Store:
         await self._port.start()
         self._driver.feed(Start())
         self._journal.append_note(self._memory_record())
-        self._name_service = NameService(
-            settings, announced(host), self._log, self._pool.routing, self._arrivals.distant
-        )
+        self._name_service = NameService(settings, announced(host), self._log, self._pool, self._arrivals.distant)
         try:
             await self._name_service.start(self.address)
         except BaseException:

@@ -12,8 +12,7 @@ from stablecast.client import Context, resolution
 from stablecast.config.option_kinds import Value
 from stablecast.resolver import RelayDaemon
 from stablecast.runtime.address import AddressError
-from stablecast.runtime.origins import Origins
-from stablecast.runtime.routing import Routing
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.store.distant_sources import DistantSources
 from stablecast.store.journal import Journal
 from stablecast.store.log_lines import Severity
@@ -92,17 +91,15 @@ async def test_two_stores_of_one_name_are_logged_once_at_all_ends(
 
 
 @pytest.mark.parametrize(
-    ("name", "relays", "options"),
-    [("", ("127.0.0.1:1",), {}), ("a", (), {}), ("a", (), {"resolver_datagram_max_size": 500})],
+    "options",
+    [{}, {"resolver_datagram_max_size": 500}],
 )
-async def test_without_a_name_or_a_relay_or_a_group_nobody_answers(
-    name: str, relays: tuple[str, ...], options: dict[str, Value], tmp_path: Path
-) -> None:
+async def test_without_a_relay_a_service_or_a_group_nobody_answers(options: dict[str, Value], tmp_path: Path) -> None:
     before = others()
-    settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name=name, resolver=relays, resolution=options)
+    settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name="a", resolution=options)
     log = StoreLog("a", lambda *_: None, Counter(), Counter())
-    routing = Routing(lambda *_: None, lambda _: None, Origins())
-    naming = NameService(settings, LOCAL, log, routing, DistantSources(lambda *_: None))
+    pool = ConnectionPool(lambda _: None, lambda _: None, LOCAL)
+    naming = NameService(settings, LOCAL, log, pool, DistantSources(lambda *_: None))
     await naming.start("127.0.0.1:1")
     await naming.close()
     assert others() == before
