@@ -65,11 +65,15 @@ class Proxy:
             )
         )
 
+    async def fail(self) -> None:
+        """Repeat the source no more, but go on to advertise it."""
+        await self.joiner.close()
+        await self.server.close()
+
     async def close(self) -> None:
         """End, as a router that is stopped."""
         self.thither.remove_source(self.session, INDEX)
-        await self.joiner.close()
-        await self.server.close()
+        await self.fail()
         await self.hither.close()
         await self.thither.close()
 

@@ -27,7 +27,9 @@ IDENTITIES: Final = (
         "transports/resolution/ways",
         "return min((record for",
         "return max((record for",
-        Test(f"{PROXIED}test_of_several_places_the_cheapest_is_joined_and_then_the_next"),
+        Test(
+            "transports/resolution/test_ways.py::test_the_cheapest_place_is_taken_and_then_the_one_with_fewest_routers"
+        ),
     ),
     Mutant(
         "each-place-of-a-source-is-joined",
@@ -37,6 +39,13 @@ IDENTITIES: Final = (
         Test(
             "transports/resolution/test_ways.py::test_the_cheapest_place_is_taken_and_then_the_one_with_fewest_routers"
         ),
+    ),
+    Mutant(
+        "a-place-that-failed-is-joined-again-and-again",
+        "transports/resolution/ways",
+        "            self.failed[record.name] = None\n",
+        "",
+        Test("transports/resolution/test_ways.py::test_a_place_whose_stream_ended_is_the_last_choice"),
     ),
     Mutant(
         "a-life-is-heard-at-two-places",
@@ -64,7 +73,7 @@ IDENTITIES: Final = (
         "adapters/store/arrivals",
         "        self.distant.lost(life)\n",
         "",
-        Test(f"{DISTANT}test_a_store_goes_on_where_another_router_repeats_the_source"),
+        Test(f"{DISTANT}test_a_store_goes_on_where_another_router_repeats_the_source[fail]"),
     ),
     Mutant(
         "a-capture-knows-no-routers",

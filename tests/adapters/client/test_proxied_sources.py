@@ -1,5 +1,7 @@
 """Receivers behind routers: a source keeps its life, and is joined at one of its places."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from stablecast.core.protocol.events import EndOfSource, UnrecoverableLoss
@@ -9,7 +11,7 @@ from tests.adapters.client.test_group_receiver import send as give
 from tests.adapters.client.test_transport_sessions import OPTIONS
 from tests.adapters.runtime.peers import data, hello, listener
 from tests.support.network import Events, Network, until
-from tests.support.proxy import INDEX, proxy, receiving, relay
+from tests.support.proxy import INDEX, Proxy, proxy, receiving, relay
 from tests.support.traffic import info, send, source_of, take
 
 
@@ -43,8 +45,14 @@ async def test_a_message_of_a_source_says_its_life_through_any_router(net: Netwo
     assert message.incarnation == source.config.incarnation
 
 
-async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(net: Network) -> None:
-    """Two routers repeat the source. When the cheaper one goes, the other one is joined, and nothing comes twice."""
+@pytest.mark.parametrize("end", [Proxy.close, Proxy.fail])
+async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(
+    net: Network, end: Callable[[Proxy], Awaitable[None]]
+) -> None:
+    """Two routers repeat the source. When the cheaper one goes, the other one is joined, and nothing comes twice.
+
+    That holds if the place is still advertised, too.
+    """
     _, source = await source_of(net, "a")
     there = await relay(net)
     events = Events()
@@ -53,7 +61,7 @@ async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(net: N
     await until(lambda: cheap.server.subscribers and not dear.server.subscribers)
     await send(source, 5)
     assert await take(receiver, 5) == list(range(5))
-    await cheap.close()
+    await end(cheap)
     await send(source, 5)
     assert await take(receiver, 5) == list(range(5, 10))
     assert [session.transport for session in receiver._sessions.values()] == [dear.place]

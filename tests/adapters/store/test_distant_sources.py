@@ -1,6 +1,6 @@
 """Sources of other domains register at a store, which joins them where routers repeat them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import attrs
@@ -83,12 +83,16 @@ async def test_a_store_joins_a_source_of_another_domain_where_it_is_repeated(dom
     assert domains.store.oddities["foreign-source-on-stream"] == 0
 
 
-async def test_a_store_goes_on_where_another_router_repeats_the_source(domains: Domains) -> None:
+@pytest.mark.parametrize("end", [Proxy.close, Proxy.fail])
+async def test_a_store_goes_on_where_another_router_repeats_the_source(
+    domains: Domains, end: Callable[[Proxy], Awaitable[None]]
+) -> None:
+    """Also if the place is still advertised."""
     source = await domains.source()
     dear, cheap = await repeated(domains, 5, cost=9), await repeated(domains, 6, cost=2)
     await until(lambda: domains.joined(source) == cheap.place)
     await send(source, 3)
-    await cheap.close()
+    await end(cheap)
     await until(lambda: domains.joined(source) == dear.place)
     await send(source, 3)
     (view,) = domains.store._machine.status.repositories.values()

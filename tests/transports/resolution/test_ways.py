@@ -35,11 +35,24 @@ def test_when_a_place_goes_the_next_one_is_taken() -> None:
         known.found(record)
     assert known.gone(behind(2, cost=4)) == (False, None), "nobody is there"
     assert known.lost(behind(3).address) == ([behind(3, cost=2)], [behind(1, cost=9)])
-    assert known.found(behind(3, cost=2)) == behind(3, cost=2), "it is back"
-    assert known.gone(behind(3, cost=2)) == (True, behind(1, cost=9))
+    assert known.found(behind(4, cost=3)) == behind(4, cost=3)
+    assert known.gone(behind(4, cost=3)) == (True, behind(1, cost=9))
     assert known.gone(behind(1, cost=9)) == (True, None)
     assert known.gone(behind(1)) == (True, None), "an end that is reported twice does no harm"
-    assert known == Ways()
+    assert (known.known, known.taken) == ({}, {})
+
+
+def test_a_place_whose_stream_ended_is_the_last_choice() -> None:
+    """Whoever advertises it may have died, or refuse; each attempt there would cost messages."""
+    known = Ways()
+    known.found(SOURCE)
+    known.found(behind(1))
+    assert known.lost(SOURCE.address) == ([SOURCE], [behind(1)])
+    assert known.found(SOURCE) is None
+    assert known.lost(behind(1).address) == ([behind(1)], [SOURCE])
+    assert known.found(behind(1)) is None
+    again = attrs.evolve(behind(1), session_id=200)
+    assert known.found(again) == again, "a router that began again has another session"
 
 
 def test_a_place_whose_cost_rises_is_left() -> None:
@@ -89,6 +102,7 @@ def test_the_place_that_is_taken_is_the_best_known(steps: list[tuple[str, int, i
     """Told by what is returned alone: whoever follows it is where the machine thinks."""
     known, joined = Ways(), None
     costs: dict[int, int] = {}
+    failed: set[int] = set()
     for what, number, cost in steps:
         record = behind(number, cost)
         if what == "found":
@@ -101,8 +115,9 @@ def test_the_place_that_is_taken_is_the_best_known(steps: list[tuple[str, int, i
                 others = [] if other is None else [other]
             else:
                 gone, others = known.lost(record.address)
+                failed |= {number} if gone else set()
                 ended = bool(gone) and joined is not None and joined.name == record.name
             if ended:
                 joined = others[0] if others else None
-        best = min(((cost, number) for number, cost in costs.items()), default=None)
-        assert (joined and joined.name) == (best and behind(best[1]).name)
+        best = min(((number in failed, cost, number) for number, cost in costs.items()), default=None)
+        assert (joined and joined.name) == (best and behind(best[2]).name)

@@ -2,7 +2,8 @@
 
 A source is the life that its advertisement names, wherever that comes from. One place of each life is taken: the
 cheapest, with the fewest routers. A source that moved with its host has left its old place. When a place goes, the next
-one is taken; when a cheaper one is found, that is.
+one is taken; when a cheaper one is found, that is. A place whose stream ended may still be advertised: it is taken
+again only if there is no other.
 """
 
 import attrs
@@ -19,17 +20,19 @@ Name = tuple[str, int, int]
 
 @attrs.define
 class Ways:
-    """The places of all sources of one topic, and the one that is taken of each life."""
+    """The places of all sources of one topic, the one that is taken of each life, and those that failed."""
 
     known: dict[Name, SourceRecord] = attrs.field(factory=dict)
     taken: dict[Incarnation, SourceRecord] = attrs.field(factory=dict)
+    failed: dict[Name, None] = attrs.field(factory=dict)
 
     def found(self, record: SourceRecord) -> SourceRecord | None:
         """Note an advertised place, and return the one that is taken from now on; None: nothing changes."""
         self.known.pop(record.name, None)
         self.known[record.name] = record  # at the end, so that the oldest one is the first
         taken = self.taken.get(record.life)
-        best = record if taken is None or record.is_direct else self._best(record.life, record)
+        is_there = record.is_direct and record.name not in self.failed
+        best = record if taken is None or is_there else self._best(record.life, record)
         self.taken[record.life] = best
         self._trim()
         return None if taken is not None and _what_counts(taken) == _what_counts(best) else best
@@ -47,6 +50,9 @@ class Ways:
         gone = [record for record in self.known.values() if record.address == address]
         for record in gone:
             del self.known[record.name]
+            self.failed[record.name] = None
+        while len(self.failed) > MAX_WAYS:
+            del self.failed[next(iter(self.failed))]
         lives = [record.life for record in gone if self.taken.get(record.life, record).name == record.name]
         others = [self._replace(life) for life in lives if life in self.taken]
         return gone, [other for other in others if other is not None]
@@ -61,7 +67,11 @@ class Ways:
 
     def _best(self, life: Incarnation, last: SourceRecord) -> SourceRecord:
         """Return the best known place of a life, `last` if there is none."""
-        return min((record for record in self.known.values() if record.life == life), key=_rank, default=last)
+        return min((record for record in self.known.values() if record.life == life), key=self._rank, default=last)
+
+    def _rank(self, record: SourceRecord) -> tuple[bool, int, int, bool, Name]:
+        """Return what orders places, the best first: at equal cost the source itself, then an order that all share."""
+        return record.name in self.failed, record.cost, record.hops, not record.is_direct, record.name
 
     def _trim(self) -> None:
         if len(self.known) <= MAX_WAYS:
@@ -71,11 +81,6 @@ class Ways:
         dropped = self.known.pop(oldest)
         if self.taken[dropped.life].name == oldest:
             del self.taken[dropped.life]
-
-
-def _rank(record: SourceRecord) -> tuple[int, int, bool, Name]:
-    """Return what orders places, the best first: at equal cost the source itself, then any order that all share."""
-    return record.cost, record.hops, not record.is_direct, record.name
 
 
 def _what_counts(record: SourceRecord) -> SourceRecord:
