@@ -5,6 +5,9 @@ first, and again in each SRI, so a capture that begins later learns it soon. Unt
 
 Where a router repeats a source, the stream has other names. The advertisement says which life that is. So what both
 sides of a router send is of one life, if its advertisement is in the capture before its data.
+
+A unicast message across domains is one statement of its origin to its destination, although each router passes it on.
+Addresses are without the numbers of domains: a capture shows the same process as near and as far.
 """
 
 from collections.abc import Iterator
@@ -19,13 +22,20 @@ from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import Endpoint, FrameVerdict
 from stablecast.evidence.capture.ports import MAX_LEARNED, TrafficKind, TransportKey
 from stablecast.transports import codec
+from stablecast.transports.codec import routed
+from stablecast.transports.codec.domains import without_domains
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
+from stablecast.transports.codec.routed import StreamWindow, destination_of
 from stablecast.transports.resolution import records
 from stablecast.transports.resolution.srs import source_records
 from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, srs
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Stream
 
 Ends = tuple[Endpoint, Endpoint]
+
+MAX_STREAMS = 4_096
+"""Streams of messages across domains; the oldest is forgotten, and its messages may count once more."""
 
 _GAPS: Final = (FrameVerdict.INCOMPLETE, FrameVerdict.MALFORMED)
 DATAGRAMS: Final = (TrafficKind.LBTRM, TrafficKind.LBTRU)
@@ -100,6 +110,10 @@ class NewConnection:
 Statement = NewConnection | SentStatement | RepeatedRun | StatedMessage | StatedDatagram | MissingBytes
 
 
+def _place(one: routed.Endpoint) -> Endpoint:
+    return one.ip, one.port
+
+
 def is_repair(packet: Reliable) -> bool:
     """Return whether a datagram is a retransmission."""
     match packet:
@@ -116,10 +130,12 @@ class StatementReader:
     Attributes:
         sessions: The sessions of streams.
         lives: The lives that routers repeat, by session and topic index of the repetition.
+        streams: What came on streams across domains, by the instance of their sender and their number.
     """
 
     sessions: dict[Ends, int] = attrs.field(factory=dict)
     lives: dict[Incarnation, Incarnation] = attrs.field(factory=dict)
+    streams: dict[tuple[bytes, int], StreamWindow] = attrs.field(factory=dict)
 
     def statements_of(self, packet: CapturePacket) -> Iterator[Statement]:
         """Yield the statements of a packet."""
@@ -133,6 +149,7 @@ class StatementReader:
         if doubtful:
             yield MissingBytes(at)
         repair = False
+        said: At | None = at  # where a message across domains was said; None if it was said before
         for layer in packet.layers:
             if doubtful:
                 yield MissingBytes(at)  # where in between the bytes are missing is not known
@@ -149,14 +166,35 @@ class StatementReader:
                         client = packet.source if isinstance(record, lbtru.Nak) else packet.target
                         yield StatedDatagram(at, packet.transport, record, client)
                 case lbmc.Message() as message:
-                    yield from self._carried(at, packet, message, repair)
-                case core.SourceInfo() as info:
+                    said = self._said(at, message)
+                    if said is not None:
+                        yield from self._carried(said, packet, message, repair)
+                case core.SourceInfo() as info if said is not None:
                     life = self.lives.get(info.incarnation, info.incarnation)
-                    yield StatedMessage(at, info if life == info.incarnation else attrs.evolve(info, incarnation=life))
+                    named = info if life == info.incarnation else attrs.evolve(info, incarnation=life)
+                    yield StatedMessage(said, without_domains(named))
                 case lbmr.Packet() | srs.SourceInfo() as told:
                     self.learn(told)
-                case record if layer.protocol == "UMP":
-                    yield StatedMessage(at, record)  # type: ignore[arg-type] # what this protocol carries
+                case record if layer.protocol == "UMP" and said is not None:
+                    yield StatedMessage(said, without_domains(record))  # type: ignore[type-var] # what this protocol carries
+
+    def _said(self, at: At, message: lbmc.Message) -> At | None:
+        """Return where a message was said; None if it is seen on a later part of its way across domains."""
+        way = destination_of(message) if message.headers else None
+        if way is None:
+            return at
+        if way.stream is not None and not self._is_new(way.stream):
+            return None
+        return attrs.evolve(at, ends=(_place(way.origin), _place(way.destination)))
+
+    def _is_new(self, stream: Stream) -> bool:
+        key = stream.ctxinst, stream.stream_id
+        window = self.streams.get(key)
+        if window is None:
+            window = self.streams[key] = StreamWindow()
+            if len(self.streams) > MAX_STREAMS:
+                del self.streams[next(iter(self.streams))]
+        return window.first_time(stream.sqn)
 
     def learn(self, told: lbmr.Packet | srs.SourceInfo) -> None:
         """Note the lives that routers repeat, from advertisements or from the record of a service."""

@@ -73,6 +73,11 @@ def outbound(message: core.SourceInfo, own: int) -> core.SourceInfo:
     return _renamed(message, lambda address: absolute(address, own)) if own else message
 
 
+def without_domains(message: MessageT) -> MessageT:
+    """Return a message with its addresses as contexts in their own domains know them, for readers of captures."""
+    return _renamed(message, lambda address: split_domain(address)[1])
+
+
 def _renamed(message: MessageT, name: Callable[[str], str]) -> MessageT:
     match message:
         case core.SourceInfo():  # Also a `StoredAnswer`.
