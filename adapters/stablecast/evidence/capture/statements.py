@@ -176,7 +176,8 @@ class StatementReader:
                 case lbmr.Packet() | srs.SourceInfo() as told:
                     self.learn(told)
                 case record if layer.protocol == "UMP" and said is not None:
-                    yield StatedMessage(said, without_domains(record))  # type: ignore[type-var] # what this protocol carries
+                    meant: core.Message = record  # type: ignore[assignment] # what this protocol carries
+                    yield StatedMessage(said, without_domains(meant))
 
     def _said(self, at: At, message: lbmc.Message) -> At | None:
         """Return where a message was said; None if it is seen on a later part of its way across domains."""

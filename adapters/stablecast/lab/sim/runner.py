@@ -133,8 +133,8 @@ def _settle(
         # waits in vain for its vote, and then again for a message that only that store has.
         deadline += GIVE_UP_NS
     if span:
-        # A receiver gives up what no disk holds any more, as many numbers at a time as its window has. Before that it may
-        # wait as long for the vote of a store whose disk was replaced.
+        # A receiver gives up what no disk holds any more, as many numbers at a time as its window has. Before that it
+        # may wait as long for the vote of a store whose disk was replaced.
         gone = sum(numbers.total() for numbers in facts.wiped.values())
         deadline += (bool(gone) + gone // ReceiverConfig("", 0, "").window) * GIVE_UP_NS
     while not facts.violations and (found := (unsettled or trouble)(cluster)) is not None:
