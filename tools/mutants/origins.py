@@ -29,8 +29,8 @@ ORIGINS: Final = (
     Mutant(
         "anybody-sends-retransmissions",
         "adapters/client/request_inputs",
-        "        if recovered and not self.origins.answers(",
-        "        if recovered and self.origins is None and not self.origins.answers(",
+        "believed[sender.origin] = self.origins.answers(sender.origin, found)",
+        "believed[sender.origin] = True",
         Test("adapters/client/test_context.py::test_malformed_input_is_counted"),
     ),
     Mutant(

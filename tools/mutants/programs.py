@@ -112,7 +112,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-broken-link-is-not-reported",
         "adapters/runtime/connection_pool",
-        "PAUSE_SECONDS)\n        self._on_reset(link.address)\n",
+        "PAUSE_SECONDS)\n        self._broken(link.address)\n",
         "PAUSE_SECONDS)\n",
         Test("adapters/runtime/test_connection_pool.py::test_a_broken_connection_is_made_again_by_itself"),
     ),

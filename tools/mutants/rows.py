@@ -72,7 +72,7 @@ ROWS: Final = (
     Mutant(
         "a-second-store-of-a-name-replaces-none",
         "transports/resolution/udp/store_names",
-        "self._replace(asked, info.instance)",
+        "self._replace(asked, instance)",
         "pass",
         Test(f"{_NAMES}::test_two_stores_of_one_name_are_reported_once_and_the_name_stays"),
     ),
