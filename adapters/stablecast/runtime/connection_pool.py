@@ -234,7 +234,8 @@ class ConnectionPool:
 
     def cause(self, address: str) -> str:
         """Return why the last connection to a listener failed, for people; empty if it did not, or nobody knows."""
-        return self._causes.get(self.routing.hop(address)) or ""
+        hop = self.routing.hop(address)
+        return (self._causes.get(hop) or "") if hop else self.routing.why(address)
 
     def refused(self, address: str) -> bool:
         """Return whether the last connection to a listener was refused: nobody listens there."""

@@ -162,6 +162,12 @@ class Routing:
             return plain
         return self.routes.get(domain, "") if self.domain else ""
 
+    def why(self, address: str) -> str:
+        """Return why no way to an address is known, for people."""
+        if not self.domain:
+            return "the number of the own domain is not known: no router was heard"
+        return f"no router is known that reaches domain {split_domain(address)[0]}"
+
     def behind(self, hop: str) -> list[str]:
         """Return the addresses with domains to which messages went over the connection to `hop`."""
         return [address for address, known in self._outgoing.items() if known.hop == hop] if self._outgoing else []
@@ -206,8 +212,7 @@ class Routing:
             self._timer = loop.call_later(WAIT_SECONDS, self._give_up)
         if domain not in self._missed and len(self._missed) < MAX_REPORTS:
             self._missed.add(domain)
-            why = "no router is known that reaches it" if self.domain else "the number of the own one is not known"
-            logger.warning("messages to domain %d wait up to %g s for a route: %s", domain, WAIT_SECONDS, why)
+            logger.warning("messages to %s wait up to %g s for a route: %s", address, WAIT_SECONDS, self.why(address))
 
     def _send_waiting(self) -> None:
         """Send in order what has a way now."""

@@ -6,6 +6,7 @@ from collections import Counter
 import attrs
 import pytest
 
+from stablecast.core.protocol.events import StoreUnresponsive
 from stablecast.core.protocol.messages import Message, Register, RetransmitRequest, Role, StableAck
 from stablecast.runtime import connection_pool as pool_module
 from stablecast.runtime import routing as module
@@ -259,6 +260,18 @@ async def test_who_waits_for_room_behind_a_router_is_told_of_it(monkeypatch: pyt
         assert room == [router.address, STORE]
         assert pool.room(STORE)
         await pool.close()
+
+
+async def test_a_store_without_a_route_is_silent_for_a_known_reason() -> None:
+    """Also for the event about it."""
+    pool = ConnectionPool(lambda _: None, lambda _: None, LOCAL)
+    assert "no router was heard" in pool.cause(STORE)
+    pool.routing.learn(1)
+    event = pool.explained(StoreUnresponsive(0, STORE, f"store 0 [{STORE}] unresponsive."))
+    assert isinstance(event, StoreUnresponsive)
+    assert event.text.endswith("no router is known that reaches domain 2.")
+    pool.routing.route(2, ROUTER)
+    assert pool.cause(STORE) == ""
 
 
 def test_a_registration_names_where_its_answers_go() -> None:
