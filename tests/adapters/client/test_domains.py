@@ -303,22 +303,21 @@ async def test_a_context_may_be_given_its_domain(relay: socket.socket, caplog: p
         assert context.pool.routing.domain == 5
 
 
-async def test_a_store_learns_its_domain_and_the_routes(relay: socket.socket, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "options"), [("NAMED", {}), ("", {"resolver_unicast_force_alive": 1})])
+async def test_a_store_learns_its_domain_and_the_routes(
+    name: str, options: dict[str, int], relay: socket.socket, tmp_path: Path
+) -> None:
     """Also one without a name, if it is told to take part in resolution."""
     where = f"{HOST}:{relay.getsockname()[1]}"
-    for number, (name, options) in enumerate((("NAMED", {}), ("", {"resolver_unicast_force_alive": 1}))):
-        directory = tmp_path / str(number)
-        directory.mkdir()
-        config = StoreConfig("", seed=1)
-        settings = StoreSettings(
-            f"{HOST}:0", directory, config, new=True, resolver=(where,), context_name=name, resolution=options
-        )
-        store = Store(settings)
-        await store.start()
-        try:
-            await routes_of_a_relay(relay, 2, 1, f"{HOST}:14392")
-            routing = store._pool.routing
-            await until(partial(routing.hop, "1:10.0.0.1:1"))
-            assert (routing.domain, routing.routes) == (2, {1: f"{HOST}:14392"})
-        finally:
-            await store.stop()
+    config = StoreConfig("", seed=1)
+    store = Store(
+        StoreSettings(f"{HOST}:0", tmp_path, config, new=True, resolver=(where,), context_name=name, resolution=options)
+    )
+    await store.start()
+    try:
+        await routes_of_a_relay(relay, 2, 1, f"{HOST}:14392")
+        routing = store._pool.routing
+        await until(partial(routing.hop, "1:10.0.0.1:1"))
+        assert (routing.domain, routing.routes) == (2, {1: f"{HOST}:14392"})
+    finally:
+        await store.stop()
