@@ -20,6 +20,7 @@ from stablecast.router.proxy_stream import ProxyStream
 from stablecast.router.unicast_port import MessagePeer
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
+from stablecast.runtime.origins import Origin
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
@@ -31,6 +32,7 @@ from stablecast.transports.resolution.udp.record_batches import share
 from stablecast.transports.resolution.udp.settings import DomainOptions, RateLimit
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
+from stablecast.transports.routing.forwarding import UnicastDrop, way_of
 from stablecast.transports.routing.interest import UseTimes
 from stablecast.transports.routing.portals import LISTEN_NS, PortalSettings
 from stablecast.transports.routing.streams import Streams
@@ -368,9 +370,15 @@ class PortalContext:
 
     # --------------------------------------------------------------------------------------------------------- unicast
 
-    def _on_unicast(self, items: list[Item], _: Peer) -> None:
-        for octets in items:
-            self._feed(ev.UnicastArrived(self.number, octets))  # type: ignore[arg-type]  # `MessagePeer` keeps bytes
+    def _on_unicast(self, items: list[Item], peer: Peer) -> None:
+        messages: list[Any] = items  # `MessagePeer` keeps bytes
+        for octets in messages:
+            way = way_of(octets)
+            if not isinstance(way, UnicastDrop) and not self.pool.origins.agree(
+                peer.origin, Origin(way.origin.ip), way
+            ):
+                way = UnicastDrop.FOREIGN
+            self._feed(ev.UnicastArrived(self.number, octets, way))
 
     def send(self, effect: fx.SendUnicast) -> None:
         """Send one message to a request port of the domain."""

@@ -17,8 +17,12 @@ from stablecast.resolver import RelayDaemon
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.router.daemon import RouterDaemon
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.logs import Severity
+from stablecast.transports import codec
+from stablecast.transports.codec.routed import Endpoint, routed
 from stablecast.transports.routing.portals import Standing
+from stablecast.transports.wire.headers import Stream
 
 HERE = "127.0.0.1"
 GROUPS = ("239.10.0.1", "239.10.0.2", "239.10.0.3")
@@ -364,5 +368,26 @@ def test_a_domain_with_a_service_is_joined_with_any_other(there: str) -> None:
             await receiver.close()
         await until(lambda: not router.router.table.sources)
         assert [view.proxy_sources for view in router.snapshot().portals] == [0, 0]
+
+    world(story)
+
+
+def test_a_message_that_another_host_sent_goes_no_further() -> None:
+    """Contexts of other domains believe what a router passes on."""
+
+    async def story(domains: Domains) -> None:
+        domains.group()
+        domains.group()
+        router = await domains.router("tcp", "tcp")
+        pool = ConnectionPool(lambda _: None, lambda _: None, HERE)
+        domains.stack.push_async_callback(pool.close)
+        for host in (HERE, "10.9.9.9"):
+            origin, to = Endpoint(1, host, 14_391), Endpoint(2, HERE, 14_399)
+            stream = Stream(stream_id=1, sqn=1, ctxinst=host.encode()[:8])
+            pool.send(router.portals[0].address, routed(codec.greeting(1), to, origin, stream))
+        await until(lambda: router.snapshot().portals[0].unicast_received == 2)
+        view = router.snapshot().portals[0]
+        assert {reason for reason, count in view.unicast_dropped.items() if count} == {"foreign origin"}
+        assert router.snapshot().portals[1].unicast_sent == 1
 
     world(story)

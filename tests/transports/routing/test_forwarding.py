@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from stablecast.core.protocol.messages import SourceInfoRequest
 from stablecast.transports import codec
 from stablecast.transports.codec.routed import MAX_HOPS, Endpoint, delivered, destination_of, hopped, routed
-from stablecast.transports.routing.forwarding import MAX_STREAMS, Forwarding, Onward, UnicastDrop
+from stablecast.transports.routing.forwarding import MAX_STREAMS, Forwarding, Onward, UnicastDrop, way_of
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Destination, Stream
 
@@ -18,8 +18,19 @@ def sent(number: int = 1, to: Endpoint = THERE, stream: int = 7) -> bytes:
     return routed(PLAIN, to, HERE, Stream(stream_id=stream, sqn=number, ctxinst=b"context0"))
 
 
+def passed(forwarding: Forwarding, octets: bytes) -> Onward | UnicastDrop:
+    """What becomes of a message that came from domain 1."""
+    way = way_of(octets)
+    return way if isinstance(way, UnicastDrop) else forwarding.route(1, octets, way)
+
+
+def test_an_origin_in_another_domain_is_not_believed() -> None:
+    octets = routed(PLAIN, HERE, THERE, Stream(stream_id=7, sqn=1, ctxinst=b"context0"))
+    assert passed(Forwarding({1: 0, 2: 1}), octets) is UnicastDrop.FOREIGN
+
+
 def test_a_message_leaves_in_the_domain_of_its_destination_with_one_hop_more() -> None:
-    onward = Forwarding({1: 0, 2: 1}).route(sent())
+    onward = passed(Forwarding({1: 0, 2: 1}), sent())
     assert isinstance(onward, Onward)
     assert (onward.portal, onward.address, len(onward.octets)) == (1, "10.0.2.1:14392", len(sent()))
     message, _ = lbmc.decode(onward.octets)
@@ -31,30 +42,30 @@ def test_a_message_leaves_in_the_domain_of_its_destination_with_one_hop_more() -
 
 def test_why_a_message_goes_no_further() -> None:
     forwarding = Forwarding({1: 0, 2: 1})
-    assert forwarding.route(b"\x08") is UnicastDrop.MALFORMED
-    assert forwarding.route(PLAIN) is UnicastDrop.NO_DESTINATION
-    assert forwarding.route(sent(to=Endpoint(3, "10.0.3.1", 1))) is UnicastDrop.NO_ROUTE
+    assert passed(forwarding, b"\x08") is UnicastDrop.MALFORMED
+    assert passed(forwarding, PLAIN) is UnicastDrop.NO_DESTINATION
+    assert passed(forwarding, sent(to=Endpoint(3, "10.0.3.1", 1))) is UnicastDrop.NO_ROUTE
     message, _ = lbmc.decode(sent())
     old = tuple(header for header in message.headers if isinstance(header, Destination))
     rest = tuple(header for header in message.headers if not isinstance(header, Destination | Stream))
     headers = (*old, *rest)
-    assert forwarding.route(lbmc.encode(lbmc.Message(message.kind, headers=headers))) is UnicastDrop.NO_STREAM
+    assert passed(forwarding, lbmc.encode(lbmc.Message(message.kind, headers=headers))) is UnicastDrop.NO_STREAM
     tired = sent()
     for _ in range(MAX_HOPS):
         tired = hopped(tired)
-    assert forwarding.route(tired) is UnicastDrop.HOPS
-    assert isinstance(forwarding.route(sent()), Onward)
-    assert forwarding.route(sent()) is UnicastDrop.DUPLICATE
+    assert passed(forwarding, tired) is UnicastDrop.HOPS
+    assert isinstance(passed(forwarding, sent()), Onward)
+    assert passed(forwarding, sent()) is UnicastDrop.DUPLICATE
 
 
 def test_the_longest_silent_stream_is_forgotten() -> None:
     forwarding = Forwarding({2: 1})
     for stream in range(MAX_STREAMS + 1):
-        forwarding.route(sent(stream=stream))
+        passed(forwarding, sent(stream=stream))
     assert len(forwarding.streams) == MAX_STREAMS
-    assert isinstance(forwarding.route(sent(stream=0)), Onward)
+    assert isinstance(passed(forwarding, sent(stream=0)), Onward)
 
 
 @given(st.binary(max_size=120) | st.binary(max_size=8).map(lambda tail: sent()[:-3] + tail))
 def test_hostile_bytes_are_dropped(octets: bytes) -> None:
-    assert isinstance(Forwarding({1: 0, 2: 1}).route(octets), UnicastDrop | Onward)
+    assert isinstance(passed(Forwarding({1: 0, 2: 1}), octets), UnicastDrop | Onward)

@@ -14,6 +14,7 @@ from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing.access import AccessEntry, Condition, Subject
+from stablecast.transports.routing.forwarding import UnicastDrop, way_of
 from stablecast.transports.routing.portals import Drop, PortalSettings, Standing
 from stablecast.transports.routing.router import EVERYTHING, Router
 from stablecast.transports.wire import lbmr, lbmr_extended
@@ -334,10 +335,13 @@ def test_two_portals_in_one_domain_are_told() -> None:
 
 def test_unicast_leaves_in_the_domain_of_its_destination() -> None:
     bench = Bench.begun()
-    (onward,) = bench.feed(ev.UnicastArrived(0, sent()))
+    arrived = ev.UnicastArrived(0, sent(), way_of(sent()))
+    (onward,) = bench.feed(arrived)
     assert isinstance(onward, fx.SendUnicast)
     assert (onward.portal, onward.address) == (1, "10.0.2.1:14392")
-    assert bench.feed(ev.UnicastArrived(0, sent())) == []
+    assert bench.feed(arrived, ev.UnicastArrived(0, sent(), UnicastDrop.FOREIGN)) == []
+    dropped = bench.router.portals[0].counted.unicast_dropped
+    assert dropped == {UnicastDrop.DUPLICATE: 1, UnicastDrop.FOREIGN: 1}
 
 
 STEPS = st.lists(

@@ -2,13 +2,16 @@
 
 A router knows the domains of its own portals. A message to one of them leaves there, directly to its address. Streams
 of messages are numbered, so that a message that comes twice goes on once (R-203).
+
+Contexts of other domains believe what a router passes on. So the origin that a message names must be who sent it: the
+driver compares the host, which only it knows, and `route` the domain.
 """
 
 from enum import Enum
 
 import attrs
 
-from stablecast.transports.codec.routed import MAX_HOPS, StreamWindow, destination_of, hopped
+from stablecast.transports.codec.routed import MAX_HOPS, Routed, StreamWindow, destination_of, hopped
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
 
@@ -21,6 +24,7 @@ class UnicastDrop(Enum):
 
     MALFORMED = "malformed"
     NO_DESTINATION = "no destination"
+    FOREIGN = "foreign origin"
     NO_ROUTE = "no route"
     NO_STREAM = "no stream"
     DUPLICATE = "duplicate"
@@ -37,6 +41,16 @@ class Onward:
     octets: bytes
 
 
+def way_of(octets: bytes) -> Routed | UnicastDrop:
+    """Return what one message says about its way, or why it has none."""
+    try:
+        message, _ = lbmc.decode(octets)
+        way = destination_of(message)
+    except WireError:
+        return UnicastDrop.MALFORMED
+    return UnicastDrop.NO_DESTINATION if way is None else way
+
+
 @attrs.define
 class Forwarding:
     """The routes of one router, which are the domains of its portals, and the streams that pass it."""
@@ -44,15 +58,10 @@ class Forwarding:
     portals: dict[int, int]
     streams: dict[tuple[bytes, int], StreamWindow] = attrs.field(factory=dict, init=False)
 
-    def route(self, octets: bytes) -> Onward | UnicastDrop:
-        """Return where one message goes, which is then noted as passed, or why it does not."""
-        try:
-            message, _ = lbmc.decode(octets)
-            way = destination_of(message)
-        except WireError:
-            return UnicastDrop.MALFORMED
-        if way is None:
-            return UnicastDrop.NO_DESTINATION
+    def route(self, domain: int, octets: bytes, way: Routed) -> Onward | UnicastDrop:
+        """Return where a message from a domain goes, which is then noted as passed, or why it does not."""
+        if way.origin.domain != domain:
+            return UnicastDrop.FOREIGN
         portal = self.portals.get(way.destination.domain)
         if portal is None:
             return UnicastDrop.NO_ROUTE

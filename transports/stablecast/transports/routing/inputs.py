@@ -3,7 +3,9 @@
 import attrs
 
 from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.codec.routed import Routed
 from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.lbmc import Message
 
@@ -103,10 +105,11 @@ class ProxyHeld:
 
 @attrs.frozen
 class UnicastArrived:
-    """The request port of a portal received one message."""
+    """The request port of a portal received one message, from the host that it names; or why it goes no further."""
 
     portal: int
     octets: bytes
+    way: Routed | UnicastDrop
 
 
 @attrs.frozen

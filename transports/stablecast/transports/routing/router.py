@@ -17,6 +17,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine.timers import soonest
+from stablecast.transports.codec.routed import Routed
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.effects import Remark
@@ -84,8 +85,8 @@ class Router:
         match event:
             case ev.ItemsArrived(source, items):
                 self.streams.on_items(source, items)
-            case ev.UnicastArrived(portal, octets):
-                self._on_unicast(portal, octets)
+            case ev.UnicastArrived(portal, octets, way):
+                self._on_unicast(portal, octets, way)
             case ev.Overheard(portal, packet):
                 self._on_packet(portal, packet, now)
             case ev.InterestTold(portal, query, on):
@@ -378,10 +379,11 @@ class Router:
 
     # ------------------------------------------------------------------------------------------------------- unicast
 
-    def _on_unicast(self, number: int, octets: bytes) -> None:
-        counted = self.portals[number].counted
+    def _on_unicast(self, number: int, octets: bytes, way: Routed | UnicastDrop) -> None:
+        portal = self.portals[number]
+        counted = portal.counted
         counted.unicast_received += 1
-        onward = self.forwarding.route(octets)
+        onward = way if isinstance(way, UnicastDrop) else self.forwarding.route(portal.settings.domain, octets, way)
         if isinstance(onward, UnicastDrop):
             counted.unicast_dropped[onward] += 1
             return
