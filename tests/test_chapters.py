@@ -19,7 +19,7 @@ CHAPTERS = sorted(SPEC.glob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in CHAPTERS}
 COMPARED = [(path, table) for path, text in TEXTS.items() for table in tables(text)]
 
-RULE = re.compile(r"\b(?:[PTM]-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
+RULE = re.compile(r"\b(?:[PRTM]-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
 CITED_FILE = re.compile(r"`((?:tests|adapters|core|transports|examples)/[\w/.-]+)`")
 CITED_TEST = re.compile(r"`(test_\w+)`")
 CITED_MODULE = re.compile(r"`(stablecast(?:\.[a-z_]+)+)`")

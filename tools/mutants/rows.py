@@ -232,7 +232,7 @@ ROWS: Final = (
     ),
     Mutant(
         "a-log-begins-without-the-build",
-        "adapters/cli/daemons",
+        "adapters/cli/daemon_process",
         '(("version", release()), ("build", build()))',
         '(("version", release()),)',
         Test("adapters/cli/test_store.py::test_a_daemon_runs_its_stores_until_it_is_interrupted"),

@@ -16,6 +16,7 @@ from tools.mutants.receivers import RECEIVERS
 from tools.mutants.refills import REFILLS
 from tools.mutants.reg_ids import REG_IDS
 from tools.mutants.resolution import RESOLUTION
+from tools.mutants.routers import ROUTERS
 from tools.mutants.rows import ROWS
 from tools.mutants.shared import SHARED
 from tools.mutants.sharing import SHARING
@@ -48,5 +49,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *PROGRAMS,
     *ORIGINS,
     *DOMAINS,
+    *ROUTERS,
     *ROWS,
 )

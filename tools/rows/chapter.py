@@ -40,10 +40,10 @@ DIFFERENTLY: Final = "differently"
 ABSENT: Final = "not-here"
 STATUSES: Final = (SHOWN, DIFFERENTLY, ABSENT)
 
-_ROW = re.compile(r"^\| ([PTM]-\d{3}) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| ([PRTM]-\d{3}) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _OTHER = re.compile(r"^\| (T\d+|U\d+|C-\d{2}) \| ", re.MULTILINE)
-_ANY = re.compile(r"^\| ([PTM]-\d{3}|T\d+|U\d+|C-\d{2}) \|", re.MULTILINE)
-_ID = re.compile(r"\b[PTM]-\d{3}\b")
+_ANY = re.compile(r"^\| ([PRTM]-\d{3}|T\d+|U\d+|C-\d{2}) \|", re.MULTILINE)
+_ID = re.compile(r"\b[PRTM]-\d{3}\b")
 
 
 @attrs.frozen
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """The letter of the id: P for persistence, T for topic resolution, M for what is mentioned only."""
+        """The letter of the id: P persistence, R routers, T topic resolution, M what is mentioned only."""
         return self.row_id[0]
 
 
@@ -86,7 +86,7 @@ def rows(chapter: str) -> dict[str, Row]:
     for row_id in listed:
         if listed.count(row_id) > 1:
             raise ValueError(f"{row_id} occurs twice in the chapter; give one of them an id of its own")
-        if "-" in row_id and row_id[0] in "PTM" and row_id not in found:
+        if "-" in row_id and row_id[0] in "PRTM" and row_id not in found:
             raise ValueError(f"{row_id} has not five cells: id, text, part, group and status")
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support.tree import name, python_files
 
-_RULE = re.compile(r"\b(?:[PTM]-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
+_RULE = re.compile(r"\b(?:[PRTM]-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
 _NEVER_RUN = frozenset({"skip", "xfail", "thorough"})
 """Marks of tests that a plain run does not collect, or whose failure means nothing."""
 

@@ -123,7 +123,7 @@ def _daemon(plan: Plan) -> Found:
     for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
         if path is not None and not machine.files.is_directory(path.parent):
             yield ("no-directory", _of_host(plan), f"the directory of the {what} {path} is missing; create it")
-    if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
+    if plan.daemon.statistics is not None and plan.stores and not takes_part(plan.stores[0]):
         text = "statistics are published, but receivers cannot find them without a resolver"
         yield ("statistics-unfindable", AdviceLevel.WARNING, f"{text}: {RESOLVERS} for the first store")
 
@@ -152,8 +152,8 @@ def _names(shared: placement.SharedFault) -> str:
     return " and ".join(f'"{name}"' for name in shared.stores)
 
 
-def _found_by(store: StorePlan) -> bool:
-    """Return whether others can find the statistics and the proxies of a store."""
+def takes_part(store: StorePlan) -> bool:
+    """Return whether a store takes part in resolution: others find its statistics and proxies, and it hears routers."""
     return bool(store.resolver or store.resolver_service or _multicast(store))
 
 
@@ -174,7 +174,7 @@ def _store(store: StorePlan, missing: AdviceLevel) -> Found:
     if config.burst < BURST_ENOUGH:
         text = f"a gap of {config.burst} messages counts as lost at once, although the source may still have them"
         yield ("burst-limit", AdviceLevel.WARNING, f"{text}: raise delivery_control_maximum_burst_loss")
-    if config.allow_proxy and not _found_by(store):
+    if config.allow_proxy and not takes_part(store):
         text = "proxies are allowed, but receivers cannot find them without a resolver"
         yield ("proxy-unfindable", AdviceLevel.ERROR, f"{text}: {RESOLVERS}")
     if config.proxy_quorum and not config.allow_proxy:

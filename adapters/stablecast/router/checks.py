@@ -9,7 +9,7 @@ from itertools import combinations
 from stablecast.config import checks
 from stablecast.config.checks import Advice, AdviceLevel, ClientOptions
 from stablecast.config.plan import Plan
-from stablecast.config.resolution_options import ResolutionSettings, configured, with_old_relay
+from stablecast.config.resolution_options import ResolutionSettings, with_old_relay
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
@@ -252,11 +252,9 @@ def _heals(name: str, timeout_ns: int, routers: Sequence[RouterConfig]) -> Found
 def _plan(plan: Plan, routers: Sequence[RouterConfig], portals: Sequence[PlacedPortal]) -> Iterator[Advice]:
     for store in plan.stores:
         where = f'{plan.path}: store "{store.name}"'
-        how = configured(ResolutionSettings(), store.resolution).config
-        if not (store.context_name or how.relays.force_alive or how.domains.number):
+        if not checks.takes_part(store):
             text = "it takes no part in resolution, so it hears no router and cannot answer clients of other domains"
-            remedy = "set resolver_unicast_force_alive 1, or a context-name"
-            yield Advice("store-without-routes", AdviceLevel.ERROR, where, f"{text}: {remedy}")
+            yield Advice("store-without-routes", AdviceLevel.ERROR, where, f"{text}: {checks.RESOLVERS}")
         for topic in store.topics:
             kept = topic.rule.repository
             at = f'{where} topic "{topic.rule.pattern}"'

@@ -135,6 +135,7 @@ def run(text: str, *, as_json: bool = True) -> Iterator[Run]:
         yield made
 
 
+@pytest.mark.rows("R-297", "R-299")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ready_and_stopped_by_a_signal(number: signal.Signals) -> None:
     with run(document(LOGGED)) as made:
@@ -166,6 +167,7 @@ def test_for_people() -> None:
     assert text.rstrip().endswith("stopped")
 
 
+@pytest.mark.rows("R-299")
 def test_a_second_signal_ends_a_router_that_does_not_stop() -> None:
     with run(document(LOGGED)) as made:
         made.stubs[0].closes = False
@@ -197,6 +199,7 @@ def test_the_notices_about_a_file_stand_in_its_log() -> None:
         assert "[WARNING] configuration: /etc/router.xml:1: <topicmap>: topicmap has no effect" in made.log()
 
 
+@pytest.mark.rows("R-296")
 def test_the_monitor_shows_the_router_and_ends_with_it(tmp_path: Path) -> None:
     """Over real sockets, because the HTTP server is the system's."""
     path = tmp_path / "router.xml"
@@ -226,6 +229,7 @@ def invoked(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["router", *arguments])
 
 
+@pytest.mark.rows("R-284")
 def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
     path = tmp_path / "router.xml"
     path.write_text(document("<name>r</name>"), encoding="utf-8")
@@ -239,6 +243,7 @@ def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
     assert (found.exit_code, json.loads(found.output)["problems"][0]["element"]) == (1, "cost")
 
 
+@pytest.mark.rows("R-284")
 def test_the_document_type_is_printed() -> None:
     found = invoked("-d")
     assert (found.exit_code, "<!ELEMENT tnw-gateway (daemon?, portals)>" in found.output) == (0, True)
@@ -257,6 +262,7 @@ def test_a_router_needs_a_file() -> None:
     assert invoked().exit_code == 2
 
 
+@pytest.mark.rows("R-284")
 @pytest.mark.parametrize("option", ["-d", "-f", "-h", "-u", "-v"])
 def test_the_documented_options_are_known(option: str) -> None:
     assert f"{option} " in invoked("-h").output or f"{option}," in invoked("-h").output

@@ -143,6 +143,7 @@ def refused(oddities: Counter[str]) -> dict[str, int]:
     return {what: count for what, count in oddities.items() if what.startswith(("foreign", "routed", "malformed"))}
 
 
+@pytest.mark.rows("R-220", "R-221", "R-228")
 def test_a_source_and_a_receiver_use_a_store_in_another_domain() -> None:
     """Registration, stability, late join and consumption; each of them passes the router, both ways."""
 
@@ -169,6 +170,7 @@ def test_a_source_and_a_receiver_use_a_store_in_another_domain() -> None:
     assert [address.partition(":")[0] for address in clients] == ["1", "1"]
 
 
+@pytest.mark.rows("R-112", "R-230")
 def test_the_first_registration_waits_for_the_domain_and_the_route() -> None:
     """A program hears of its domain and of routers up to some seconds after its start."""
 
@@ -205,6 +207,7 @@ def test_what_a_router_repeats_is_taken_once() -> None:
     assert odd == {"routed-twice": passed}
 
 
+@pytest.mark.rows("R-221")
 def test_the_own_domain_written_out_is_no_domain() -> None:
     """Also where the number is known only later, and in the domain of the store for its receivers."""
 
@@ -227,6 +230,7 @@ def test_the_own_domain_written_out_is_no_domain() -> None:
     assert not [address for address in clients if address.count(":") > 1]
 
 
+@pytest.mark.rows("R-225")
 def test_the_domains_of_announced_stores_are_those_of_the_source() -> None:
     """A receiver in the domain of the store reaches it there; the source's request port is in the other one."""
 

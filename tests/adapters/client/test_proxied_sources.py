@@ -15,6 +15,7 @@ from tests.support.proxy import INDEX, Proxy, proxy, receiving, relay
 from tests.support.traffic import info, send, source_of, take
 
 
+@pytest.mark.rows("R-055")
 async def test_a_receiver_behind_a_router_knows_the_life_of_the_source(net: Network) -> None:
     """The names on its stream are those of the hop; registrations and acknowledgements name the life."""
     _, source = await source_of(net, "a")
@@ -35,6 +36,7 @@ async def test_a_receiver_behind_a_router_knows_the_life_of_the_source(net: Netw
     assert await take(again, 1) == [6]
 
 
+@pytest.mark.rows("R-052")
 async def test_a_message_of_a_source_says_its_life_through_any_router(net: Network) -> None:
     _, source = await source_of(net, "a")
     there = await relay(net)
@@ -45,6 +47,7 @@ async def test_a_message_of_a_source_says_its_life_through_any_router(net: Netwo
     assert message.incarnation == source.config.incarnation
 
 
+@pytest.mark.rows("R-059")
 @pytest.mark.parametrize("end", [Proxy.close, Proxy.fail])
 async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(
     net: Network, end: Callable[[Proxy], Awaitable[None]]
@@ -69,6 +72,7 @@ async def test_of_several_places_the_cheapest_is_joined_and_then_the_next(
     assert len(events.of(EndOfSource)) <= 1
 
 
+@pytest.mark.rows("R-060")
 async def test_a_receiver_moves_to_a_cheaper_way_and_loses_nothing(net: Network) -> None:
     _, source = await source_of(net, "a")
     there = await relay(net)

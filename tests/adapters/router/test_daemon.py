@@ -109,6 +109,7 @@ def world(story: Callable[[Domains], Awaitable[None]]) -> None:
 MESSAGES = [str(number).encode() for number in range(200)]
 
 
+@pytest.mark.rows("M-001", "R-001", "R-054")
 @pytest.mark.parametrize("entry", list(TRANSPORTS))
 @pytest.mark.parametrize("leaving", list(TRANSPORTS))
 def test_a_stream_passes_from_any_transport_to_any(entry: str, leaving: str) -> None:
@@ -129,6 +130,7 @@ def test_a_stream_passes_from_any_transport_to_any(entry: str, leaving: str) -> 
     world(story)
 
 
+@pytest.mark.rows("R-001", "R-250")
 def test_domains_with_relays_are_joined_both_ways() -> None:
     """R-250. Sources of one topic in two domains, each heard in the other one."""
 
@@ -148,6 +150,7 @@ def test_domains_with_relays_are_joined_both_ways() -> None:
     world(story)
 
 
+@pytest.mark.rows("R-020", "R-063")
 def test_without_interest_no_byte_passes() -> None:
     """R-020, R-063."""
 
@@ -194,6 +197,7 @@ def test_a_receiver_that_comes_later_gets_what_is_sent_from_then_on() -> None:
     world(story)
 
 
+@pytest.mark.rows("R-026", "R-027")
 def test_a_pattern_finds_the_topics_of_another_domain() -> None:
     """R-026, R-027."""
 
@@ -215,6 +219,7 @@ def test_a_pattern_finds_the_topics_of_another_domain() -> None:
     world(story)
 
 
+@pytest.mark.rows("R-050", "R-051")
 def test_three_domains_get_one_stream_each_from_one_joined_source() -> None:
     """R-050, R-051."""
 
@@ -241,6 +246,7 @@ async def ended(receiver: Receiver, events: list[object]) -> None:
     assert not receiver._sessions
 
 
+@pytest.mark.rows("R-061")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 def test_a_source_that_ends_ends_behind_the_router(kind: str) -> None:
     """R-061, R-062, R-063."""
@@ -267,6 +273,7 @@ def test_a_source_that_ends_ends_behind_the_router(kind: str) -> None:
     world(story)
 
 
+@pytest.mark.rows("R-061")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 def test_a_router_that_ends_takes_leave(kind: str) -> None:
     """R-061: receivers learn the end at once, and go on with the next router."""
@@ -320,6 +327,7 @@ def test_a_second_router_stands_aside_and_takes_over() -> None:
     world(story)
 
 
+@pytest.mark.rows("R-004", "R-095", "R-097")
 def test_contexts_learn_their_domain_and_the_way_to_others() -> None:
     """R-004, R-095, R-097."""
 
@@ -339,6 +347,7 @@ def test_contexts_learn_their_domain_and_the_way_to_others() -> None:
     world(story)
 
 
+@pytest.mark.rows("R-040", "R-250", "R-252")
 @pytest.mark.parametrize("there", ["service", "relay", "group"])
 def test_a_domain_with_a_service_is_joined_with_any_other(there: str) -> None:
     """R-040, R-250, R-252: interest comes from the service, which keeps the proxies like other sources."""

@@ -124,12 +124,14 @@ def play(kind: str, home: int, story: Callable[[Site, list[bytes]], None], pause
     return found
 
 
+@pytest.mark.rows("R-220", "T-006")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 @pytest.mark.parametrize("home", [1, 2])
 def test_everything_passes_the_router(home: int, kind: str) -> None:
     assert play(kind, home, lambda _site, _found: None) == MESSAGES
 
 
+@pytest.mark.rows("R-116")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 @pytest.mark.parametrize("home", [1, 2])
 def test_a_router_that_is_killed_loses_nothing_that_is_stable(home: int, kind: str) -> None:

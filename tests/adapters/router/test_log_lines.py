@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from stablecast.core.machine.units import SECOND
 from stablecast.router.log_lines import QUIET_NS, RouterLog
 from stablecast.router.views import PortalView, QueueView, RouterView
@@ -26,6 +28,7 @@ def test_a_quiet_router_says_nothing() -> None:
     assert Lines().look() == []
 
 
+@pytest.mark.rows("R-165")
 def test_a_queue_begins_and_ends_with_published_numbers() -> None:
     lines = Lines()
     assert lines.look(queue=QueueView(8, 8, 100)) == [("INFO", "queueing")]
@@ -35,6 +38,7 @@ def test_a_queue_begins_and_ends_with_published_numbers() -> None:
     assert lines.written[0][3].endswith("[6945-3]")
 
 
+@pytest.mark.rows("R-165")
 def test_drops_that_go_on_are_told_of_once_a_minute_with_their_sum() -> None:
     lines = Lines()
     assert lines.look(dropped={"blocking": 2}) == [("WARNING", "dropping")]

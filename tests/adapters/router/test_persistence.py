@@ -44,6 +44,7 @@ async def context(domains: Domains, domain: int, session: int) -> Context:
     return found
 
 
+@pytest.mark.rows("R-180", "R-220", "R-228", "R-229")
 @pytest.mark.parametrize("kind", ["tcp", "lbtrm", "lbtru"])
 @pytest.mark.parametrize("home", [1, 2])
 def test_a_late_receiver_gets_what_a_store_of_either_domain_has(home: int, kind: str) -> None:

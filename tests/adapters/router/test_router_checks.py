@@ -66,11 +66,13 @@ def test_a_wrong_file_is_a_finding_with_its_line(findings: Findings) -> None:
     assert (level, "router0.xml:1: <cost>" in text) == ("error", True)
 
 
+@pytest.mark.rows("R-285")
 def test_names_of_routers_are_unique(findings: Findings) -> None:
     assert findings.of(router(), router(portal(3), portal(4)))["router-name"][0] == "error"
     assert "router-name" not in findings.of(router(), router(portal(3), portal(4), name="other"))
 
 
+@pytest.mark.rows("R-002")
 def test_one_domain_has_one_number(findings: Findings) -> None:
     level, text = findings.of(router(portal(1), portal(2, relay=1)))["domain-twice"]
     assert (level, "their numbers are 2 and 1" in text) == ("error", True)
@@ -83,6 +85,7 @@ def test_an_option_does_not_contradict_the_number_of_a_portal(findings: Findings
     assert "domain-id" not in findings.of(router(portal(1), same))
 
 
+@pytest.mark.rows("R-002")
 def test_one_number_is_of_one_domain(findings: Findings) -> None:
     assert findings.of(router(), router(portal(1, relay=9), portal(4), name="other"))["domain-number"][0] == "error"
 
@@ -96,6 +99,7 @@ def test_a_portal_without_a_resolver_is_an_error(findings: Findings) -> None:
     assert findings.of(router(bare, portal(2)))["no-resolver"][0] == "error"
 
 
+@pytest.mark.rows("R-175")
 def test_request_ports_are_counted(findings: Findings) -> None:
     many = [portal(number) for number in range(1, 7)]
     level, text = findings.of(router(*many))["few-ports"]
@@ -104,6 +108,7 @@ def test_request_ports_are_counted(findings: Findings) -> None:
     assert "few-ports" not in findings.of(router(*wide))
 
 
+@pytest.mark.rows("R-011", "R-161")
 def test_datagram_sizes_are_equal(findings: Findings) -> None:
     size = option("context", "resolver_datagram_max_size", 1_000)
     assert "datagram-sizes" in findings.of(router(portal(1, options=size), portal(2)))
@@ -115,6 +120,7 @@ def test_datagram_sizes_are_equal(findings: Findings) -> None:
     assert "8192 and 1472 bytes" in found["datagram-sizes"][1]
 
 
+@pytest.mark.rows("R-161")
 def test_fragments_that_cannot_leave_are_named_before_the_first_drop(findings: Findings) -> None:
     text = router(portal(1), portal(2, options=option("source", "transport", "lbtru")))
     level, said = findings.of(text, client="source ume_flight_size 1000\n")["fragments-too-large"]
@@ -122,6 +128,7 @@ def test_fragments_that_cannot_leave_are_named_before_the_first_drop(findings: F
     assert "fragments-too-large" not in findings.of(text, client="source transport lbtrm\n")
 
 
+@pytest.mark.rows("R-273")
 @pytest.mark.parametrize(
     ("conditions", "reason"),
     [
@@ -158,6 +165,7 @@ def test_a_list_that_lets_nothing_pass_and_entries_behind_all_are_named(findings
     assert {"access-nothing", "access-unreached"} <= findings.of(router(portal(1, acl), portal(2))).keys()
 
 
+@pytest.mark.rows("R-302")
 @pytest.mark.parametrize(
     ("portal_inside", "code"),
     [
@@ -173,16 +181,19 @@ def test_times_that_do_not_fit_are_named(portal_inside: str, code: str, findings
     assert findings.of(text)[code][0] == "warning"
 
 
+@pytest.mark.rows("R-302")
 def test_times_between_routers_fit(findings: Findings) -> None:
     assert "route-timeout" in findings.of(router(daemon='<route-info timeout="3000"/>'))
 
 
+@pytest.mark.rows("R-233")
 def test_receiver_liveness_is_refused_with_routers(findings: Findings) -> None:
     text = "receiver ume_receiver_liveness_interval 1000\n"
     assert findings.of(router(), client=text)["liveness-with-router"][0] == "error"
     assert "liveness-with-router" not in findings.of(client=text)
 
 
+@pytest.mark.rows("R-029")
 def test_queries_must_not_be_off_over_udp(findings: Findings) -> None:
     off = "receiver resolver_query_minimum_initial_interval 0\nreceiver resolver_query_sustain_interval 0\n"
     relay = "context resolver_unicast_daemon 127.0.0.1:1\n"
@@ -191,10 +202,12 @@ def test_queries_must_not_be_off_over_udp(findings: Findings) -> None:
     assert "queries-off" not in findings.of(router(), client=f"context resolver_service 127.0.0.1:1\n{off}")
 
 
+@pytest.mark.rows("R-182")
 def test_recovery_is_advised_with_routers(findings: Findings) -> None:
     assert findings.of(router(), client="receiver use_otr 0\n")["no-recovery-with-router"][0] == "advice"
 
 
+@pytest.mark.rows("R-239")
 def test_activity_timeouts_outlast_the_healing_of_routes(findings: Findings) -> None:
     """The documented default of a source, 10 s, ends before routes are back."""
     client = "source ume_store 127.0.0.1:14567:1\nsource ume_store_activity_timeout {}\n"
@@ -209,7 +222,7 @@ name = "a"
 port = 14567
 interface = "127.0.0.1"
 options = { disk-cache-directory = "DIRECTORY", disk-state-directory = "DIRECTORY" }
-context = { resolver_unicast_daemon = "127.0.0.1:1", resolver_unicast_force_alive = ALIVE }
+context = { RESOLVER }
 [[store.topic]]
 pattern = "."
 type = "PCRE"
@@ -217,19 +230,21 @@ options = { receiver-activity-timeout = TIMEOUT }
 """
 
 
-def store(tmp_path: Path, *, alive: int = 1, timeout: int = 12_000) -> str:
-    text = STORE.replace("DIRECTORY", str(tmp_path)).replace("ALIVE", str(alive))
+def store(tmp_path: Path, *, resolver: str = 'resolver_unicast_daemon = "127.0.0.1:1"', timeout: int = 12_000) -> str:
+    text = STORE.replace("DIRECTORY", str(tmp_path)).replace("RESOLVER", resolver)
     return text.replace("TIMEOUT", str(timeout))
 
 
+@pytest.mark.rows("R-239")
 def test_stores_are_checked_against_the_healing_time(tmp_path: Path, findings: Findings) -> None:
     found = findings.of(router(), toml=store(tmp_path, timeout=11_000))
     assert "receiver-activity-timeout 11 s" in found["below-healing"][1]
     assert "below-healing" not in findings.of(router(), toml=store(tmp_path))
 
 
+@pytest.mark.rows("R-111")
 def test_a_store_takes_part_in_resolution_to_learn_routes(tmp_path: Path, findings: Findings) -> None:
-    assert findings.of(router(), toml=store(tmp_path, alive=0))["store-without-routes"][0] == "error"
+    assert findings.of(router(), toml=store(tmp_path, resolver=""))["store-without-routes"][0] == "error"
     assert "store-without-routes" not in findings.of(router(), toml=store(tmp_path))
 
 

@@ -130,6 +130,7 @@ def problems(path: Path) -> list[str]:
     return str(refused.value).splitlines()
 
 
+@pytest.mark.rows("R-270", "R-272", "R-276", "R-277", "R-278")
 @pytest.mark.parametrize(("text", "name"), [(XML, "router.xml"), (TOML, "router.toml")])
 def test_both_forms_of_one_router(tmp_path: Path, text: str, name: str) -> None:
     path = write(tmp_path, text, name)
@@ -158,6 +159,7 @@ def test_blanks_of_a_topic_are_kept_if_the_file_says_so(tmp_path: Path) -> None:
     assert left.outbound == (AccessEntry(True, (Condition(Subject.TOPIC, " orders"),)),)
 
 
+@pytest.mark.rows("R-033", "R-278")
 def test_documented_defaults(tmp_path: Path) -> None:
     right = load(write(tmp_path, XML)).portals[1]
     assert right == PortalConfig(name="right", domain=2, options=right.options)
@@ -174,6 +176,7 @@ def test_documented_defaults(tmp_path: Path) -> None:
     assert right.inbound is right.outbound is None
 
 
+@pytest.mark.rows("R-118")
 def test_the_healing_time_of_documented_times(tmp_path: Path) -> None:
     assert load(write(tmp_path, XML.replace('max-interval="2000"', ""))).healing_ns == 11_500 * MILLISECOND
 
@@ -189,6 +192,7 @@ def test_a_patterns_language_is_translated(tmp_path: Path) -> None:
     assert inbound == (AccessEntry(True, (Condition(Subject.REGEX, "a[0-9]"),)),)
 
 
+@pytest.mark.rows("R-138", "R-280")
 @pytest.mark.parametrize(
     ("elements", "reason"),
     [
@@ -206,6 +210,7 @@ def test_what_has_no_effect_is_named(tmp_path: Path, elements: str, reason: str)
     assert reason in notice.told("")
 
 
+@pytest.mark.rows("R-174", "R-294")
 @pytest.mark.parametrize("name", ["monitor", "daemon-monitor", "topicmap", "patternmap"])
 def test_elements_of_the_daemon_without_effect_are_named(tmp_path: Path, name: str) -> None:
     (notice,) = with_portal(tmp_path, "", f"<{name}/>").notices
@@ -218,6 +223,7 @@ def test_lines_for_syslog_go_to_the_console(tmp_path: Path) -> None:
     assert "syslog" in config.notices[0].text
 
 
+@pytest.mark.rows("R-273")
 @pytest.mark.parametrize(
     ("elements", "reason"),
     [
@@ -259,6 +265,7 @@ def test_a_wrong_portal_is_refused_with_its_line(tmp_path: Path, elements: str, 
     assert re.search(reason, line)
 
 
+@pytest.mark.rows("R-099", "R-282", "R-285")
 def test_all_problems_of_a_file_are_reported_together(tmp_path: Path) -> None:
     text = portal_text("<cost>0</cost><hotlink-index>1</hotlink-index>").replace(">right<", ">left<")
     text = text.replace(">2<", ">1<")
@@ -290,6 +297,7 @@ def test_a_portal_needs_a_name_and_a_domain_and_company(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.rows("R-131")
 def test_peer_portals_are_refused_with_one_sentence(tmp_path: Path) -> None:
     peer = "<peer><name>p</name><single-tcp><acceptor><listen-port>26123</listen-port></acceptor></single-tcp></peer>"
     (line,) = problems(write(tmp_path, XML.replace("</portals>", f"{peer}</portals>")))
@@ -301,6 +309,7 @@ def test_another_version_is_refused(tmp_path: Path, text: str) -> None:
     assert "version" in problems(write(tmp_path, text))[0]
 
 
+@pytest.mark.rows("R-281")
 def test_the_order_of_options(tmp_path: Path) -> None:
     """xml-config wins over lbm-attributes, and these over lbm-config."""
     flat, tree = tmp_path / "flat.cfg", tmp_path / "um.xml"
@@ -321,6 +330,7 @@ def test_the_order_of_options(tmp_path: Path) -> None:
     assert (above.context.low, above.context.high, above.transport().kind) == (3, 9001, Transport.LBTRU)
 
 
+@pytest.mark.rows("R-068")
 def test_a_topic_has_its_own_options(tmp_path: Path) -> None:
     flat = tmp_path / "um.toml"
     flat.write_text('[[topic]]\npattern = "^fast"\nsource = { transport = "lbtrm" }\n')
@@ -328,6 +338,7 @@ def test_a_topic_has_its_own_options(tmp_path: Path) -> None:
     assert (portal.transport("fast.1").kind, portal.transport("slow").kind) == (Transport.LBTRM, Transport.TCP)
 
 
+@pytest.mark.rows("R-282")
 def test_a_wrong_line_of_an_option_file_is_left_out_with_a_notice(tmp_path: Path) -> None:
     flat = tmp_path / "flat.cfg"
     flat.write_text("source transprt tcp\ncontext resolver_unicast_daemon 127.0.0.1:1\nnonsense\n")
@@ -337,6 +348,7 @@ def test_a_wrong_line_of_an_option_file_is_left_out_with_a_notice(tmp_path: Path
     assert all(notice.place.path == str(flat) for notice in config.notices)
 
 
+@pytest.mark.rows("R-283")
 def test_parts_of_a_file_may_stand_in_another_one(tmp_path: Path) -> None:
     write(tmp_path, '<acl><inbound><ace match="accept"><topic>a</topic></ace></inbound></acl>', "acl.xml")
     include = f'<xi:include xmlns:xi="http://www.w3.org/2003/XInclude" href="{tmp_path}/acl.xml"/>'
@@ -345,6 +357,7 @@ def test_parts_of_a_file_may_stand_in_another_one(tmp_path: Path) -> None:
     assert "only those are included" in problems(write(tmp_path, portal_text(far)))[0]
 
 
+@pytest.mark.rows("R-272")
 @pytest.mark.parametrize(
     ("comparison", "holds"), [("eq", False), ("ne", True), ("lt", True), ("le", True), ("gt", False)]
 )

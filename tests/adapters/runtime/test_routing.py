@@ -57,6 +57,7 @@ def settled() -> Sent:
     return sent
 
 
+@pytest.mark.rows("R-201")
 def test_a_message_goes_to_the_router_of_its_domain_and_is_numbered() -> None:
     sent = settled()
     assert not sent.routing.takes(HERE, b"within the domain")
@@ -85,6 +86,7 @@ def test_a_message_that_becomes_too_large_is_left_out() -> None:
     assert sent.counted["not-routed"] == 1
 
 
+@pytest.mark.rows("R-202")
 def test_the_own_domain_written_out_is_no_domain() -> None:
     sent = settled()
     assert sent.routing.takes(f"1:{HERE}", b"data")
@@ -92,6 +94,7 @@ def test_the_own_domain_written_out_is_no_domain() -> None:
     assert sent.routing.behind(HERE) == [f"1:{HERE}"]
 
 
+@pytest.mark.rows("R-112")
 async def test_the_first_messages_wait_for_the_domain_and_for_the_route() -> None:
     sent = Sent()
     for number in (1, 2):
@@ -106,6 +109,7 @@ async def test_the_first_messages_wait_for_the_domain_and_for_the_route() -> Non
     sent.routing.close()
 
 
+@pytest.mark.rows("R-098")
 async def test_a_message_without_a_route_counts_as_lost_in_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,6 +125,7 @@ async def test_a_message_without_a_route_counts_as_lost_in_the_end(
     assert not sent.sent
 
 
+@pytest.mark.rows("R-204")
 async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 10)
     sent = Sent()
@@ -168,6 +173,7 @@ def test_a_message_from_another_domain_is_of_a_process_there() -> None:
     assert not origins.agree(sender.origin, Origin("10.0.0.2"), found)
 
 
+@pytest.mark.rows("R-203")
 def test_a_repeated_message_is_taken_once() -> None:
     sent = settled()
     found = heard(sent.routing, from_far(ACK), from_far(ACK, 1), from_far(ACK), from_far(ACK, 1))

@@ -109,6 +109,7 @@ async def test_a_restarted_store_finds_the_place_again(domains: Domains) -> None
     assert domains.joined(source) == one.place
 
 
+@pytest.mark.rows("R-041")
 def test_a_topic_is_asked_for_while_a_life_of_it_is_registered() -> None:
     calls: list[tuple[object, ...]] = []
     joined: list[tuple[int, str]] = []

@@ -189,6 +189,7 @@ def test_the_configuration_of_a_receiver_is_encoded(views: Views) -> None:
     assert bytes((10, 2, 0, 1)) in body
 
 
+@pytest.mark.rows("R-227")
 def test_a_receiver_in_another_domain_is_stated_with_it(views: Views) -> None:
     [view] = views[1][1001].receivers
     near, far = (

@@ -12,6 +12,7 @@ from tests.support.vocabulary import MESSAGES, addresses
 NUMBERS = st.integers(1, MAX_DOMAIN)
 
 
+@pytest.mark.rows("R-200")
 @given(st.integers(0, MAX_DOMAIN), addresses())
 def test_an_address_is_split_as_it_was_joined(domain: int, address: str) -> None:
     assert split_domain(join_domain(domain, address)) == (domain, address)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def read(octets: bytes) -> list[object]:
     return list(StreamDecoder().feed(octets))
 
 
+@pytest.mark.rows("R-055", "R-057")
 @given(U32, U32, U32, PAYLOADS)
 def test_a_run_has_another_index_and_is_the_same_otherwise(
     before: int, after: int, number: int, contents: Sequence[bytes]

@@ -53,6 +53,7 @@ def test_a_message_comes_out_as_it_went_in(
     assert len(further) == len(wrapped)
 
 
+@pytest.mark.rows("R-090")
 def test_a_message_that_runs_in_a_circle_ends() -> None:
     data = routed(lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, headers=(sample(RxReq),))), THERE, HERE, STREAM)
     for _ in range(MAX_HOPS):

@@ -14,22 +14,26 @@ def entry(*conditions: tuple[Subject, str | int], accept: bool = True) -> Access
     return AccessEntry(accept, tuple(Condition(*one) for one in conditions))
 
 
+@pytest.mark.rows("R-271")
 def test_the_first_entry_that_applies_decides() -> None:
     entries = (entry((Subject.TOPIC, "orders"), accept=False), entry((Subject.PCRE, "^ord")))
     assert not admits(entries, properties_of("orders", TCP))
     assert admits(entries, properties_of("ordinary", TCP))
 
 
+@pytest.mark.rows("R-271")
 def test_a_list_rejects_what_no_entry_applies_to() -> None:
     assert not admits((), properties_of("orders", TCP))
     assert admits(None, properties_of("orders", TCP))
 
 
+@pytest.mark.rows("R-271")
 def test_conditions_of_one_entry_are_joined_by_and() -> None:
     both = (entry((Subject.TOPIC, "orders"), (Subject.TOPIC, "trades")),)
     assert not admits(both, properties_of("orders", TCP))
 
 
+@pytest.mark.rows("R-274")
 @pytest.mark.parametrize(
     ("record", "condition", "holds"),
     [

@@ -1,5 +1,6 @@
 """The window of numbers: each passes once, at the edges and over the wrap. Row R-168."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ def test_numbers_pass_once() -> None:
     assert window.take(95, 20) == [(0, 5), (15, 5)]
 
 
+@pytest.mark.rows("R-168")
 def test_the_window_moves_by_steps() -> None:
     window = NumberWindow()
     window.take(SIZE // 2, 1)

@@ -1,5 +1,6 @@
 """Unicast through a router: where it goes, and why it does not. Rows R-090, R-167, R-203."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def test_an_origin_in_another_domain_is_not_believed() -> None:
     assert passed(Forwarding({1: 0, 2: 1}), octets) is UnicastDrop.FOREIGN
 
 
+@pytest.mark.rows("R-201")
 def test_a_message_leaves_in_the_domain_of_its_destination_with_one_hop_more() -> None:
     onward = passed(Forwarding({1: 0, 2: 1}), sent())
     assert isinstance(onward, Onward)
@@ -40,6 +42,7 @@ def test_a_message_leaves_in_the_domain_of_its_destination_with_one_hop_more() -
     assert lbmc.encode(delivered(message)) == PLAIN
 
 
+@pytest.mark.rows("R-090", "R-167", "R-203")
 def test_why_a_message_goes_no_further() -> None:
     forwarding = Forwarding({1: 0, 2: 1})
     assert passed(forwarding, b"\x08") is UnicastDrop.MALFORMED

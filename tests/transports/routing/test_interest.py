@@ -23,6 +23,7 @@ def play(interest: DomainInterest, until: int) -> Iterator[tuple[int, list[Query
             yield due // SECOND, asked, ended
 
 
+@pytest.mark.rows("R-031", "R-032")
 def test_a_receiver_that_died_is_forgotten_after_315_seconds() -> None:
     """R-031, R-032: a question after 300 s, five tries of 3 s."""
     interest = DomainInterest()
@@ -38,6 +39,7 @@ def test_a_receiver_that_died_is_forgotten_after_315_seconds() -> None:
     assert not interest.wanted
 
 
+@pytest.mark.rows("R-031")
 def test_a_sign_of_interest_suppresses_the_question() -> None:
     interest = DomainInterest()
     interest.heard(ORDERS, A, 0)
@@ -53,6 +55,7 @@ def test_an_answer_renews_the_lease() -> None:
     assert [at for at, _, _ in play(interest, 610 * SECOND)] == [607, 610]
 
 
+@pytest.mark.rows("R-038")
 def test_the_last_leave_ends_the_interest_at_once() -> None:
     """R-038."""
     interest = DomainInterest()
@@ -88,6 +91,7 @@ def test_a_context_without_a_name_cannot_take_leave() -> None:
     assert interest.matches("orders")
 
 
+@pytest.mark.rows("R-034")
 def test_ten_thousand_topics_take_twenty_seconds() -> None:
     """R-034: 500 questions a second."""
     interest = DomainInterest()

@@ -1,5 +1,6 @@
 """Queues of a portal: fair, bounded, in order, counted. Rows R-164, R-169 to R-171; D-6."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def test_nothing_waits_while_nothing_holds_it() -> None:
     assert queues.passes(B)
 
 
+@pytest.mark.rows("R-164")
 def test_the_newest_of_the_largest_source_is_dropped() -> None:
     queues = filled(100, (A, 60), (B, 20), (A, 30))
     assert queues.dropped == 1
@@ -32,6 +34,7 @@ def test_the_newest_of_the_largest_source_is_dropped() -> None:
     assert [block.first for block in queues.open(B)] == [1]
 
 
+@pytest.mark.rows("R-170")
 def test_what_waited_leaves_in_order_and_then_all_passes() -> None:
     queues = PortalQueues()
     queues.shut(A)
@@ -43,6 +46,7 @@ def test_what_waited_leaves_in_order_and_then_all_passes() -> None:
     assert (queues.size, queues.most) == (0, 12)
 
 
+@pytest.mark.rows("R-169")
 def test_a_closed_proxy_leaves_nothing() -> None:
     """R-169: the queue stayed full for ever."""
     queues = filled(100, (A, 60), (B, 20))

@@ -42,6 +42,7 @@ def numbers(items: list[Run | Message]) -> list[int]:
     return [item.first + one for item in items if isinstance(item, Run) for one in range(item.count)]
 
 
+@pytest.mark.rows("R-030", "R-095")
 def test_a_portal_begins_with_requests_and_routes() -> None:
     """R-030, R-095."""
     bench = Bench(Router.create([PortalSettings("a", 1, (NAMES[0],)), PortalSettings("b", 2, (NAMES[1],))], 0))
@@ -54,6 +55,7 @@ def test_a_portal_begins_with_requests_and_routes() -> None:
     assert len(bench.of(fx.Announce)) == 20
 
 
+@pytest.mark.rows("R-020")
 def test_without_interest_nothing_is_joined() -> None:
     """R-020."""
     bench = Bench.begun()
@@ -61,6 +63,7 @@ def test_without_interest_nothing_is_joined() -> None:
     assert not bench.router.table.sources
 
 
+@pytest.mark.rows("R-021", "R-022", "R-026")
 def test_interest_of_a_domain_is_looked_for_in_all_others() -> None:
     """R-021, R-022, R-026."""
     bench = Bench.begun(3)
@@ -69,6 +72,7 @@ def test_interest_of_a_domain_is_looked_for_in_all_others() -> None:
     assert bench.feed(ev.Overheard(2, packet(PATTERN))) == [fx.Want(0, PATTERN, True), fx.Want(1, PATTERN, True)]
 
 
+@pytest.mark.rows("R-050", "R-051", "R-058")
 def test_a_source_is_joined_once_and_repeated_where_it_is_wanted() -> None:
     """R-050, R-051, R-058: the cost of the entry is added, and the domain is that of the source."""
     bench = Bench.begun(3)
@@ -90,6 +94,7 @@ def test_the_proxy_itself_is_no_source() -> None:
     assert bench.feed(ev.SourceFound(1, "orders", again)) == []
 
 
+@pytest.mark.rows("R-053")
 def test_a_source_without_an_identity_is_never_repeated() -> None:
     """R-053."""
     bench = Bench.begun()
@@ -100,6 +105,7 @@ def test_a_source_without_an_identity_is_never_repeated() -> None:
     assert bench.router.portals[0].counted.unidentified == 1
 
 
+@pytest.mark.rows("R-056", "R-057")
 def test_messages_keep_numbers_and_lengths() -> None:
     """R-056, R-057."""
     bench = Bench.begun().flowing()
@@ -111,6 +117,7 @@ def test_messages_keep_numbers_and_lengths() -> None:
     assert (counted[0].received, counted[1].sent) == (20, 20)
 
 
+@pytest.mark.rows("R-160")
 def test_pieces_pass_as_they_are() -> None:
     """R-160: nothing is put together and nothing is cut."""
     bench = Bench.begun().flowing()
@@ -121,6 +128,7 @@ def test_pieces_pass_as_they_are() -> None:
     )
 
 
+@pytest.mark.rows("R-160", "R-163")
 def test_a_message_that_fits_no_datagram_is_counted() -> None:
     """R-163."""
     bench = Bench.begun().flowing()
@@ -131,6 +139,7 @@ def test_a_message_that_fits_no_datagram_is_counted() -> None:
     assert bench.router.portals[1].counted.dropped[Drop.FRAGMENT_SIZE] == 21
 
 
+@pytest.mark.rows("R-168")
 def test_a_number_passes_once() -> None:
     bench = Bench.begun().flowing()
     bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 5), run(3, 5), run(1, 7))))
@@ -138,6 +147,7 @@ def test_a_number_passes_once() -> None:
     assert bench.router.portals[1].counted.dropped[Drop.DUPLICATE] == 10
 
 
+@pytest.mark.rows("R-229")
 def test_announcements_go_on_and_greet_who_joins_later() -> None:
     bench = Bench.begun().flowing()
     bench.feed(ev.ItemsArrived(ORIGIN, (info(), info(codec.join(7, 2)))))
@@ -151,6 +161,7 @@ def test_announcements_go_on_and_greet_who_joins_later() -> None:
     assert bench.router.streams.greeting(0, ORIGIN) == b""
 
 
+@pytest.mark.rows("R-187")
 def test_the_newest_number_is_repeated() -> None:
     """D-19, R-187: by data, by a mark of the source, and by a loss at its end."""
     bench = Bench.begun().flowing()
@@ -168,6 +179,7 @@ def test_the_newest_number_is_repeated() -> None:
         assert bench.router.streams.standing(1, ORIGIN) == high_water_marks.message([(INDEX, high)])
 
 
+@pytest.mark.rows("R-171")
 def test_marks_and_announcements_stay_behind_the_data_of_their_topic() -> None:
     """R-171."""
     bench = Bench.begun().flowing()
@@ -180,6 +192,7 @@ def test_marks_and_announcements_stay_behind_the_data_of_their_topic() -> None:
     assert numbers(bench.sent()) == [1, 2, 3, 4]
 
 
+@pytest.mark.rows("R-164", "R-166")
 def test_what_a_held_exit_cannot_keep_is_dropped_there_alone() -> None:
     """R-164, R-166: the source is not slowed, and another exit gets everything."""
     bench = Bench.begun(3, queue_bytes=1_000).flowing()
@@ -192,6 +205,7 @@ def test_what_a_held_exit_cannot_keep_is_dropped_there_alone() -> None:
     assert bench.router.portals[2].counted.sent == 20
 
 
+@pytest.mark.rows("R-038", "R-063")
 def test_the_last_receiver_leaves_and_the_proxy_ends() -> None:
     """R-038, R-063."""
     bench = Bench.begun().flowing()
@@ -200,6 +214,7 @@ def test_the_last_receiver_leaves_and_the_proxy_ends() -> None:
     assert not bench.router.table.sources
 
 
+@pytest.mark.rows("R-027")
 def test_a_pattern_keeps_what_a_topic_leaves() -> None:
     """R-027: one proxy for a topic and three patterns."""
     bench = Bench.begun()
@@ -212,6 +227,7 @@ def test_a_pattern_keeps_what_a_topic_leaves() -> None:
     assert len(bench.of(fx.CloseProxy)) == 1
 
 
+@pytest.mark.rows("R-031")
 def test_a_quiet_receiver_answers_and_keeps_its_proxy() -> None:
     """R-031."""
     bench = Bench.begun().flowing()
@@ -228,6 +244,7 @@ def test_a_question_is_no_interest() -> None:
     assert bench.feed(ev.Overheard(1, uses(ORDERS, lbmr_extended.USE))) == []
 
 
+@pytest.mark.rows("R-062")
 @pytest.mark.parametrize("kind", ["stream", "record"])
 def test_a_lost_source_keeps_its_proxies_for_a_while(kind: str) -> None:
     """R-062."""
@@ -251,6 +268,7 @@ def test_another_place_of_a_source_is_joined_when_the_first_is_gone() -> None:
     assert numbers(bench.sent()) == [1, 2, 3]
 
 
+@pytest.mark.rows("R-275")
 def test_access_lists_decide_on_proxies() -> None:
     """R-275."""
     only = (AccessEntry(True, (Condition(Subject.TOPIC, "orders"),)),)
@@ -271,6 +289,7 @@ def test_a_proxy_that_cannot_open_is_tried_again() -> None:
     ]
 
 
+@pytest.mark.rows("R-040")
 def test_interest_that_a_service_tells() -> None:
     """R-040."""
     bench = Bench.begun(leased=False)
@@ -289,6 +308,7 @@ def rival(portal: int = 1, instance: bytes = b"a-router") -> ev.Overheard:
     return ev.Overheard(portal, lbmr_extended.Packet(route, options))
 
 
+@pytest.mark.rows("R-024")
 def test_what_another_router_asks_for_is_no_interest() -> None:
     """R-024."""
     bench = Bench.begun()
@@ -326,6 +346,7 @@ def test_of_two_that_forward_one_stands_aside() -> None:
     assert fx.Want(0, ORDERS, False) in bench.effects
 
 
+@pytest.mark.rows("R-099")
 def test_two_portals_in_one_domain_are_told() -> None:
     bench = Bench.begun(3)
     route = rival(portal=2, instance=NAMES[1])
@@ -403,6 +424,7 @@ def test_joined_and_repeated_exactly_while_there_is_a_source_and_interest(steps:
     assert not bench.router.table.sources
 
 
+@pytest.mark.rows("R-187")
 def test_a_quiet_source_is_known_by_its_announcement() -> None:
     """R-187: no data came since the proxy began."""
     bench = Bench.begun().flowing()
@@ -412,6 +434,7 @@ def test_a_quiet_source_is_known_by_its_announcement() -> None:
     assert list(high_water_marks.marks(told[0])) == [(INDEX, 0)]  # type: ignore[arg-type]  # it is a message
 
 
+@pytest.mark.rows("R-171")
 def test_a_number_does_not_overtake_the_data_that_waits() -> None:
     """R-171."""
     bench = Bench.begun().flowing()

@@ -67,6 +67,7 @@ def test_a_sound_router_has_no_findings() -> None:
     assert level(ROUTER) is Urgency.OK
 
 
+@pytest.mark.rows("R-298")
 @pytest.mark.parametrize(
     ("portal", "code", "urgency"),
     [
@@ -92,6 +93,7 @@ def test_a_duplicate_is_none(reason: str) -> None:
     assert [*health.of_portal(with_portal(dropped={**DROPS, reason: 9}))] == []
 
 
+@pytest.mark.rows("R-291")
 def test_the_record_has_all_figures_and_the_findings_of_each_portal() -> None:
     made = record(attrs.evolve(ROUTER, portals=(with_portal(unhandled=2), RIGHT)))
     assert (made["name"], made["level"], made["routes"][0]) == (
@@ -108,6 +110,7 @@ def test_the_record_has_all_figures_and_the_findings_of_each_portal() -> None:
     assert right["findings"] == []
 
 
+@pytest.mark.rows("R-028", "R-172", "R-294")
 def test_metrics_have_the_figures_of_the_record() -> None:
     lines = "".join(exposition(ROUTER)).splitlines()
     at = 'router="edge",portal="left",domain="1"'
@@ -127,6 +130,7 @@ def test_metrics_have_the_figures_of_the_record() -> None:
     assert "".join(exposition(ROUTER, openly=True)).endswith("# EOF\n")
 
 
+@pytest.mark.rows("R-290", "R-291")
 def test_pages_show_portals_and_escape_what_peers_named() -> None:
     status, text = got(ROUTER, "/")
     assert (status, "No findings" in text, "/portals/1" in text) == (200, True, True)

@@ -30,6 +30,7 @@ def known(context: SrsContext) -> tuple[int, dict[int, str]]:
     return context.domains.number, context.domains.routes
 
 
+@pytest.mark.rows("R-008", "R-252")
 def test_contexts_learn_what_routers_tell_before_and_after_they_come() -> None:
     played = domain()
     late = played.context("late")
@@ -40,6 +41,7 @@ def test_contexts_learn_what_routers_tell_before_and_after_they_come() -> None:
     assert known(late) == (7, {})
 
 
+@pytest.mark.rows("R-010")
 def test_routes_of_a_lost_router_end_after_their_lifetime() -> None:
     played = domain()
     played.stop("router")
@@ -51,6 +53,7 @@ def test_routes_of_a_lost_router_end_after_their_lifetime() -> None:
     assert played.services[SRS].routers.domain == 0
 
 
+@pytest.mark.rows("R-010")
 def test_routes_stay_for_ever_with_a_lifetime_of_zero() -> None:
     played = domain(ServiceConfig(route_lifetime_ns=0))
     played.stop("router")
@@ -90,6 +93,7 @@ def test_a_route_that_another_service_tells_stays() -> None:
     assert known(played.contexts["desk"]) == (7, {})
 
 
+@pytest.mark.rows("R-009")
 def test_a_second_number_is_counted_and_the_first_stays() -> None:
     played = domain()
     played.context("wrong", config=attrs.evolve(PORTAL, domains=DomainOptions(number=8)))

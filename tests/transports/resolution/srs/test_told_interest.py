@@ -1,6 +1,7 @@
 """The interest of contexts, which services tell to routers only. Row R-040."""
 
 import attrs
+import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.srs.context import SrsContext
@@ -30,6 +31,7 @@ def domain() -> SrsDomain:
     return played
 
 
+@pytest.mark.rows("R-040")
 def test_a_router_is_told_what_contexts_want_before_and_after_it_comes() -> None:
     played = domain()
     router = played.contexts["router"]
@@ -44,6 +46,7 @@ def test_a_router_is_told_what_contexts_want_before_and_after_it_comes() -> None
     assert wanted(router) == set()
 
 
+@pytest.mark.rows("R-024")
 def test_what_routers_want_is_no_interest() -> None:
     """R-024."""
     played = domain()

@@ -1,6 +1,7 @@
 """What a context learns of domains: its own number, whom it believes, and the routes to others."""
 
 import attrs
+import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp.context import ResolutionContext
@@ -25,6 +26,7 @@ def news(known: KnownDomains) -> list[object]:
     return [effect for effect in known.take_effects() if not isinstance(effect, Remark)]
 
 
+@pytest.mark.rows("R-003", "R-005")
 def test_by_default_only_routers_are_believed() -> None:
     known = KnownDomains()
     known.heard(3, False, 0)
@@ -57,6 +59,7 @@ def test_a_number_that_was_given_counts_before_all_others() -> None:
     assert news(known) == [DomainLearnt(5)]
 
 
+@pytest.mark.rows("R-005")
 def test_a_number_is_learnt_from_anybody() -> None:
     known = KnownDomains(DomainOptions(handed_on=-1))
     known.heard(7, False, SECOND)
@@ -64,6 +67,7 @@ def test_a_number_is_learnt_from_anybody() -> None:
     assert (known.told, known.next_timeout()) == (7, None)
 
 
+@pytest.mark.rows("R-005")
 def test_a_number_is_handed_on_for_a_while_after_the_last_router() -> None:
     known = KnownDomains(DomainOptions(handed_on=5 * SECOND))
     known.heard(7, False, SECOND)

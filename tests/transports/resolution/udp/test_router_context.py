@@ -83,6 +83,7 @@ def test_its_packets_say_that_it_is_a_router_and_which_domain_this_is(domain: Do
     assert lbmr.LocalDomain(domain=7) in told[0].options
 
 
+@pytest.mark.rows("R-030")
 def test_contexts_answer_what_they_use(domain: Domain) -> None:
     domain.feed(A, AddReceiver("orders"))
     domain.feed(B, AddPattern("^ord"))
@@ -92,6 +93,7 @@ def test_contexts_answer_what_they_use(domain: Domain) -> None:
     assert [answer.query for answer in answers] == [lbmr.TopicQuery("orders"), PATTERN]
 
 
+@pytest.mark.rows("R-038")
 def test_a_receiver_that_is_deleted_takes_leave_where_a_router_is(domain: Domain) -> None:
     domain.feed(A, AddReceiver("orders"))
     domain.feed(A, AddPattern("^ord"))
@@ -107,6 +109,7 @@ def test_a_receiver_that_is_deleted_takes_leave_where_a_router_is(domain: Domain
     ]
 
 
+@pytest.mark.rows("R-038")
 def test_nobody_takes_leave_where_no_router_is() -> None:
     domain = Domain()
     domain.member(A)
