@@ -176,7 +176,8 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
     @property
     def unconsumed(self) -> int:
         """Return the number of messages that were delivered and that the application has not consumed."""
-        return sum(session.waiting for session in self.every_session)
+        # A session that ended is no longer one of the receiver's once another one answers for its messages.
+        return sum(session.waiting for session in dict.fromkeys((*self.every_session, *self._owners())))
 
     async def close(self) -> None:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""

@@ -173,8 +173,10 @@ async def test_a_message_in_hand_keeps_its_share_although_the_source_returned(ne
     assert share.busy
     share.drain()
     assert len(mine._delivery.inbox) == 0
+    assert mine.unconsumed == 1
     message.consumed()
     await until(lambda: not share.busy)
+    assert mine.unconsumed == 0
 
 
 async def test_a_dead_member_is_replaced(net: Network, source: Source) -> None:

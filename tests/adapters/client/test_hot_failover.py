@@ -147,6 +147,23 @@ async def test_numbers_that_no_source_sent_are_reported(net: Network) -> None:
     assert len(events.of(HotNumbersMissed)) == 1
 
 
+async def test_a_source_that_ended_is_not_waited_for(net: Network) -> None:
+    """What it had not passed, and the others have, is missed."""
+    one, _, first, second = await pair(net)
+    events = Events()
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True, on_event=events)
+    await begun(receiver, 2)
+    await send(first, 0, 3)
+    await send(second, 2, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+    await send(second, 5, 6)
+    assert await take(receiver, 1) == [5]
+    assert events.of(HotNumbersMissed) == []
+    await one.close()
+    missed = await events.first(HotNumbersMissed)
+    assert (serial.wire(missed.first), serial.wire(missed.last)) == (3, 4)
+
+
 async def test_a_callback_gets_each_number_once(net: Network) -> None:
     """`on_message`, and messages without a number, which all come."""
     _, _, first, second = await pair(net)

@@ -18,7 +18,7 @@ from stablecast.core.protocol.messages import SourceInfo, StoreEntry
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.runtime import machine
-from tests.support.network import Events, Network
+from tests.support.network import Events, Network, until
 from tests.support.traffic import send, source_of, take
 
 
@@ -98,6 +98,27 @@ async def test_the_bound_counts_once_for_each_source(net: Network) -> None:
         session: Any = Beginning(info)
         found.append(receiver.choose_low(AskLow(20, 0, 3), session))
     assert found == [21, 3, 3, 21, 3]
+
+
+async def test_a_receiver_that_is_closed_asks_no_more_where_it_begins(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(*_: object, **__: object) -> list[StoredAnswer]:
+        await asyncio.get_running_loop().create_future()
+        return []
+
+    _, source = await source_of(net, "a")
+    await send(source, 1)
+    context = await net.context(session_id=1)
+    monkeypatch.setattr(RangeRoutes, "ask", ask)
+    receiver = context.receiver("orders", start=datetime(2026, 1, 31, tzinfo=UTC))
+    start = receiver.start
+    assert start is not None
+    await until(lambda: start._tasks)
+    [task] = start._tasks
+    await receiver.close()
+    await asyncio.wait([task])
+    assert task.cancelled()
 
 
 async def test_two_answers_to_one_question_are_refused(net: Network) -> None:

@@ -8,11 +8,14 @@ from unittest import mock
 import attrs
 import pytest
 
-from stablecast.client import Context, MisuseError, NotProcessed, Receiver, Redelivery, Source, inbox
+from stablecast.client import Closed, Context, MisuseError, NotProcessed, Receiver, Redelivery, Source, inbox
 from stablecast.client import message as messages
-from stablecast.client.redelivery import why_unsettled
+from stablecast.client.batch import Batch
+from stablecast.client.inbox import Inbox
+from stablecast.client.redelivery import Redeliverer, why_unsettled
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
+from tests.adapters.client.test_inbox import batch_of
 from tests.support.network import Network, drop, until
 
 SOON = Redelivery(delay=0.01)
@@ -207,9 +210,12 @@ async def test_dead_letters_that_are_closed_keep_the_message(net: Network) -> No
     aside = await (await net.context()).source("orders.dead")
     await aside.close()
     _, context, receiver = await orders(net, 1, redelivery=Redelivery(attempts=1, dead_letters=aside))
+    reports: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report["exception"]))
     (await anext(receiver)).nack()
     with pytest.raises(NotProcessed, match=r"cannot go to the dead letters 'orders\.dead': source"):
         await anext(receiver)
+    assert [type(error) for error in reports] == [Closed]
     assert await after_a_crash(net, context, 1) == [0]
 
 
@@ -256,6 +262,27 @@ async def test_a_receiver_that_is_closed_delivers_and_buries_nothing(net: Networ
     assert burial.cancelling() or burial.cancelled()
     assert receiver.inbox.next_batch() is None
     assert await after_a_crash(net, context, 2) == [0, 1]
+
+
+async def test_what_is_given_back_comes_once_and_not_after_the_end() -> None:
+    given: list[Batch] = []
+    taken = Inbox[Batch](lambda: None)
+    redeliverer = Redeliverer(taken, given.append, None, "", lambda *_: None, reads=False)
+    taken.put(batch_of(3))
+    batch = taken.next_batch()
+    assert batch is not None
+    first, second, third = (redeliverer.take(batch, index) for index in range(3))
+    for _ in range(2):
+        redeliverer.give_back(first)
+    assert (given, redeliverer.holds(first)) == ([first], False)
+    redeliverer.refuse(second, 3600, None)
+    [timer] = redeliverer._timers.values()
+    redeliverer.close()
+    assert timer.cancelled()
+    redeliverer.give_back(third)
+    assert given == [first]
+    with pytest.raises(MisuseError, match="by no means"):
+        Redeliverer(taken, given.append, None, "by no means", lambda *_: None).take(batch_of(1), 0)
 
 
 async def test_a_source_that_starts_again_meets_messages_in_work(net: Network) -> None:

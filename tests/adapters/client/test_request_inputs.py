@@ -3,6 +3,9 @@
 from collections import Counter
 from typing import Any, cast
 
+import pytest
+
+from stablecast.client import request_inputs
 from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
@@ -63,3 +66,19 @@ def test_another_host_cannot_end_the_receivers_of_a_context() -> None:
     for one in (other, own):
         inputs.on_left(one)
         assert source.told == ([Departed(77)] if one is own else [])
+
+
+def test_as_many_speakers_are_remembered_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest ones: a peer could invent others without end."""
+    monkeypatch.setattr(request_inputs, "MAX_VOICES", 2)
+    source = Told()
+    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, Counter(), RangeRoutes(), Origins())
+    own, other = peer("192.0.2.1"), peer("192.0.2.2")
+    said = [ConsumptionAck(LIFE, 0, reg_id, 4) for reg_id in (5, 6, 7)]
+    for message in said:
+        inputs._route(message, own)
+    assert len(inputs._voices) == 2
+    source.told.clear()
+    for message in reversed(said):
+        inputs._route(message, other)
+    assert source.told == said[:1]

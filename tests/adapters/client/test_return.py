@@ -31,6 +31,22 @@ async def test_the_message_in_hand_comes_again_and_earlier_ones_do_not(net: Netw
     assert await take(again, 7) == list(range(3, 10))
 
 
+async def test_what_an_earlier_life_delivered_still_waits_for_the_application(net: Network) -> None:
+    """The session that delivered it is over, and the one with the next life answers for it."""
+    owner, source = await source_of(net, "a")
+    await send(source, 5)
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await until(lambda: receiver.unconsumed == 5)
+    await owner.close()
+    _, source = await source_of(net, "a")
+    await send(source, 3)
+    await until(lambda: len(receiver.inbox) == 2)
+    await until(lambda: all(one.incarnation == source.life for one in receiver.every_session))
+    assert receiver.unconsumed == 8
+    assert await take(receiver, 8) == list(range(8))
+    assert receiver.unconsumed == 0
+
+
 async def test_consumed_and_break(net: Network) -> None:
     _, source = await source_of(net, "a")
     await send(source, 10)

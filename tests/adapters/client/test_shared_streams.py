@@ -5,6 +5,7 @@ from unittest import mock
 
 import pytest
 
+from stablecast.client import shared_streams
 from stablecast.client.shared_streams import SharedStream, StreamShare
 from stablecast.core.protocol.inputs import Lost
 from stablecast.runtime.stream import Item
@@ -76,3 +77,15 @@ async def test_a_source_that_is_found_later_is_announced_then() -> None:
     share.claim(2)
     await asyncio.sleep(0)
     assert got == [announced(2)]
+
+
+async def test_the_newest_announcements_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context may have had many sources. One that announces itself again is a new one."""
+    monkeypatch.setattr(shared_streams, "MAX_ANNOUNCEMENTS", 2)
+    stream = SharedStream(lambda: None)
+    stream.joiner = mock.Mock()
+    stream.on_items(SESSION, [announced(index) for index in (1, 2, 1, 3)])
+    got: list[Item] = []
+    stream.add(StreamShare(stream, lambda _, items: got.extend(items), lambda _: None, lambda _: None))
+    await asyncio.sleep(0)
+    assert got == [announced(1), announced(3)]

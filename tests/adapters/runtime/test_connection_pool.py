@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections.abc import Callable
+from unittest.mock import Mock, call
 
 import pytest
 import uvloop
 
+from stablecast.core.protocol.events import Overtaken, StoreUnresponsive
 from stablecast.runtime import connection_pool as module
 from stablecast.runtime.address import join
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -427,6 +429,43 @@ async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_ane
         assert told.reports == [("reset", there.address)], "the end of a link is told once"
         assert told.pool.connected(there.address)
         await told.pool.close()
+
+
+async def test_an_attempt_that_was_given_up_uses_no_connection() -> None:
+    """The one that is made after all is aborted, and its end is nobody's."""
+    link = Mock()
+    for made in (False, True):
+        attempt, transport = module.Attempt(link), Mock()
+        if made:
+            attempt.connection_made(transport)
+            link.reset_mock()
+        attempt.give_up()
+        if not made:
+            attempt.connection_made(transport)
+        attempt.resume_writing()
+        attempt.connection_lost(None)
+        assert transport.abort.mock_calls == [call()]
+        assert link.mock_calls == []
+
+
+async def test_a_silent_store_is_told_with_the_cause_if_it_is_known() -> None:
+    told, silent = Told(), StoreUnresponsive(0, "192.0.2.1:14567", "it is silent.")
+    assert told.pool.explained(silent) is silent
+    told.pool._failed(silent.store, "no room")
+    assert told.pool.explained(silent) == StoreUnresponsive(0, silent.store, "it is silent: no room.")
+    assert told.pool.explained(Overtaken()) == Overtaken()
+    told.pool._failed(silent.store, "")
+    assert told.pool.explained(silent) is silent
+
+
+async def test_what_is_remembered_of_peers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest: why they failed, and at which address of this host they asked."""
+    monkeypatch.setattr(module, "MAX_LINKS", 2)
+    pool = Told().pool
+    for host in ("192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"):
+        pool._failed(host, "no room")
+        pool.answer_from(LOCAL, host)
+    assert (list(pool._causes), list(pool._asked_at)) == (["192.0.2.1", "192.0.2.3"],) * 2
 
 
 async def test_a_malformed_address_is_reported_and_not_kept() -> None:
