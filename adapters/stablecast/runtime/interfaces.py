@@ -124,9 +124,9 @@ def resolved_place(text: str) -> str:
 
 def has_address(host: str) -> bool:
     """Return whether this host has an IPv4 address now, also one that is no device's first."""
-    if any(device.address == host for device in interfaces()):
-        return True
     try:
+        if any(device.address == host for device in interfaces()):
+            return True
         probe = machine.network.datagram()
     except OSError:  # No descriptor is free, which says nothing about the address.
         return True

@@ -53,7 +53,7 @@ class OwnAddress:
             return
         try:
             found = await machine.threads.call(self._choose)
-        except StablecastError as error:
+        except (StablecastError, OSError) as error:  # Also without a free descriptor: the next look may have one.
             found, why = self.address, str(error)
         else:
             why = "it waits until the address returns"
@@ -65,7 +65,7 @@ class OwnAddress:
         before, self.address = self.address, found
         try:
             await self._move(found)
-        except StablecastError as error:
+        except (StablecastError, OSError) as error:
             self.address = before
             self._report(f"this context cannot move from {before} to {found}, and tries again: {error}")
             return

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from stablecast.core.protocol.inputs import Lost
+from stablecast.runtime.driver import report
+from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
 from stablecast.runtime.stream import RETRY_SECONDS, Item
 from stablecast.transports import codec
@@ -218,7 +220,12 @@ class ReliableJoiner:
             # Began, and lost datagrams: only lost messages concern the application.
 
     def _join_again(self) -> None:
-        self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
+        try:
+            self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
+        except PortError as error:  # No descriptor or no port is free. That passes, and nobody else tries again.
+            report(f"the session {self._where} cannot be joined again yet", error)
+            self._again = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._join_again)
+            return
         for topic in self._claims:
             self._joined.claim(topic)
         if self._paused:

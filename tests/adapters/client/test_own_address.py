@@ -1,5 +1,6 @@
 """The host of a context gets another address: everything that named the last one follows."""
 
+import errno
 import logging
 
 import attrs
@@ -10,6 +11,7 @@ from stablecast.runtime import own_address
 from stablecast.runtime.own_address import OwnAddress
 from stablecast.store import store as store_module
 from tests.adapters.client.test_transport_sessions import KINDS, OPTIONS
+from tests.support.machine import replace
 from tests.support.network import LOCAL, Events, Network, unused_port
 
 HERE, THERE = "127.0.0.2", "127.0.0.3"
@@ -106,6 +108,38 @@ async def test_an_address_is_chosen_anew_only_when_it_is_gone_or_useless(
     # The application named this address, so the context waits for it, and says so once.
     assert await moves({THERE}, HERE, silent=False, monkeypatch=monkeypatch) == []
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("where", ["devices", "choose", "move"])
+async def test_a_lack_of_descriptors_does_not_end_the_look_at_addresses(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """It passes, and the host may have another address then."""
+    scarce, went = [where], list[str]()
+
+    def lacks(what: str) -> None:
+        if what in scarce:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    def devices() -> list[tuple[str, str, int]]:
+        lacks("devices")
+        return [("eth0", THERE, 1)]
+
+    def choose() -> str:
+        lacks("choose")
+        return THERE
+
+    async def move(found: str) -> None:
+        lacks("move")
+        went.append(found)
+
+    replace(monkeypatch, "network", devices=devices)
+    own = OwnAddress("192.0.2.1", choose, move, lambda: False)
+    await own.look()
+    assert (own.address, went) == ("192.0.2.1", [])
+    scarce.clear()
+    await own.look()
+    assert (own.address, went) == (THERE, [THERE])
 
 
 async def test_a_store_at_all_addresses_follows_its_host(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

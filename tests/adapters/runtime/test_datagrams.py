@@ -1,5 +1,6 @@
 """UDP sockets that read many datagrams at a time."""
 
+import asyncio
 import errno
 import socket
 
@@ -88,6 +89,23 @@ async def test_a_socket_that_moved_reaches_its_peer_and_reads_at_its_new_address
         end.socket.close()
     sender.socket.move(left := bind(HOST, 0))
     assert left.fileno() < 0
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_socket_that_is_left_is_closed_and_no_longer_watched(paused: bool) -> None:
+    """Its descriptor may be another file's by the next turn of the loop."""
+    loop = asyncio.get_running_loop()
+    first, second = bind(HOST, 0), bind(HOST, 0)
+    numbers = first.fileno(), second.fileno()
+    sock = DatagramSocket(first, lambda _: None)
+    if paused:
+        sock.pause()
+    sock.move(second)
+    assert first.fileno() < 0
+    assert not loop.remove_reader(numbers[0])
+    sock.close()
+    assert second.fileno() < 0
+    assert not loop.remove_reader(numbers[1])
 
 
 async def test_an_unreachable_peer_is_an_error_of_each_send() -> None:

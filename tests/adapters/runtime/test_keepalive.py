@@ -4,6 +4,7 @@ import asyncio
 import socket
 
 from stablecast.runtime.ports import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
+from stablecast.runtime.stream import StreamReader
 
 
 async def test_the_kernel_sends_probes() -> None:
@@ -20,3 +21,14 @@ async def test_the_kernel_sends_probes() -> None:
         assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, PROBES]
         transport.abort()
         await asyncio.sleep(0)
+
+
+async def test_a_stream_that_is_read_has_it() -> None:
+    """A receiver sends nothing on it, and would never learn that its source's host is gone."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        reader = StreamReader(lambda _: None)
+        transport, _ = await loop.create_connection(lambda: reader, *listening.getsockname())
+        assert transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        reader.abort()
+        await reader.ended.wait()

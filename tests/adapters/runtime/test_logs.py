@@ -3,6 +3,7 @@
 import io
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -18,6 +19,20 @@ def test_the_console() -> None:
     log.reopen()
     log.close()
     assert stream.getvalue() == "2017-08-20 23:05:00 [INFO] one\n2017-08-20 23:05:00 [WARNING] two\n"
+
+
+def test_each_line_leaves_at_once(tmp_path: Path) -> None:
+    """Whoever follows a log must not wait for a buffer to fill."""
+    log = LineLog(tmp_path / "srs.log", RollingPolicy(), io.StringIO(), lambda: datetime(2017, 8, 20, tzinfo=UTC))
+    for count in (1, 2):
+        log.write("one")
+        assert len((tmp_path / "srs.log").read_text().splitlines()) == count
+    stream = Mock()
+    console = LineLog(None, RollingPolicy(), stream, lambda: datetime(2017, 8, 20, tzinfo=UTC))
+    console.write("one")
+    assert stream.flush.mock_calls == [call()]
+    console.close()
+    log.close()
 
 
 @pytest.mark.rows("T-501")

@@ -1,15 +1,22 @@
 """The callbacks of a joined LBT-RM or LBT-RU session."""
 
+import asyncio
+from typing import Any
+from unittest import mock
+
 import attrs
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.inputs import Lost
-from stablecast.runtime.reliable_receivers import ReliableReceivers
+from stablecast.runtime.ports import ScarcityError
+from stablecast.runtime.reliable_receivers import Joined, ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.reliable_stream import ReliableJoiner
+from stablecast.runtime.source_strings import Where
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
+from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import ReceiverSettings, SourceSettings
 from tests.support.network import until
@@ -79,8 +86,10 @@ async def test_a_joiner_that_left_gets_no_callback() -> None:
 
 
 async def test_a_patient_joiner_joins_again_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its end is that of a connection; paused meanwhile, it goes on paused."""
+    """Its end is that of a connection; paused meanwhile, it goes on paused. A lack of descriptors passes."""
     monkeypatch.setattr("stablecast.runtime.reliable_stream.RETRY_SECONDS", 0.01)
+    refusals: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: refusals.append(report["exception"]))
     told = Told()
     sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
     session = sources.open(settings=SourceSettings(linger_ns=0), session_id=SESSION_ID)
@@ -90,8 +99,17 @@ async def test_a_patient_joiner_joins_again_until_it_leaves(monkeypatch: pytest.
     sources.retire(session)
     await until(lambda: told.ended)
     assert told.ended == [False]
+    join = receivers.join
+
+    def scarce(*given: Any) -> Joined:
+        if len(refusals) < 2:
+            raise ScarcityError("no descriptor is free")
+        return join(*given)
+
+    monkeypatch.setattr(receivers, "join", scarce)
     joiner.pause()
     await until(receivers.all_statistics)
+    assert [type(error) for error in refusals] == [ScarcityError] * 2
     joiner.resume()
     joiner.pause()
     joiner.resume()
@@ -101,3 +119,24 @@ async def test_a_patient_joiner_joins_again_until_it_leaves(monkeypatch: pytest.
     joiner.resume()
     sources.close()
     receivers.close()
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_joiner_that_was_paused_without_a_session_joins_paused(
+    monkeypatch: pytest.MonkeyPatch, resumed: bool
+) -> None:
+    joined = mock.Mock()
+    receivers: Any = mock.Mock(**{"join.return_value": joined})
+    joiner = ReliableJoiner(receivers, Where(HOST, 1, SESSION_ID), DEAF, mock.Mock(), mock.Mock(), mock.Mock(), True)
+    joiner.claim(7)
+    joiner._perform(fx.SessionEnded("silence"))
+    assert joined.mock_calls == [mock.call.claim(7), mock.call.close()]
+    joined.reset_mock()
+    joiner.pause()
+    if resumed:
+        joiner.resume()
+    joiner._join_again()
+    assert joined.mock_calls == [mock.call.claim(7), *[mock.call.pause()] * (not resumed)]
+    joiner.abandon()
+    assert joiner._again is not None
+    assert joiner._again.cancelled()
