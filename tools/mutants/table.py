@@ -4,8 +4,8 @@ from typing import Final
 
 from tools.mutants.archives import ARCHIVES
 from tools.mutants.boundaries import BOUNDARIES
-from tools.mutants.identities import IDENTITIES
 from tools.mutants.domains import DOMAINS
+from tools.mutants.identities import IDENTITIES
 from tools.mutants.journal import JOURNAL
 from tools.mutants.known_stores import KNOWN_STORES
 from tools.mutants.mutant import Mutant
