@@ -16,7 +16,7 @@ import attrs
 
 from tests.support.tree import ROOT, name
 
-PRODUCTION: Final = ("cli", "client", "config", "ops", "resolver", "runtime", "store", "text")
+PRODUCTION: Final = ("cli", "client", "config", "ops", "resolver", "router", "runtime", "store", "text")
 """The rooms of the adapters whose code users run."""
 
 

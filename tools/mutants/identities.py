@@ -34,7 +34,7 @@ IDENTITIES: Final = (
     Mutant(
         "each-place-of-a-source-is-joined",
         "transports/resolution/ways",
-        "record if taken is None or record.is_direct else",
+        "record if taken is None or is_there else",
         "record if True else",
         Test(
             "transports/resolution/test_ways.py::test_the_cheapest_place_is_taken_and_then_the_one_with_fewest_routers"
