@@ -7,6 +7,7 @@ import pytest
 from stablecast.client import (
     Closed,
 )
+from stablecast.client.loop_ownership import uninterrupted
 from stablecast.core.protocol.events import Stable
 from tests.support.network import LOCAL, Network, until, unused_port
 
@@ -133,3 +134,25 @@ async def test_closing_from_a_callback(net: Network) -> None:
     await closing[0]
     assert source.next_number == 2
     assert source._machine.window.next == 2
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_what_is_not_to_be_interrupted_raises_its_error_or_the_cancellation(cancelled: bool) -> None:
+    began, go_on, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def act() -> None:
+        began.set()
+        await go_on.wait()
+        ended.append("ended")
+        raise ValueError("a close that failed")
+
+    task = asyncio.create_task(uninterrupted(act()))
+    await began.wait()
+    for _ in range(2 * cancelled):
+        task.cancel()
+        await asyncio.sleep(0)
+    assert not task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError if cancelled else ValueError):
+        await task
+    assert ended == ["ended"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Closed, Context, RegistrationFailed
+from stablecast.client.loop_ownership import OPEN
 from stablecast.config.options import OptionError
 from stablecast.config.stores import StoreListError
 from stablecast.core.errors import MisuseError, StablecastError
@@ -87,8 +88,10 @@ async def test_a_context_can_be_opened_again() -> None:
     for _ in range(2):
         async with context:
             assert context.request_address.startswith(f"{LOCAL}:")
+            assert context in OPEN
             with pytest.raises(MisuseError, match="the context is open already"):
                 await context.__aenter__()
+        assert context not in OPEN, "a fork has nothing to disown then"
 
 
 async def test_a_context_that_cannot_open_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.client import EventDetails
-from stablecast.client.event_details import MAX_LATE_TAGS, MessageTags
+from stablecast.client.event_details import MAX_LATE_TAGS, MessageTags, store_of
 from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import (
     Confirmed,
@@ -17,6 +17,7 @@ from stablecast.core.protocol.events import (
     SequenceNumberInfo,
     Stable,
     StableFlag,
+    StoreMoved,
 )
 from tests.support.network import Events, Network, until
 
@@ -168,6 +169,11 @@ def test_objects_are_found_by_any_number_of_their_message(
     tags.release(first // 2)
     kept = [(low, high) for low, high in twin if high >= first // 2]
     assert tags.of(first, first + count) == tuple(low for low, high in kept if high >= first and low <= first + count)
+
+
+def test_a_store_that_moved_is_named_with_its_next_address() -> None:
+    moved = StoreMoved("north", "10.0.0.1:1", "10.0.0.2:1")
+    assert store_of(moved, [], {}) == ("10.0.0.2:1", "north")
 
 
 def test_objects_that_wait_for_confirmations_are_bounded() -> None:

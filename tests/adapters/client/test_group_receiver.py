@@ -14,7 +14,7 @@ from stablecast.client.presence import announcement, decoded, presence_topic
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.events import Confirmed, SharesChanged
 from stablecast.core.sharing.division import share_of_key, share_of_number
-from stablecast.core.sharing.member import Heard, Left, MemberConfig
+from stablecast.core.sharing.member import Disagreement, Heard, Left, MemberConfig
 from stablecast.transports import codec
 from tests.adapters.client.test_inbox import batch_of
 from tests.support.network import Events, Network, until, unused_port
@@ -259,15 +259,19 @@ async def test_the_end_of_a_life_takes_no_later_life_from_a_share(source: Source
         await worker.leave()
 
 
-async def test_members_with_other_shares_are_refused(net: Network, source: Source) -> None:
+async def test_members_with_other_shares_are_refused(
+    net: Network, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
     """Two divisions would process each message twice."""
     first = await member(await net.context())
     await divided(first)
     other = (await net.context()).receiver("orders", group="billing", shares=SHARES + 1)
     with pytest.raises(MisuseError, match="into 4 shares, this one into 5: give all members the same shares="):
         await anext(other)
+    first.member._disagree(Disagreement(7, SHARES + 1))  # It was there before, so it goes on.
     await send(source, 0, COUNT)
     await until(lambda: processed(first) == numbered(0, COUNT))
+    assert any("into 5 shares, this one into 4" in record.getMessage() for record in caplog.records)
 
 
 async def test_a_source_without_stores_is_not_shared(net: Network) -> None:

@@ -12,7 +12,7 @@ from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import InboxReader, MessageIterator
+from stablecast.client.iteration import BatchIterator, InboxReader, MessageIterator
 from stablecast.client.message import Message
 from stablecast.core.errors import MisuseError
 from tests.adapters.client.test_inbox import Told, batch_of
@@ -263,3 +263,13 @@ async def test_short_calls_are_not_interrupted() -> None:
     handover = CallbackDelivery(lambda message: seen.append(message.sequence_number), "receiver", inbox, 0.1)
     handover.deliver(batch_of(50))
     assert seen == list(range(50))
+
+
+async def test_runs_that_were_ended_do_not_begin_again() -> None:
+    reader, _ = reader_of(batch_of(1), batch_of(1, first=1))
+    batches = BatchIterator(reader)
+    assert (await anext(batches)).first == 0
+    for _ in range(2):
+        await batches.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(batches)

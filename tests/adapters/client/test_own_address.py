@@ -62,6 +62,7 @@ async def test_a_request_port_is_the_chosen_one_or_in_the_range_at_the_next_addr
     context.config = attrs.evolve(context.config, request_port=chosen)
     await context._move(HERE)
     assert context.request_address == f"{HERE}:{chosen}"
+    assert (context.interface, context.template(None).reply_to) == (HERE, context.request_address)
 
 
 @pytest.mark.parametrize("kind", WAYS)

@@ -332,6 +332,9 @@ async def test_a_replay_keeps_the_recorded_pace(net: Network, monkeypatch: pytes
     for wrong in (0, -1.0, float("inf")):
         with pytest.raises(MisuseError, match="cannot run at"):
             await anext(reader.replay(wrong))
+    for wrong in (-1.0, float("inf")):
+        with pytest.raises(MisuseError, match="makes no sense"):
+            await anext(reader.replay(1.0, wrong))
 
 
 async def test_a_reader_ends_when_its_context_is_closed(net: Network) -> None:

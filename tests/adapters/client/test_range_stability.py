@@ -569,6 +569,25 @@ async def test_a_store_that_tells_no_times_is_not_asked_for_ever() -> None:
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 
+async def test_a_reader_that_is_cancelled_while_it_begins_leaves_nothing() -> None:
+    asked = asyncio.Event()
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:
+            asked.set()
+            await asyncio.get_running_loop().create_future()
+            return []
+
+    routes = Routes("10.0.0.1:1")
+    reader = RangeReader(routes, "orders", ReadOptions(ReadBounds(), ("a", "b")))
+    beginning = asyncio.ensure_future(reader.__aenter__())
+    await asked.wait()
+    assert routes.readers
+    beginning.cancel()
+    await asyncio.wait([beginning])
+    assert (beginning.cancelled(), list(routes.readers)) == (True, [])
+
+
 async def test_the_readings_of_all_sources_hear_that_a_store_is_away() -> None:
     """What each of them requested there goes to other stores at once."""
 

@@ -275,12 +275,16 @@ async def test_what_is_given_back_comes_once_and_not_after_the_end() -> None:
     for _ in range(2):
         redeliverer.give_back(first)
     assert (given, redeliverer.holds(first)) == ([first], False)
-    redeliverer.refuse(second, 3600, None)
+    redeliverer.refuse(second, 0, None)
+    await until(lambda: given == [first, second])
+    assert redeliverer._timers == {}
+    again = redeliverer.take(second, 0)
+    redeliverer.refuse(again, 3600, None)
     [timer] = redeliverer._timers.values()
     redeliverer.close()
     assert timer.cancelled()
     redeliverer.give_back(third)
-    assert given == [first]
+    assert given == [first, second]
     with pytest.raises(MisuseError, match="by no means"):
         Redeliverer(taken, given.append, None, "by no means", lambda *_: None).take(batch_of(1), 0)
 

@@ -279,3 +279,18 @@ async def test_a_source_that_was_closed_tells_no_events(net: Network) -> None:
     told = len(events)
     source._on_notify(Overtaken())
     assert len(events) == told
+
+
+async def test_a_source_fails_once_and_not_after_its_end(net: Network) -> None:
+    reports: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report["exception"]))
+    context = await net.context()
+    failing, closed = await context.source("orders"), await context.source("trades")
+    await closed.close()
+    first, second = ValueError("first"), ValueError("second")
+    for source in (failing, closed):
+        source.fail("to write", first)
+        source.fail("to write", second)
+    assert reports == [first]
+    assert (await failing.until_failed()).__cause__ is first
+    assert closed._failure is None

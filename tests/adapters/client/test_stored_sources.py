@@ -16,7 +16,9 @@ from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.client.stored_sources import StoredSources, announcement
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import UnrecoverableLoss
-from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.protocol.messages import Pace, SourceInfo
+from stablecast.core.protocol.settings import ReceiverConfig
+from tests.core.samples import registered
 from tests.support.network import LOCAL, Events, Network, unused_port
 from tests.support.traffic import send, source_of, take
 
@@ -302,4 +304,17 @@ async def test_a_consumer_acknowledges_nothing_to_a_source_that_begins_again(net
     _, source = await source_of(net, "a", "b", "c")
     await consumer.register({"7": await contents(context, stores)}, 10.0)
     assert [one.stop for one in consumer._sources.values()] == [5]
+    assert list(context.reads.consumers.values()) == [consumer], "only for the newest life"
+    assert consumer._alarm._timer is not None
     await consumer.close()
+    assert (list(context.reads.consumers), list(context.reads.readers)) == ([], [])
+    assert consumer._alarm._timer is None
+
+
+@pytest.mark.parametrize("wants", [Pace.SOURCE, Pace.RECEIVERS])
+@pytest.mark.parametrize("answer", [Pace.SOURCE, Pace.RECEIVERS])
+async def test_a_consumer_with_the_pace_of_its_stores_is_not_refused(wants: Pace, answer: Pace) -> None:
+    config = ReceiverConfig("orders", 0, "me:1", pace=wants)
+    consumer = StoredConsumer(RangeRoutes("me:1"), config, [])
+    consumer._note(registered(pace=answer))
+    assert ("another pace" in consumer._failure) is (wants is Pace.RECEIVERS and answer is Pace.SOURCE)

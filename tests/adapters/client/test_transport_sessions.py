@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from stablecast.client import Context, Receiver, Source
+from stablecast.client import Context, Receiver, Source, transport_sessions
+from stablecast.client.transport_sessions import Transports
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.core.protocol.events import EndOfSource, RegistrationComplete, UnrecoverableLoss, Wakeup
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
@@ -378,3 +379,16 @@ async def test_a_slow_receiver_over_tcp_holds_the_source_or_is_dropped_and_loses
         await source.send(payload)
         assert await first(receiver, 1) == [payload]
     await source.close()
+
+
+def test_a_source_that_is_passed_over_is_logged_ever_less(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(transport_sessions, "MAX_REFUSED", 2)
+    transports = Transports(LOCAL)
+    for _ in range(7):
+        transports.pass_over("192.0.2.1:1", PortError("no port"))
+    assert (len(caplog.records), transports.unusable) == (3, 7)
+    for place in ("192.0.2.2:1", "192.0.2.3:1"):
+        transports.pass_over(place, PortError("no port"))
+    assert transports._refused == {}

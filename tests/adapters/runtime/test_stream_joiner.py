@@ -139,7 +139,7 @@ async def test_no_tight_loop_with_a_rude_peer(greeting: bytes, monkeypatch: pyte
         assert all(0 < pause <= module.RETRY_SECONDS for pause in pauses)
 
 
-@pytest.mark.parametrize("alive", [1, module.UNGREETED_ATTEMPTS])
+@pytest.mark.parametrize("alive", [1, module.UNGREETED_ATTEMPTS, module.UNGREETED_ATTEMPTS + 2])
 async def test_a_source_that_never_greets_is_reported_and_one_that_died_is_not(
     alive: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
