@@ -95,12 +95,15 @@ def test_fields_of_an_advertisement(packets: list[Packet]) -> None:
 
 
 def test_sources_on_other_transports(tmp_path: Path) -> None:
-    """Advertisements of LBT-RM and LBT-RU, the OTID included."""
+    """Advertisements of LBT-RM and LBT-RU, the OTID included; and one of a router, with cost and domain."""
     domain = Domain()
     domain.member(SOURCE)
     rm, ru = "LBTRM:10.0.0.1:14390:11223344:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:11223345"
     domain.feed(SOURCE, AddSource("orders", rm, 0x11223344, 4711, "10.0.0.1:14391", persistent=True))
     domain.feed(SOURCE, AddSource("trades", ru, 0x11223345, 4712, "10.0.0.1:14391", persistent=False))
+    tcp = AddSource("prices", "10.0.0.1:14371", 7, 4713, "10.0.0.2:14391", persistent=True)
+    origin = bytes(range(32))
+    domain.feed(SOURCE, attrs.evolve(tcp, origin=origin, cost=5, hops=2, domain=9))
     domain.run(SECOND)
     capture, path = Capture(), tmp_path / "transports.pcap"
     for _, sender, to, data in domain.sent:
@@ -111,7 +114,7 @@ def test_sources_on_other_transports(tmp_path: Path) -> None:
     assert packets
     assert all("lbmr" in packet.protocols and not packet.problems for packet in packets)
     expected = {
-        "lbmr.tir.name": ["orders", "trades"],
+        "lbmr.tir.name": ["orders", "trades", "prices"],
         "lbmr.tir.lbtrm.srcip": ["10.0.0.1"],
         "lbmr.tir.lbtrm.mcastip": ["239.1.1.1"],
         "lbmr.tir.lbtrm.sessid": ["0x11223344"],
@@ -120,7 +123,11 @@ def test_sources_on_other_transports(tmp_path: Path) -> None:
         "lbmr.topt.otid.originating_transport": [
             "10:0a:00:00:01:38:36:ef:01:01:01:38:40:44:33:22:11:00:00:12:67:" + b"10.0.0.1".hex(":") + ":00:00:01",
             "01:0a:00:00:01:38:2c:45:33:22:11:00:00:12:68:" + b"10.0.0.1".hex(":") + ":00" * 8 + ":01",
+            origin.hex(":"),
         ],
+        "lbmr.topt.cost.hop_count": ["2"],
+        "lbmr.topt.cost.cost": ["5"],
+        "lbmr.topt.domain_id.domain_id": ["9"],
         "lbmr.tir.lbtru.ip": ["10.0.0.1"],
         "lbmr.tir.lbtru.session_id": [str(0x11223345)],
         "lbmr.tir.lbtru.port": ["14380"],
