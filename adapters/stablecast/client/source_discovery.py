@@ -152,7 +152,7 @@ async def start(
                 abandoned=partial(found.abandoned, "services"),
                 service=_log_service,
                 domain=context.pool.routing.learn,
-                route=context.pool.routing.route,
+                route=partial(context.pool.routing.route, by="services"),
             ),
             instance=instance,
             config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood, domains=settings.config.domains),

@@ -89,6 +89,7 @@ class Routing:
     domain: int = 0
     here: str = ""
     routes: dict[int, str] = attrs.field(factory=dict, init=False)
+    _told: dict[int, dict[str, str]] = attrs.field(factory=dict, init=False)
     _instance: bytes = attrs.field(default=b"", init=False)
     _streams: int = attrs.field(default=0, init=False)
     _outgoing: dict[str, _Outgoing] = attrs.field(factory=dict, init=False)
@@ -107,8 +108,9 @@ class Routing:
         self._followers.append(other)
         if self.domain:
             other.learn(self.domain)
-        for domain, router in self.routes.items():
-            other.route(domain, router)
+        for domain, told in self._told.items():
+            for by, router in told.items():
+                other.route(domain, router, by)
         try:
             yield
         finally:
@@ -126,14 +128,22 @@ class Routing:
         self.domain = self.origins.domain = domain
         self._send_waiting()
 
-    def route(self, domain: int, router: str) -> None:
-        """Note the request port of the router that reaches a domain; empty if no router does any more."""
+    def route(self, domain: int, router: str, by: str = "") -> None:
+        """Note the request port of the router that reaches a domain; empty if no router does any more.
+
+        `by` names the kind of resolution that says so: what one kind loses, another may still know.
+        """
         for other in self._followers:
-            other.route(domain, router)
-        if not router:
+            other.route(domain, router, by)
+        told = self._told.setdefault(domain, {})
+        told.pop(by, None)
+        if router:
+            told[by] = router
+        if not told:
+            del self._told[domain]
             self.routes.pop(domain, None)
             return
-        self.routes[domain] = router
+        self.routes[domain] = [*told.values()][-1]
         self._missed.discard(domain)
         self._send_waiting()
 
