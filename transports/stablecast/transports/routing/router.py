@@ -172,10 +172,8 @@ class Router:
         interest = self.portals[number].interest
         if on and interest.tell(query):
             self._on_new(number, query)
-        elif not on:
-            meant = self._meant(number, query)
-            if interest.ends(query):
-                self._on_unwanted(number, query, meant)
+        elif not on and interest.ends(query):
+            self._on_unwanted(number, query)
 
     def _on_wanted(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         portal = self.portals[number]
@@ -192,17 +190,20 @@ class Router:
             self._settle_meant(number, query)
 
     def _on_left(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
-        meant = self._meant(number, query)
         if self.portals[number].interest.left(query, holder, now):
-            self._on_unwanted(number, query, meant)
+            self._on_unwanted(number, query)
 
-    def _on_unwanted(self, number: int, query: lbmr.Query, meant: Iterable[RoutedSource] | None = None) -> None:
+    def _on_unwanted(self, number: int, query: lbmr.Query) -> None:
         """Handle the end of the interest of one domain in a symbol."""
         self._want(query)
-        for source in tuple(self.table.sources.values() if meant is None else meant):
+        topics = [query.name] if isinstance(query, lbmr.TopicQuery) else list(self.table.topics)
+        for source in self.table.of(topics):
             if number in source.proxies:
                 self._settle(source.origin)
-        self._forget_unwanted(query)
+            if not source.proxies and not self._is_wanted(source.portal, source.topic):
+                # What becomes of it is not reported any more.
+                self.agenda.stop((Matter.LOST, 0, source.origin))
+                self.table.remove(source)
 
     def _want(self, query: lbmr.Query) -> None:
         """Look for a topic or a pattern in each domain if another one wants it."""
@@ -231,14 +232,6 @@ class Router:
     def _settle_meant(self, number: int, query: lbmr.Query) -> None:
         for source in self._meant(number, query):
             self._settle(source.origin)
-
-    def _forget_unwanted(self, query: lbmr.Query) -> None:
-        """Forget sources that nobody wants: what becomes of them is not reported any more."""
-        topics = [query.name] if isinstance(query, lbmr.TopicQuery) else list(self.table.topics)
-        for source in self.table.of(topics):
-            if not source.proxies and not self._is_wanted(source.portal, source.topic):
-                self.agenda.stop((Matter.LOST, 0, source.origin))
-                self.table.remove(source)
 
     def _is_wanted(self, number: int, topic: str) -> bool:
         """Return whether another domain than that of a portal wants a topic."""
