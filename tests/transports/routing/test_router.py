@@ -259,13 +259,18 @@ def test_a_lost_source_keeps_its_proxies_for_a_while(kind: str) -> None:
     assert not bench.router.table.sources
 
 
-def test_another_place_of_a_source_is_joined_when_the_first_is_gone() -> None:
+def test_a_source_is_joined_where_it_is_found_last() -> None:
+    """D-5: numbers go on, because they are those of the source."""
     bench = Bench.begun().flowing()
-    other = attrs.evolve(SOURCE, address="10.0.1.2:14371", session_id=8, index=3, cost=4)
-    assert bench.feed(ev.SourceFound(0, "orders", other)) == []
-    assert bench.feed(ev.StreamEnded(ORIGIN)) == [fx.JoinSource(0, ORIGIN, "orders", other)]
-    bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 3, index=3),)))
-    assert numbers(bench.sent()) == [1, 2, 3]
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 3),)))
+    other = attrs.evolve(SOURCE, address="10.0.1.2:14371", session_id=8, index=3)
+    assert bench.feed(ev.SourceFound(0, "orders", other)) == [
+        fx.LeaveSource(0, ORIGIN),
+        fx.JoinSource(0, ORIGIN, "orders", other),
+    ]
+    assert bench.feed(ev.SourceGone(0, "orders", SOURCE)) == []
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(2, 3, index=3),)))
+    assert numbers(bench.sent()) == [1, 2, 3, 4]
 
 
 @pytest.mark.rows("R-275")

@@ -1,8 +1,8 @@
 """The sources that a router knows, and their proxies: one for each portal whose domain wants the topic.
 
-A source is known by its OTID, which every hop repeats. It may be found at several places; it is joined at one, the
-cheapest, while it has a proxy, and nowhere else. A source that was lost keeps its proxies for a while, because it often
-comes back at another place at once (R-062).
+A source is known by its OTID, which every hop repeats. It is joined while it has a proxy, at the place that resolution
+found last: the cheapest of several (`resolution.ways`). A source that was lost keeps its proxies for a while, because
+it often comes back at once, perhaps at another place (R-062).
 """
 
 from collections.abc import Collection, Iterator
@@ -13,17 +13,6 @@ from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing.duplicates import NumberWindow
 from stablecast.transports.wire.lbmc import Message
-
-MAX_PLACES = 8
-"""Places of one source that are remembered."""
-
-Place = tuple[str, int, int]
-"""Address, session ID and index of a source on a hop."""
-
-
-def place_of(record: SourceRecord) -> Place:
-    """Return the place of a record."""
-    return record.address, record.session_id, record.index
 
 
 @attrs.define
@@ -49,51 +38,26 @@ class RoutedSource:
     Attributes:
         origin: Its OTID.
         portal: The portal in whose domain it was found.
-        places: Where it can be joined.
+        record: Where it can be joined; None: it was lost, and only its proxies are left for a while.
         joined: Where it is joined.
         info: Its newest announcement, as it came.
         high: Its newest number, on the wire.
         proxies: Its proxies, by portal.
-        lost: Whether it is gone, and only its proxies are left for a while.
     """
 
     origin: bytes
     topic: str
     portal: int
-    places: dict[Place, SourceRecord] = attrs.field(factory=dict)
+    record: SourceRecord | None = None
     joined: SourceRecord | None = None
     info: Message | None = None
     high: int | None = None
     proxies: dict[int, ProxySource] = attrs.field(factory=dict)
-    lost: bool = False
-
-    @property
-    def best(self) -> SourceRecord | None:
-        """The cheapest place; None if none is left."""
-        return min(self.places.values(), key=lambda one: (one.cost, one.hops, place_of(one)), default=None)
-
-    def found(self, record: SourceRecord) -> None:
-        """Note a place, or what changed there."""
-        self.places.pop(place_of(record), None)
-        self.places[place_of(record)] = record
-        if len(self.places) > MAX_PLACES:
-            del self.places[next(iter(self.places))]
-
-    def gone(self, place: Place) -> None:
-        """Forget a place."""
-        self.places.pop(place, None)
 
     def move(self) -> Iterator[fx.RouterEffect]:
-        """Join the best place if there are proxies, and leave any other.
-
-        A place that works is not left for a cheaper one before it ends: one router has one portal in each domain, so
-        other places are older or newer records of the same source.
-        """
-        wanted = None
-        if self.proxies:
-            stays = self.joined is not None and place_of(self.joined) in self.places
-            wanted = self.joined if stays else self.best
-        if self.joined is not None and wanted is not self.joined:
+        """Join the source where it is if there are proxies, and leave any other place."""
+        wanted = self.record if self.proxies else None
+        if self.joined is not None and (wanted is None or wanted.name != self.joined.name):
             self.joined = None
             yield fx.LeaveSource(self.portal, self.origin)
         if wanted is not None and self.joined is None:

@@ -27,7 +27,7 @@ from stablecast.transports.routing.access import admits, properties_of
 from stablecast.transports.routing.duplicates import NumberWindow
 from stablecast.transports.routing.forwarding import Forwarding, UnicastDrop
 from stablecast.transports.routing.portals import Drop, Portal, PortalSettings, Standing
-from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources, place_of
+from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources
 from stablecast.transports.routing.streams import Streams
 from stablecast.transports.wire import lbmr, lbmr_extended
 
@@ -263,30 +263,25 @@ class Router:
                 return
             source = RoutedSource(record.origin, topic, number)
             self.table.add(source)
-        source.found(record)
-        source.lost = False
+        source.record = record
         self.agenda.stop((Matter.LOST, 0, record.origin))
         self._settle(record.origin)
 
     def _on_gone(self, number: int, record: SourceRecord, now: int) -> None:
         source = self.table.sources.get(record.origin)
-        if source is not None and source.portal == number:
-            source.gone(place_of(record))
-            self._on_fewer(source, now)
+        if source is not None and source.portal == number and source.record and source.record.name == record.name:
+            self._lose(source, now)
 
     def _on_ended(self, origin: bytes, now: int) -> None:
         source = self.table.sources.get(origin)
         if source is not None and source.joined is not None:
-            source.gone(place_of(source.joined))
             source.joined = None
-            self._on_fewer(source, now)
+            self._lose(source, now)
 
-    def _on_fewer(self, source: RoutedSource, now: int) -> None:
-        """Join a source at another place, or let its proxies end soon."""
-        if source.places:
-            self._settle(source.origin)
-        elif source.proxies:
-            source.lost = True
+    def _lose(self, source: RoutedSource, now: int) -> None:
+        """Let the proxies of a source end soon, unless it is found again."""
+        source.record = None
+        if source.proxies:
             delay = self.portals[source.portal].settings.deletion_ns
             self.agenda.arm((Matter.LOST, 0, source.origin), now + delay)
             self.outbox += source.move()
@@ -295,7 +290,7 @@ class Router:
 
     def _end_lost(self, origin: bytes) -> None:
         source = self.table.sources.get(origin)
-        if source is not None and source.lost:
+        if source is not None and source.record is None:
             self._close_all(source)
             self.table.remove(source)
 
@@ -304,7 +299,7 @@ class Router:
         source = self.table.sources.get(origin)
         if source is None:
             return
-        best = source.joined or source.best
+        record = source.record
         for number, portal in enumerate(self.portals):
             wanted = (
                 number != source.portal
@@ -312,8 +307,8 @@ class Router:
                 and self.portals[source.portal].forwards
                 and portal.interest.matches(source.topic)
             )
-            if wanted and number not in source.proxies and best is not None and self._admits(source, best, number):
-                self._open(source, best, number)
+            if wanted and number not in source.proxies and record is not None and self._admits(source, record, number):
+                self._open(source, record, number)
             elif not wanted and number in source.proxies:
                 self._close(source, number)
         self.outbox += source.move()
