@@ -82,7 +82,7 @@ class RemoteInterest:
     """The lease of interest that another router told of (R-036): its length, and how the list is walked."""
 
     check_ns: int = 90 * SECOND
-    most: int = 100
+    at_once: int = 100
     lease_ns: int = 300 * SECOND
 
 

@@ -97,7 +97,7 @@ def _between(field: str, what: str) -> tuple[Option, ...]:
 def _remote(field: str, most: str) -> tuple[Option, ...]:
     return (
         Option("check-interval", f"times.{field}.check_ns", k.SPAN_AT_LEAST_1, "time between checks of one"),
-        Option(most, f"times.{field}.most", k.NumberKind(1, k.MAX_COUNT), "most that are checked at once"),
+        Option(most, f"times.{field}.at_once", k.NumberKind(1, k.MAX_COUNT), "most that are checked at once"),
         Option("timeout", f"times.{field}.lease_ns", k.SPAN_AT_LEAST_1, "time after which interest ends"),
     )
 

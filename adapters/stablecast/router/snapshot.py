@@ -46,7 +46,7 @@ def _portal(router: Router, number: int, address: str) -> PortalView:
         dropped={reason.value: counted.dropped[reason] for reason in Drop},
         unicast_dropped={reason.value: counted.unicast_dropped[reason] for reason in UnicastDrop},
         rejected=counted.rejected,
-        queue=QueueView(portal.queues.size, portal.queues.most, settings.queue_bytes),
+        queue=QueueView(portal.queues.size, portal.queues.peak, settings.queue_bytes),
         interest=tuple(_symbol(router, number, portal, query) for query in islice(wanted, MAX_SHOWN)),
         trouble=f"{portal.rival} is in this domain, and this portal stands aside" if portal.rival else "",
     )

@@ -26,7 +26,7 @@ class QueueView:
     """The data that wait to leave through a portal: bytes now, most bytes so far, and the limit."""
 
     now: int = 0
-    most: int = 0
+    peak: int = 0
     limit: int = 0
 
 

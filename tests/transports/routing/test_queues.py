@@ -43,7 +43,7 @@ def test_what_waited_leaves_in_order_and_then_all_passes() -> None:
         queues.put(A, block)
     assert queues.open(A) == blocks
     assert queues.passes(A)
-    assert (queues.size, queues.most) == (0, 12)
+    assert (queues.size, queues.peak) == (0, 12)
 
 
 @pytest.mark.rows("R-169")

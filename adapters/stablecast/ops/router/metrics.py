@@ -35,7 +35,7 @@ PORTAL_METRICS = (
     PortalMetric("stablecast_router_rejected", "Topics and sources that an access list keeps out.",
                  lambda one: {"": one.rejected}),
     PortalMetric("stablecast_router_queue_bytes", "Data that wait to leave.", lambda one: {"": one.queue.now}),
-    PortalMetric("stablecast_router_queue_peak_bytes", "Most data that ever waited.", lambda one: {"": one.queue.most}),
+    PortalMetric("stablecast_router_queue_peak_bytes", "Most data that ever waited.", lambda one: {"": one.queue.peak}),
     PortalMetric("stablecast_router_queue_limit_bytes", "Data that may wait.", lambda one: {"": one.queue.limit}),
     PortalMetric("stablecast_router_messages_total", "Messages through the portal.", lambda one: {
         'way="received",kind="topic"': one.received.messages, 'way="sent",kind="topic"': one.sent.messages,

@@ -103,7 +103,7 @@ def test_the_record_has_all_figures_and_the_findings_of_each_portal() -> None:
     )
     left, right = made["portals"]
     assert (left["queue"], left["received"]) == (
-        {"now": 10, "most": 20, "limit": 1_000},
+        {"now": 10, "peak": 20, "limit": 1_000},
         {"messages": 70, "bytes": 7_000},
     )
     assert [one["code"] for one in left["findings"]] == ["unhandled-control"]

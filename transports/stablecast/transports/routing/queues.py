@@ -44,14 +44,14 @@ class PortalQueues:
     Attributes:
         most_bytes: The bound of all of them.
         size: Bytes that wait now.
-        most: The most bytes that ever waited.
+        peak: The most bytes that ever waited.
         dropped: Messages that were dropped.
     """
 
     most_bytes: int = MAX_QUEUE_BYTES
     queues: dict[bytes, SourceQueue] = attrs.field(factory=dict, init=False)
     size: int = attrs.field(default=0, init=False)
-    most: int = attrs.field(default=0, init=False)
+    peak: int = attrs.field(default=0, init=False)
     dropped: int = attrs.field(default=0, init=False)
 
     def shut(self, source: bytes) -> None:
@@ -71,7 +71,7 @@ class PortalQueues:
         self.size += len(block.octets)
         while self.size > self.most_bytes:
             self._drop(max(self.queues.values(), key=lambda one: one.size))
-        self.most = max(self.most, self.size)
+        self.peak = max(self.peak, self.size)
 
     def open(self, source: bytes) -> list[QueuedBlock]:
         """Return what waits of a source, in order, and let its next messages leave at once."""
