@@ -72,6 +72,7 @@ BOUND: Final = "a bound against hostile or broken peers, which no option loosens
 FIXED: Final = "no documented option sets it"
 UNSET: Final[Mapping[str, str]] = {
     "CacheOptions.forget_after": "documented sources stay for ever (T-015); `most` bounds the cache",
+    "CacheOptions.most": BOUND,
     "ClientConfig.grace_ns": FIXED,
     "ClientConfig.lifetime_ns": "three keepalives, and `keepalive_ns` has an option",
     "ClientConfig.retry_max_ns": FIXED,
@@ -96,7 +97,7 @@ UNSET: Final[Mapping[str, str]] = {
 UNCALLED: Final[Mapping[str, str]] = {
     "name_found": "the client sets this listener by its position, `Context.locate`",
     "over_udp": "`Resolution.ask_name` answers by it",
-    "unresolved": "`Combined` tells each kind by it that it gave a source up",
+    "unresolved": "`Combined.lost` asks again by it, where no other place of the source is left",
 }
 
 
