@@ -49,8 +49,8 @@ PROGRAMS: Final = (
     Mutant(
         "early-messages-are-dropped",
         "adapters/client/subscriber",
-        "                    self._early.keep(session_id, item)\n",
-        "                    pass\n",
+        "            self._early.keep(hop, run)\n",
+        "            pass\n",
         Test("adapters/client/test_early_runs.py::test_a_receiver_delivers_what_overtook_the_announcement"),
     ),
     Mutant(
