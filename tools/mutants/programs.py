@@ -277,14 +277,14 @@ PROGRAMS: Final = (
     Mutant(
         "a-stream-that-ended-stays-joined",
         "adapters/store/arrivals",
-        "                self.joiners.pop(effect.incarnation, None)\n            self._feed",
+        "                self.joiners.pop(life, None)\n            self._feed",
         "                pass\n            self._feed",
         Test("adapters/store/test_arrivals.py::test_a_stream_that_ends_is_told"),
     ),
     Mutant(
         "a-store-joins-no-second-time",
         "adapters/store/arrivals",
-        "            self._feed(Gone(effect.transport) if gone else Ended(effect.incarnation))\n",
+        "            self._feed(Gone(place) if gone else Ended(life))\n",
         "            pass\n",
         Test("adapters/store/test_arrivals.py::test_a_stream_that_ends_is_told"),
     ),
@@ -378,15 +378,15 @@ PROGRAMS: Final = (
     Mutant(
         "a-source-is-reported-once-only",
         "adapters/resolver/combined_resolver",
-        "            self._reported.pop(event.topic, None)",
-        "            pass",
+        "            self._ways.pop(event.topic, None)  # The receiver",
+        "            pass  # The receiver",
         WholeWorlds("hang", first=4, count=15),
     ),
     Mutant(
         "a-withdrawn-source-stays-reported",
-        "adapters/resolver/combined_resolver",
-        "        self._reported.get(topic, set()).discard(record)\n        self._on_gone(",
-        "        self._on_gone(",
+        "transports/resolution/ways",
+        "        return True, self._replace(record.life)",
+        "        return True, None",
         Test("adapters/resolver/test_combined_resolver.py::test_repeats_mean_nothing_until_the_source_was_gone"),
     ),
     Mutant(
@@ -398,9 +398,9 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "a-lost-source-stays-reported",
-        "adapters/resolver/combined_resolver",
-        "            reported.discard(record)\n            for kind",
-        "            for kind",
+        "transports/resolution/ways",
+        "        others = [self._replace(life) for life in lives if life in self.taken]",
+        "        others: list[SourceRecord | None] = []",
         Test("adapters/resolver/test_combined_resolver.py::test_a_source_that_was_lost_is_reported_again"),
     ),
     Mutant(
