@@ -380,7 +380,7 @@ PROGRAMS: Final = (
         "adapters/resolver/combined_resolver",
         "            self._ways.pop(event.topic, None)  # The receiver",
         "            pass  # The receiver",
-        WholeWorlds("hang", first=4, count=15),
+        Test("adapters/resolver/test_combined_resolver.py::test_a_source_that_both_find_is_reported_once"),
     ),
     Mutant(
         "a-withdrawn-source-stays-reported",
