@@ -1,5 +1,6 @@
 """The machine of a reader: each number is settled once and in order, holes are exact, requests fit the window."""
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -329,3 +330,31 @@ def test_a_number_behind_a_hole_is_waited_for_as_long() -> None:
     reading.learn("a", Holding(1, 7, RangeSet([(1, 2)]), 0, 3, 3, 0, began + 1))
     assert reading.settle(began + PATIENCE - 1) == []
     assert reading.settle(began + PATIENCE) == [Hole(2, 3, HoleReason.NEVER_STORED)]
+
+
+def busy() -> tuple[RangeProgress, ReadRequest, ReadRequest]:
+    """Two stores, each with a request of its own, the lower one first."""
+    reading = RangeProgress(0, 20, WINDOW, SECOND, PATIENCE)
+    for store in "ab":
+        reading.learn(store, holding(set(range(20)), 0, 1, 20))
+    low, high = reading.issue(0, most=8)
+    return reading, low, high
+
+
+def test_what_a_store_sends_gives_the_requests_at_others_no_more_time() -> None:
+    reading, low, high = busy()
+    assert (low.store != high.store, low.stop, low.deadline) == (True, high.start, SECOND)
+    reading.progress(2, 4, 5)
+    assert [(one.start, one.stop, one.deadline) for one in reading.asked] == [
+        (0, 2, SECOND + 5), (4, 8, SECOND + 5), (8, 16, SECOND),
+    ]  # fmt: skip
+    reading.progress(6, 10, 7)
+    assert [(one.start, one.stop) for one in reading.asked] == [(0, 2), (4, 6), (10, 16)]
+
+
+def test_what_was_requested_of_a_store_goes_to_another_when_it_forgot_or_follows_another_life() -> None:
+    reading, low, high = busy()
+    reading.forget(low.store)
+    assert reading.asked == [high]
+    reading.learn(high.store, attrs.evolve(high.holding, incarnation=8))
+    assert reading.asked == []

@@ -22,6 +22,7 @@ def test_an_acknowledgement_is_recorded_when_enough_stores_show_it() -> None:
     driver.data(0, 3)
     assert driver.machine.delivered(0, 3)
     assert not driver.machine.delivered(2, 4)
+    assert not driver.machine.status.owes, "it acknowledges by itself"
     assert (driver.machine.status.unrecorded, driver.machine.status.confirmable) == ((), ())
     driver.feed(Consumed(0, 1))
     driver.feed(Tick(), ACK_NS)

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationError, UnrecoverableLoss
+from stablecast.core.protocol.events import (
+    Event,
+    RegistrationComplete,
+    RegistrationError,
+    RegistrationSuccess,
+    UnrecoverableLoss,
+)
 from stablecast.core.protocol.inputs import Consumed, LowChosen, Reset, Tick
 from stablecast.core.protocol.messages import ConsumptionAck, Pace, Register, StoreEntry, StoreMemory
 from stablecast.core.protocol.repairs import Repair
@@ -139,6 +145,14 @@ def test_a_store_of_another_group_may_know_more() -> None:
     driver.grant(0, **LACKS)
     driver.feed(Tick(), INTERVAL_NS)
     assert proposed(driver) == []
+
+
+def test_a_store_that_registered_the_receiver_again_is_told() -> None:
+    """With the same answer as before: only while votes are missing it says nothing new."""
+    driver = begun()
+    driver.feed(Reset("store1:1"), INTERVAL_NS)
+    told = driver.grant(1, now=INTERVAL_NS, **UNMARKED)
+    assert [event.store_index for event in told if isinstance(event, RegistrationSuccess)] == [1]
 
 
 def test_documented_every_store_decides() -> None:

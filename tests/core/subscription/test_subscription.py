@@ -289,6 +289,14 @@ def test_a_source_that_said_farewell_is_left_when_it_is_silent() -> None:
     assert played.wait(FAREWELL_NS) == [left[0], left[2]]
 
 
+def test_a_wait_counts_from_its_input() -> None:
+    played = Played()
+    played.follow(SHARED, FIRST)
+    played.now = 7 * SECOND  # No timer was due meanwhile.
+    played.feed(ev.Withdrawn(SHARED.transport, 1))
+    assert played.machine.next_timeout() == 7 * SECOND + FAREWELL_NS
+
+
 def test_a_stream_that_ended_before_its_farewell_is_not_left() -> None:
     played = Played()
     played.feed(ev.Found(SHARED, 1), ev.Announced(FIRST, SHARED), ev.Withdrawn(SHARED.transport, 1))
@@ -469,6 +477,13 @@ def test_a_topic_without_sources_retires_once_all_is_consumed() -> None:
     assert played.feed(ev.Found(ONE)) == [fx.JoinStream(ONE)]
     played.feed(ev.Announced(SECOND_LIFE, ONE), ev.StreamEnded("one"), ev.Retire(), ev.Found(TWO), ev.Settled((2,)))
     assert played.feed(ev.StreamEnded("two")) == [fx.Look("two", others=False)]
+
+
+def test_a_topic_does_not_retire_while_a_source_may_still_announce_itself() -> None:
+    played = Played()
+    played.feed(ev.Found(ONE))
+    assert fx.Retired() not in played.feed(ev.Retire())
+    assert fx.Retired() in played.feed(ev.StreamEnded(ONE.transport))
 
 
 def test_who_leaves_closes_everything_and_hears_nothing_more() -> None:
