@@ -404,6 +404,15 @@ def test_a_life_that_moves_is_followed() -> None:
     assert played.lives == [1, 9]
 
 
+def test_the_place_that_a_life_leaves_is_kept_for_another_one_that_was_found_there() -> None:
+    """A router repeats two sources of a topic in one session, and one of them is found at a better place."""
+    played = Played()
+    played.feed(ev.Found(SHARED, 1), ev.Found(SHARED, 9), ev.Announced(FIRST, SHARED), ev.Found(ONE, 1))
+    assert played.feed(ev.Announced(FIRST, ONE)) == []
+    assert played.feed(ev.Announced(told(1, (9, 0)), SHARED)) == [fx.StartSession(9, {})]
+    assert played.lives == [1, 9]
+
+
 def test_a_place_that_was_given_by_hand_is_joined_again() -> None:
     """Nobody looks for it elsewhere."""
     static = Place("static", static=True)

@@ -65,6 +65,13 @@ def test_a_bare_advertisement_takes_the_instance_of_its_sender() -> None:
     assert source_record(tir, ()) == SourceRecord("10.1.2.3:1", 1, 2)
 
 
+def test_a_cost_below_nothing_is_none() -> None:
+    """No way is better than the source itself."""
+    tir = advertisement("a", RECORD, 60)
+    cheap = attrs.evolve(tir, options=(*tir.options, lbmr.Cost(hop_count=0, cost=-5)))
+    assert source_record(cheap, ()) == RECORD
+
+
 def test_options_that_say_nothing_to_us_are_passed_over() -> None:
     tir = advertisement("a", RECORD, 60)
     more = attrs.evolve(tir, options=(lbmr.UnknownOption(77, b"\0\0"), *tir.options))

@@ -270,9 +270,11 @@ class Subscription:
                 self._leave_last_place(life, left)
 
     def _leave_last_place(self, life: Incarnation, transport: str) -> None:
-        """Leave the stream on which a life sent before it moved with its host."""
+        """Leave the stream on which a life sent before it moved, unless another source of this topic sends on it."""
         self.farewells.pop(life, None)
-        if transport in self.joined and not self._on(transport):
+        place, expected = self.joined.get(transport), self.expected.get(transport, set())
+        expected.discard(life)
+        if place is not None and not self._on(transport) and not (place.shared and expected):
             del self.joined[transport]
             self.expected.pop(transport, None)
             self.others.pop(transport, None)

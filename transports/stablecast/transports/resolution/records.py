@@ -159,7 +159,7 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
             case lbmr.OriginatingTransport():
                 origin = option.otid
             case lbmr.Cost():
-                cost, hops = option.cost, option.hop_count
+                cost, hops = max(0, option.cost), option.hop_count
             case lbmr.DomainId():
                 domain = option.domain
     session_id = transport.session_id or 0  # old sources have none

@@ -53,6 +53,6 @@ def source_record(info: srs.SourceInfo) -> SourceRecord | None:
         persistent,
         info.instance,
         info.otid,
-        info.cost,
+        max(0, info.cost),
         domain=info.domain,
     )
