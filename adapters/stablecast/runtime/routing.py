@@ -197,17 +197,20 @@ class Routing:
             if len(self._outgoing) > MAX_STREAMS:
                 del self._outgoing[next(iter(self._outgoing))]
         known.hop = hop
-        self._send(hop, data if split_domain(address)[0] == self.domain else self._wrapped(address, known, data))
+        if split_domain(address)[0] != self.domain:
+            data = self._wrapped(address, known, data)
+        if data:
+            self._send(hop, data)
 
     def _wrapped(self, address: str, known: _Outgoing, data: bytes) -> bytes:
         """Return messages with their destination; one that becomes too large is left out, and its loss counted."""
         self._instance = self._instance or machine.entropy.bits(64).to_bytes(8)
-        destination, origin = Endpoint.of(address), Endpoint.of(join_domain(self.domain, self.here))
         wrapped = []
         for one in single_messages(data):
             position = Stream(stream_id=known.number, sqn=wire(known.sent), ctxinst=self._instance)
             try:
-                wrapped.append(routed(one, destination, origin, position))
+                ends = Endpoint.of(address), Endpoint.of(join_domain(self.domain, self.here))
+                wrapped.append(routed(one, *ends, position))
             except WireError:
                 self.origins.oddities["not-routed"] += 1
             else:

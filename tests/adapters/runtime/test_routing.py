@@ -86,6 +86,14 @@ def test_a_message_that_becomes_too_large_is_left_out() -> None:
     assert sent.counted["not-routed"] == 1
 
 
+@pytest.mark.parametrize("address", ["2:a:b", "2:host:1", "2:10.0.0.1:99999"])
+def test_an_address_that_is_none_ends_nothing(address: str) -> None:
+    sent = settled()
+    assert sent.routing.takes(address, codec.encode(ACK))
+    assert not sent.sent
+    assert sent.counted["not-routed"] == 1
+
+
 @pytest.mark.rows("R-202")
 def test_the_own_domain_written_out_is_no_domain() -> None:
     sent = settled()
