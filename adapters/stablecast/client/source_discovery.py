@@ -106,11 +106,13 @@ async def start(
     instance: bytes,
     stack: AsyncExitStack,
     remark: Callable[[str, bool], None] | None = None,
+    on_wait: Callable[[Sequence[Wait]], None] | None = None,
 ) -> Combined | None:
     """Start the configured resolvers, and close them with `stack`; return None if none is configured.
 
     `on_found` gets each source of a wanted topic, and `on_gone` each whose end was announced. `remark` gets the texts
-    for a log, and whether each is a warning.
+    for a log, and whether each is a warning, and `on_wait` the receivers that wait for long; without them both are
+    logged.
 
     Relays win over multicast (T-008). Raises like `Resolver.start`, `Resolver.meet` and `SrsResolver.start`.
     """
@@ -120,7 +122,7 @@ async def start(
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
-    found = Combined(on_found, _log_waits, context.abandoned, on_gone or nothing)
+    found = Combined(on_found, on_wait or _log_waits, context.abandoned, on_gone or nothing)
     stack.push_async_callback(found.close)
     if over_udp:
         listeners = Listeners(

@@ -1,5 +1,6 @@
 """The part of a store in topic resolution: its name, and what it hears of domains, and of sources in others."""
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from stablecast.store.store_log import StoreLog
 
 if TYPE_CHECKING:
     from stablecast.config.resolution_options import ResolutionSettings
+    from stablecast.resolver.combined_resolver import Wait
 
 
 class NameService:
@@ -54,9 +56,8 @@ class NameService:
         relays = attrs.evolve(how.config.relays, force_alive=True)
         self.resolution = attrs.evolve(how, config=attrs.evolve(how.config, relays=relays))
         instance = machine.entropy.octets(8)
-        found = await source_discovery.start(
-            self, self._distant.found, None, instance, self._stack, self._log.resolution
-        )
+        told = (self._log.resolution, self._say_missing)
+        found = await source_discovery.start(self, self._distant.found, None, instance, self._stack, *told)
         if found is not None:
             self._distant.attach(found)
             if asked.context_name:
@@ -66,6 +67,11 @@ class NameService:
         """Take part no more."""
         self._distant.resolver = None
         await self._stack.aclose()
+
+    def _say_missing(self, waits: "Sequence[Wait]") -> None:
+        for wait in waits:
+            text = f"a source of '{wait.topic}' in another domain is repeated nowhere here since {wait.seconds:.0f} s"
+            self._log.resolution(f"{text}: {wait.reason}", warning=True)
 
     def locate(self, name: str, where: str) -> None:
         """Do nothing: a store asks for no other one."""

@@ -26,6 +26,7 @@ class Domains:
     there: RelayDaemon
     router: Forwarder
     directory: Path
+    said: list[str] = attrs.field(factory=list)
     store: Store = attrs.field(init=False)
 
     async def begin(self, listen: str = f"{LOCAL}:0") -> None:
@@ -36,6 +37,7 @@ class Domains:
             new=listen.endswith(":0"),
             resolver=(self.there.address,),
             context_name="far",
+            log=lambda *line: self.said.append(line[-1]),
         )
         self.store = Store(settings)
         await self.store.start()
@@ -97,6 +99,14 @@ async def test_a_store_goes_on_where_another_router_repeats_the_source(
     await send(source, 3)
     (view,) = domains.store._machine.status.repositories.values()
     assert view.held.total() == 6
+
+
+async def test_the_log_names_a_source_that_is_repeated_nowhere(domains: Domains) -> None:
+    places = domains.store._arrivals.distant.resolver
+    assert places is not None
+    places._waiting.patience = 1
+    await domains.source()
+    await until(lambda: any("source of 'orders' in another domain is repeated nowhere" in one for one in domains.said))
 
 
 async def test_a_restarted_store_finds_the_place_again(domains: Domains) -> None:
