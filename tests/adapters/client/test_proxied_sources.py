@@ -189,3 +189,23 @@ async def test_a_life_is_heard_at_one_place_at_a_time(net: Network) -> None:
         assert await take(receiver, 1) == [3]
         assert events.of(UnrecoverableLoss) == [UnrecoverableLoss(2, 2)]
         assert [session.incarnation for session in receiver._sessions.values()] == [life]
+
+
+async def test_a_router_that_begins_again_repeats_the_same_life(net: Network) -> None:
+    """Under other names. What was sent while it was away comes from the stores, and nothing comes twice."""
+    _, source = await source_of(net, "a")
+    there, events = await relay(net), Events()
+    receiver = (await receiving(net, there, session_id=1)).receiver("orders", on_event=events)
+    one = await proxy(net, there, session=5)
+    await send(source, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+    await one.fail()
+    await events.first(EndOfSource)
+    await send(source, 3)
+    again = await proxy(net, there, session=6)
+    await send(source, 2)
+    assert await take(receiver, 5) == list(range(3, 8))
+    assert {(one.incarnation, one.transport) for one in receiver._sessions.values()} == {
+        (source.config.incarnation, again.place)
+    }
+    assert not events.of(UnrecoverableLoss)
