@@ -89,13 +89,24 @@ class Network:
             self.router.connect(context.pool.routing, domain)
         return context
 
+    async def near_store(self) -> str:
+        """Start a store in domain 1, and return its address there."""
+        directory = new_directory("near")
+        store = Store(
+            StoreSettings(f"{HOST}:0", directory, StoreConfig("", seed=2), new=True, resolver=(self.relay.address,))
+        )
+        await store.start()
+        self.stack.push_async_callback(store.stop)
+        self.router.connect(store._pool.routing, 1)
+        return store.address
+
     @property
     def far(self) -> str:
         return f"2:{self.store.address}"
 
 
-def new_directory() -> Path:
-    directory = Path("store")
+def new_directory(name: str = "store") -> Path:
+    directory = Path(name)
     directory.mkdir()
     return directory
 
@@ -249,6 +260,29 @@ def test_the_domains_of_announced_stores_are_those_of_the_source() -> None:
     stores, request, odd, near = play(main)
     assert near, stores
     assert request.startswith("1:")
+    assert odd == {}
+
+
+def test_stores_in_two_domains_make_one_quorum() -> None:
+    """Each side knows the stores there by plain addresses, and the others by their domain."""
+
+    async def main() -> tuple[list[bytes], set[str], set[str], dict[str, int]]:
+        async with network() as net:
+            near = await net.near_store()
+            shop, desk, found = await net.context(1, 1), await net.context(2, 2), list[bytes]()
+            source = await shop.source("orders", stores=[near, net.far])
+            receiver = desk.receiver("orders", on_message=lambda message: found.append(message.payload))
+            for number in range(SENT):
+                await (await source.send(b"%d" % number)).stable()
+            await asyncio.sleep(5)
+            (session,) = receiver._sessions.values()
+            known = {one.address for one in session._machine.status.registrations.values()}
+            odd = refused(shop.oddities + desk.oddities + net.store.oddities)
+            return found, known, {f"1:{near}", net.store.address}, odd
+
+    found, known, expected, odd = play(main)
+    assert found == [b"%d" % number for number in range(SENT)]
+    assert known == expected
     assert odd == {}
 
 
