@@ -85,7 +85,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> core.Message:
         topic=need(message, h.TopicName).topic,
         session_id=0 if session is None else session.sid,
         reply_to=reply_to,
-        transport="" if otid is None else _transport(otid.otid),
+        transport="" if otid is None else join_domain(_origin(message), _transport(otid.otid)),
         activity_timeout_ms=lifetime.activity_tmo,
         state_lifetime_ms=lifetime.lifetime,
         context=0 if context is None else INSTANCE.unpack(context.ctxinst)[0],

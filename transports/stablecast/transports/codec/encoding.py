@@ -51,7 +51,7 @@ def _marker(role: core.Role, generation: int) -> int:
 def _otid(m: core.Register) -> bytes:
     session, index = split(m.incarnation)
     names = places.context_names(INSTANCE.pack(m.context))
-    return places.otid(places.transport_of(m.transport, session), index, *names)
+    return places.otid(places.transport_of(split_domain(m.transport)[1], session), index, *names)
 
 
 # Encoders: one for each core message.
