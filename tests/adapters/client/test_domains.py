@@ -14,6 +14,8 @@ import pytest
 
 from stablecast.client import Context, resolution
 from stablecast.core.protocol.settings import StoreConfig
+from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.resolver import RelayDaemon
 from stablecast.runtime import ports
 from stablecast.runtime.connection_pool import ConnectionPool
@@ -82,9 +84,12 @@ class Network:
     relay: RelayDaemon
     store: Store
     router: Forwarder
+    trace: Path | None
 
     async def context(self, session_id: int, domain: int) -> Context:
-        context = await self.stack.enter_async_context(Context(resolver=[self.relay.address], session_id=session_id))
+        context = await self.stack.enter_async_context(
+            Context(resolver=[self.relay.address], session_id=session_id, trace=self.trace)
+        )
         if domain:
             self.router.connect(context.pool.routing, domain)
         return context
@@ -112,7 +117,7 @@ def new_directory(name: str = "store") -> Path:
 
 
 @asynccontextmanager
-async def network(copies: int = 1) -> AsyncIterator[Network]:
+async def network(copies: int = 1, trace: Path | None = None) -> AsyncIterator[Network]:
     async with AsyncExitStack() as stack:
         relay = await RelayDaemon.start(HOST, 0)
         stack.push_async_callback(relay.close)
@@ -123,6 +128,7 @@ async def network(copies: int = 1) -> AsyncIterator[Network]:
             new_directory(),
             StoreConfig("", seed=1),
             new=True,
+            trace=trace,
             resolver=(relay.address,),
             context_name=NAMED,
         )
@@ -130,7 +136,7 @@ async def network(copies: int = 1) -> AsyncIterator[Network]:
         await store.start()
         stack.push_async_callback(store.stop)
         router.connect(store._pool.routing, 2)
-        yield Network(stack, relay, store, router)
+        yield Network(stack, relay, store, router, trace)
 
 
 def play(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -284,6 +290,20 @@ def test_stores_in_two_domains_make_one_quorum() -> None:
     assert found == [b"%d" % number for number in range(SENT)]
     assert known == expected
     assert odd == {}
+
+
+async def test_traces_of_both_domains_are_judged_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same store and the same message have other addresses on the other side."""
+    monkeypatch.chdir(tmp_path)
+    async with network(trace=tmp_path / "run") as net:
+        shop, desk = await net.context(1, 1), await net.context(2, 1)
+        source = await shop.source("orders", stores=[net.far])
+        for number in range(SENT):
+            await (await source.send(b"%d" % number)).stable()
+        assert await first(desk.receiver("orders"), SENT) == [b"%d" % number for number in range(SENT)]
+    summary = verify_paths(find([tmp_path / "run"]))
+    assert (summary.violations, summary.noted) == ([], [])
+    assert len(summary.files) == 3
 
 
 def test_readers_ask_stores_in_other_domains() -> None:

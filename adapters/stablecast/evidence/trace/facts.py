@@ -70,6 +70,7 @@ from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.endpoint_rules import by_life, may_pace, spans_of
 from stablecast.evidence.trace.frames import LIMIT
 from stablecast.evidence.trace.quorums import asked_for, both_extended, extended
+from stablecast.transports.codec.domains import split_domain, without_domains
 
 RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered", "wrote"))
 """Kinds of facts about the numbers from `first` to `last`."""
@@ -152,7 +153,11 @@ class Book:
     newest: dict[tuple[str, Incarnation, str], Fact] = attrs.field(factory=dict)
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """Add a fact, or extend the newest one of its kind, life and peer. Ignore impossible ranges."""
+        """Add a fact, or extend the newest one of its kind, life and peer. Ignore impossible ranges.
+
+        An address is noted without the number of a domain: its own process, and those near it, know it without.
+        """
+        peer = split_domain(peer)[1]
         before = self.newest.get((kind, life, peer))
         if before is not None and before.last + 1 == first <= last < LIMIT and kind in RANGES:
             before.last = last
@@ -193,7 +198,7 @@ class ControlFacts:
             book.note("asked", message.incarnation, message.store_index, message.store_index, effect.to)
         if isinstance(message, Register):
             self._note_context(message, book)
-        digest = digest_of(message)
+        digest = digest_of(without_domains(message))
         if digest not in self.spoken and len(self.spoken) <= MAX_CONTROL:
             self.spoken.add(digest)
             told = digest if len(self.spoken) <= MAX_CONTROL else UNCOUNTED
@@ -220,7 +225,7 @@ class ControlFacts:
         book.note("context", message.context, endpoint, endpoint, message.reply_to)
 
     def _listen(self, message: Any, sender: str, book: Book) -> None:
-        digest = digest_of(message)
+        digest = digest_of(without_domains(message))
         if digest not in self.listened and len(self.listened) < MAX_CONTROL:
             self.listened.add(digest)
             book.note("listened", message.incarnation, digest, digest, sender)
@@ -527,5 +532,6 @@ def identity(machine: Endpoint) -> tuple[Address, Incarnation, int]:
 
 def _source_name(proxy: fx.StartProxy) -> str:
     """Return a name that is the same at every store that knows the source."""
-    stores = ",".join(f"{one.address}={one.source_reg_id}" for one in sorted(proxy.stores, key=lambda one: one.index))
+    named = ((split_domain(one.address)[1], one) for one in sorted(proxy.stores, key=lambda one: one.index))
+    stores = ",".join(f"{address}={one.source_reg_id}" for address, one in named)
     return f"{proxy.topic}/{proxy.session_id}/{stores}"
