@@ -17,6 +17,7 @@ from tools.mutants.refills import REFILLS
 from tools.mutants.reg_ids import REG_IDS
 from tools.mutants.resolution import RESOLUTION
 from tools.mutants.routers import ROUTERS
+from tools.mutants.routing import ROUTING
 from tools.mutants.rows import ROWS
 from tools.mutants.shared import SHARED
 from tools.mutants.sharing import SHARING
@@ -50,5 +51,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *ORIGINS,
     *DOMAINS,
     *ROUTERS,
+    *ROUTING,
     *ROWS,
 )

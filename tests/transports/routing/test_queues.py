@@ -61,3 +61,12 @@ def test_the_bound_holds_and_every_number_is_kept_or_counted(puts: list[tuple[by
     kept = sum(len(queue.blocks) for queue in queues.queues.values())
     assert kept + queues.dropped == len(puts)
     assert sum(queue.lost.total() for queue in queues.queues.values()) == queues.dropped
+
+
+def test_nothing_passes_what_waits() -> None:
+    """R-171."""
+    queues = PortalQueues()
+    queues.put(A, QueuedBlock(b"data", 7, 1))
+    assert not queues.passes(A)
+    assert queues.open(A)
+    assert queues.passes(A)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, build
@@ -76,7 +77,7 @@ def test_interest_of_a_domain_is_looked_for_in_all_others() -> None:
 def test_a_source_is_joined_once_and_repeated_where_it_is_wanted() -> None:
     """R-050, R-051, R-058: the cost of the entry is added, and the domain is that of the source."""
     bench = Bench.begun(3)
-    bench.feed(ev.Overheard(1, packet(ORDERS)), ev.Overheard(2, packet(PATTERN)), ev.Overheard(2, packet(ORDERS)))
+    bench.feed(*(ev.Overheard(portal, packet(ORDERS)) for portal in range(3)), ev.Overheard(2, packet(PATTERN)))
     found = bench.feed(ev.SourceFound(0, "orders", SOURCE))
     told = attrs.evolve(SOURCE, address="", session_id=0, index=0, cost=1, hops=1, domain=1)
     assert found == [
@@ -445,3 +446,26 @@ def test_a_number_does_not_overtake_the_data_that_waits() -> None:
     bench = Bench.begun().flowing()
     bench.feed(ev.ProxyHeld(1, ORIGIN, held=True), ev.ItemsArrived(ORIGIN, (run(1, 5),)))
     assert bench.router.streams.standing(1, ORIGIN) == b""
+
+
+def test_an_announcement_names_the_domain_of_its_source() -> None:
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ItemsArrived(ORIGIN, (info(),)))
+    (told,) = bench.sent()
+    assert isinstance(told, Message)
+    found = codec.decode(told)
+    assert isinstance(found, SourceInfo)
+    assert found.request == "1:10.0.1.1:14391"
+
+
+def test_what_waits_goes_with_its_proxy() -> None:
+    """R-169: the queue stayed full for ever."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ProxyHeld(1, ORIGIN, held=True), ev.ItemsArrived(ORIGIN, (run(1, 5),)))
+    assert bench.router.portals[1].queues.size
+    bench.feed(ev.Overheard(1, uses(ORDERS, lbmr_extended.LEAVE)))
+    assert bench.router.portals[1].queues.size == 0
+    # The next proxy begins with an empty queue that nothing holds.
+    bench.feed(ev.Overheard(1, packet(ORDERS)), ev.SourceFound(0, "orders", SOURCE))
+    bench.feed(ev.ProxyOpened(1, ORIGIN, SESSION, INDEX), ev.ItemsArrived(ORIGIN, (run(6),)))
+    assert numbers(bench.sent()) == [6]
