@@ -90,6 +90,28 @@ def test_the_composition_works(tmp_path: Path) -> None:
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "200\n"
 
 
+@pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip() or "namespaces are permitted")
+def test_a_router_joins_a_second_relay(tmp_path: Path) -> None:
+    """A receiver of the other domain gets all, from the stores if it came too late for the source."""
+    with hosts(composed()) as names, ExitStack() as stack:
+
+        def start(name: str, *more: str) -> Program:
+            return stack.enter_context(service(name, names[name], tmp_path / name, *more))
+
+        for relay in ("relay", "distant-relay"):
+            assert start(relay).line().startswith("lbmrd is ready")
+        stores = [start(store, "--new") for store in STORES]
+        assert all("ready to accept" in store.line() for store in stores)
+        assert "first (domain 1) at 10.77.0.4:14391" in start("router").line()
+        receiver = start("distant-receiver", "--count", str(len(MESSAGES)))
+        sender = start("sender")
+        assert sender.process.stdin is not None
+        sender.write("\n".join(MESSAGES) + "\n")
+        assert [receiver.line() for _ in MESSAGES] == MESSAGES
+        sender.process.stdin.close()
+        assert receiver.process.wait() == 0
+
+
 def test_every_container_is_locked_down() -> None:
     for name, one in SERVICES.items():
         assert (one["image"], one["read_only"], one["cap_drop"]) == ("stablecast", True, ["ALL"]), name
