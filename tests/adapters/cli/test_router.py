@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from stablecast.cli import router
 from stablecast.cli.app import app
+from stablecast.cli.configured_cluster import named_daemons
 from stablecast.config.plan import LogConfig
 from stablecast.core.errors import ConfigError
 from stablecast.core.machine.units import SECOND
@@ -256,6 +257,13 @@ def test_a_router_that_could_find_nothing_does_not_start(tmp_path: Path) -> None
     found = invoked(str(path))
     assert isinstance(found.exception, ConfigError)
     assert 'portal "left" has no way to find sources' in str(found.exception)
+
+
+def test_a_local_cluster_runs_the_routers_that_files_name(tmp_path: Path) -> None:
+    path = tmp_path / "router.xml"
+    path.write_text(document("<name>r</name>"), encoding="utf-8")
+    (daemon,) = named_daemons([path], "", "", tmp_path)
+    assert (daemon.kind, daemon.arguments) == ("router", ["router", str(path), "--json"])
 
 
 def test_a_router_needs_a_file() -> None:
