@@ -94,7 +94,9 @@ async def serve(
     async with AsyncExitStack() as stack:
         router = await start(config, log.write)
         stack.push_async_callback(router.close)
-        watching = asyncio.create_task(_watch(router, RouterLog(log.write)))
+        lines = RouterLog(log.write)
+        lines.begin(router.snapshot())
+        watching = asyncio.create_task(_watch(router, lines))
         stack.callback(watching.cancel)
         garbage_collection.keep_served()
         monitor = await monitored(config.daemon.monitor, router, log, stack)

@@ -49,6 +49,11 @@ class RouterLog:
     _counts: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
     _silent_until: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
 
+    def begin(self, view: RouterView) -> None:
+        """Write where each portal serves."""
+        for portal in view.portals:
+            self._line(Severity.INFO, portal.name, "ready", f"serves domain {portal.domain} at {portal.address}")
+
     def look(self, view: RouterView, now: int) -> None:
         """Write what changed since the last look; `now` in ns."""
         for portal in view.portals:

@@ -156,6 +156,7 @@ def test_ready_and_stopped_by_a_signal(number: signal.Signals) -> None:
     }
     assert stopped == {"stopped": True}
     assert "[WARNING] left: router: begins" in log
+    assert "[INFO] right: ready: serves domain 2 at 127.0.0.1:2" in log
     assert "[INFO] left: queueing: 80 of 100 bytes wait to leave for domain 1 [6945-1]" in log
     assert "[INFO] stopping: " in log
 
