@@ -347,7 +347,7 @@ def test_contexts_learn_their_domain_and_the_way_to_others() -> None:
     world(story)
 
 
-@pytest.mark.rows("R-040", "R-250", "R-252")
+@pytest.mark.rows("R-040", "R-250", "R-252", "R-253")
 @pytest.mark.parametrize("there", ["service", "relay", "group"])
 def test_a_domain_with_a_service_is_joined_with_any_other(there: str) -> None:
     """R-040, R-250, R-252: interest comes from the service, which keeps the proxies like other sources."""

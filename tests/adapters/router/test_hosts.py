@@ -131,7 +131,7 @@ def test_everything_passes_the_router(home: int, kind: str) -> None:
     assert play(kind, home, lambda _site, _found: None) == MESSAGES
 
 
-@pytest.mark.rows("R-116")
+@pytest.mark.rows("R-115", "R-116")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 @pytest.mark.parametrize("home", [1, 2])
 def test_a_router_that_is_killed_loses_nothing_that_is_stable(home: int, kind: str) -> None:

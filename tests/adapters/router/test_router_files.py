@@ -217,6 +217,12 @@ def test_elements_of_the_daemon_without_effect_are_named(tmp_path: Path, name: s
     assert notice.text.startswith(f"{name} has no effect: ")
 
 
+@pytest.mark.rows("R-286")
+def test_a_licence_is_not_needed(tmp_path: Path) -> None:
+    (notice,) = with_portal(tmp_path, "", "<lbm-license-file>x</lbm-license-file>").notices
+    assert "no licence is needed" in notice.text
+
+
 def test_lines_for_syslog_go_to_the_console(tmp_path: Path) -> None:
     config = with_portal(tmp_path, "", '<log type="syslog"/>')
     assert config.daemon.log.path is None

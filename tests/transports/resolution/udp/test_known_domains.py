@@ -67,7 +67,7 @@ def test_a_number_is_learnt_from_anybody() -> None:
     assert (known.told, known.next_timeout()) == (7, None)
 
 
-@pytest.mark.rows("R-005")
+@pytest.mark.rows("R-005", "R-007")
 def test_a_number_is_handed_on_for_a_while_after_the_last_router() -> None:
     known = KnownDomains(DomainOptions(handed_on=5 * SECOND))
     known.heard(7, False, SECOND)
