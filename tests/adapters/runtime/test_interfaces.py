@@ -10,6 +10,7 @@ from stablecast.runtime.interfaces import (
     check_local,
     choose,
     choose_device,
+    has_address,
     interfaces,
 )
 
@@ -51,6 +52,10 @@ def test_an_interface_by_address_network_or_name(wanted: str, address: str) -> N
 def test_a_missing_interface_is_reported(wanted: str, devices: tuple[Interface, ...], text: str) -> None:
     with pytest.raises(InterfaceError, match=text):
         choose_device(wanted, devices)
+
+
+def test_an_address_of_this_machine_need_not_be_the_first_of_its_device() -> None:
+    assert [has_address(host) for host in ("127.0.0.1", "127.0.0.9", "192.0.2.1")] == [True, True, False]
 
 
 def test_the_interfaces_of_this_machine() -> None:

@@ -204,6 +204,14 @@ async def test_a_stream_that_is_closed_twice_leaves_its_session_once() -> None:
     found.sources.close()
 
 
+async def test_a_stream_that_is_closed_greets_no_more() -> None:
+    async with bench(PLENTY) as found:
+        timer = found.stream._timer
+        assert timer is not None
+        await found.stream.close()
+        assert timer.cancelled()
+
+
 async def test_a_stream_that_never_started_can_be_closed() -> None:
     found = Bench(PLENTY)
     await found.stream.close()

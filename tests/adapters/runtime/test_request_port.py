@@ -199,5 +199,24 @@ async def test_a_peer_accepted_while_the_port_closes_is_disconnected(turns: int)
     assert await hung_up_on(peer)
 
 
+async def test_a_port_that_moved_listens_there_alone() -> None:
+    """The peers of the old place come again."""
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    peer = await connected(number)
+    await loop.sock_sendall(peer, data(1))
+    await heard.get()
+    listening = ports.listen(LOCAL, 0, "port")
+    await port.move(listening)
+    assert await hung_up_on(peer)
+    with pytest.raises(ConnectionRefusedError):
+        knocking(number)
+    peer = await connected(listening.getsockname()[1])
+    await loop.sock_sendall(peer, data(1))
+    await heard.get()
+    await port.close()
+    assert await hung_up_on(peer)
+
+
 async def test_a_port_that_never_started_closes_its_socket() -> None:
     await RequestPort(ports.listen(LOCAL, 0, "port"), lambda _, __: None).close()

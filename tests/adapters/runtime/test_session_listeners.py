@@ -10,6 +10,7 @@ from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import effects as fx
+from stablecast.transports.reliable.inputs import LeaveSession
 from stablecast.transports.wire.lbmc import Message, MessageKind, decode
 from tests.core.samples import info
 
@@ -68,6 +69,7 @@ async def test_a_listener_gets_the_topics_that_it_claims_or_all() -> None:
         assert shared.told(lost) == {name: [lost] * (name in told) for name in shared.got}
     both.close()
     both.claim(3)
+    assert shared.session._claimed.keys() == {1}
     assert shared.told(fx.Received([run(2)]))["both"] == []
     one.close()
     assert shared.told(fx.TopicLost(1, 5, 1)) == {"one": [], "all": [fx.TopicLost(1, 5, 1)], "both": []}
@@ -81,6 +83,8 @@ async def test_the_last_listener_and_the_end_close_a_session_once() -> None:
     ended, end = Session(), fx.SessionEnded("why")
     listeners = [ended.join(name, 1) for name in ("one", "two")]
     assert ended.told(end) == {"one": [end], "two": [end]}
+    ended.closed.assert_called_once_with()
+    assert ended.session.machine.receive.call_args.args[0] == LeaveSession()  # type: ignore[attr-defined]
     for listener in listeners:
         listener.close()
     ended.closed.assert_called_once_with()

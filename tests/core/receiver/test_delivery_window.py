@@ -231,6 +231,18 @@ def test_lost_messages_do_not_hold_acknowledgements_up_and_do_not_end_them() -> 
     assert not window.skipped
 
 
+def test_no_acknowledgement_passes_over_a_message_below_a_loss_that_is_not_consumed() -> None:
+    """The application may settle later messages first."""
+    window, out = begun(), list[fx.Effect]()
+    window.on_run(0, 4, 1, False, out)
+    window.lose(4, 6, out)
+    window.on_run(6, 8, 2, False, out)
+    window.on_consumed(6, 8)
+    assert window.acknowledge() is None
+    window.on_consumed(0, 4)
+    assert window.acknowledge() == 7
+
+
 def test_before_the_start_nothing_is_behind_delivered_or_consumed() -> None:
     window = DeliveryWindow(100)
     assert not window.behind
@@ -287,6 +299,12 @@ def test_a_message_that_fills_a_gap_of_the_stream_is_marked() -> None:
     window.on_run(5, 6, 3, True, out)
     marks = [(e.first, e.recovered, e.otr) for e in out if isinstance(e, fx.Deliver)]
     assert marks == [(0, True, False), (5, True, True), (6, False, False)]
+    drain(out)
+    for otr in (False, True):  # Nothing is held: the first message after the start, and one before it.
+        window = begun(5)
+        window.origin = 5 + (not otr)
+        window.on_run(5, 6, 1, True, out)
+        assert drain(out) == [fx.Deliver(1, 0, 1, 5, True, True, otr)]
 
 
 def test_a_burst_ends_all_waiting_below_it() -> None:

@@ -181,6 +181,7 @@ def test_time_begins_anew_once_when_the_source_is_gone(history: bool) -> None:
         if not history:
             driver.data(3, 1)
         for now in range(RETRY_NS, 10 * GIVE_UP_NS, RETRY_NS):
+            driver.feed(Gone("store9:1"), now)  # Not the source's.
             if now in gone:
                 driver.feed(Gone("source:1"), now)
             if UnrecoverableLoss(0, 2) in driver.feed(Tick(), now):
