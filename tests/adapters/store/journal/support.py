@@ -70,6 +70,13 @@ def start(
     return Owner(Journal.open(directory, Disk(write, sync, segment_bytes, short_ns=short_ns)), states)
 
 
+async def done_by_fetcher(owner: Owner) -> None:
+    """Waits until the fetcher has done all jobs that it has."""
+    done = asyncio.Event()
+    owner.journal.fetch([], lambda _: done.set())
+    await done.wait()
+
+
 def segments(directory: Path) -> list[Path]:
     """The segment files, oldest first."""
     return list(list_segments(directory)[0].values())

@@ -1,6 +1,5 @@
 """Names of files that a journal has open are removed, replaced or moved: it fails, and nobody else writes there."""
 
-import asyncio
 import errno
 import os
 import shutil
@@ -15,7 +14,7 @@ from stablecast.runtime.machine.system_files import SystemFiles
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal import journal as journals
 from stablecast.store.journal.lock import FilesLostError
-from tests.adapters.store.journal.support import Owner, no_states, segments
+from tests.adapters.store.journal.support import Owner, done_by_fetcher, no_states, segments
 
 SMALL = Disk(segment_bytes=100)
 
@@ -34,13 +33,6 @@ async def filled(directory: Path, disk: Disk = SMALL, beside: tuple[Path, ...] =
         owner.journal.append_messages(1, number, 1, 5, bytes(100), number + 1)
         await owner.until(number + 1)
     return owner
-
-
-async def done_by_fetcher(owner: Owner) -> None:
-    """All that the fetcher was asked for before."""
-    answer = asyncio.get_running_loop().create_future()
-    owner.journal.fetch([], answer.set_result)
-    await answer
 
 
 def files_in(directory: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import pytest
 
 from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal.summary import SegmentSummary, decoded
-from tests.adapters.store.journal.support import numbers, read, segments, start
+from tests.adapters.store.journal.support import done_by_fetcher, numbers, read, segments, start
 from tests.support.machine import replace
 from tests.support.processes import HANG_S
 
@@ -97,23 +97,17 @@ async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) ->
 
 async def test_a_summary_waits_until_its_records_are_synced(tmp_path: Path) -> None:
     """Else a power cut leaves the summary without the records, and the torn end looks like damage."""
-    disk, looked = threading.Event(), asyncio.Event()
+    disk = threading.Event()
 
     def sync(descriptor: int) -> None:
         disk.wait()
         os.fdatasync(descriptor)
 
-    loop = asyncio.get_running_loop()
-
-    def look() -> None:
-        loop.call_soon_threadsafe(looked.set)
-
     owner = start(tmp_path, segment_bytes=500, sync=sync)
     for number in range(10):
         owner.journal.append_messages(1, number, 1, 5, b"x" * 200, number + 1)
     assert len(owner.journal._segments) > 2
-    owner.journal._fetcher._put(look)
-    await looked.wait()  # The fetcher has done all jobs before this one.
+    await done_by_fetcher(owner)
     assert summaries(tmp_path) == []
     disk.set()
     await owner.journal.close()
@@ -122,7 +116,7 @@ async def test_a_summary_waits_until_its_records_are_synced(tmp_path: Path) -> N
 
 async def test_the_sync_of_other_records_is_not_enough_for_a_summary(tmp_path: Path) -> None:
     """The segment ended while the batch before its last records was on its way to the disk."""
-    passes, entered, looked = threading.Semaphore(0), threading.Event(), asyncio.Event()
+    passes, entered = threading.Semaphore(0), threading.Event()
 
     def sync(descriptor: int) -> None:
         entered.set()
@@ -136,9 +130,7 @@ async def test_the_sync_of_other_records_is_not_enough_for_a_summary(tmp_path: P
         owner.journal.append_messages(1, number, 1, 5, b"x" * 200, number + 1)
     passes.release(2)  # The new file, and the first record.
     await owner.until(1)
-    loop = asyncio.get_running_loop()
-    owner.journal._fetcher._put(lambda: loop.call_soon_threadsafe(looked.set))
-    await looked.wait()
+    await done_by_fetcher(owner)
     assert summaries(tmp_path) == []
     passes.release(1_000)
     await owner.journal.close()

@@ -1,0 +1,96 @@
+"""The reading of one source: whom it asks, and for how much, over routes that only note it."""
+
+import asyncio
+from typing import Any
+from unittest import mock
+
+import attrs
+import pytest
+
+from stablecast.client import range_source
+from stablecast.client.range_inquiry import RangeRoutes, StoreAway
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.messages import RetransmitRequest
+from stablecast.core.protocol.stored_contents import StoredAnswer
+from stablecast.transports import codec
+from stablecast.transports.wire import lbmc
+from tests.adapters.client.test_range_stability import answer, contents
+from tests.support.network import until
+
+
+class Sent(RangeRoutes):
+    """Routes that keep what is requested; `told` has the answers of stores, of others none comes."""
+
+    def __init__(self, told: dict[str, StoredAnswer]) -> None:
+        super().__init__("10.0.0.1:1")
+        self.told, self.requests, self.asked = told, list[tuple[str, int, int]](), list[str]()
+
+    async def ask(self, store: str, **given: Any) -> list[StoredAnswer]:
+        self.asked.append(store)
+        if store not in self.told or ("timed" in given and len(self.asked) > 50):
+            raise StoreAway
+        return [self.told[store]]
+
+    def send(self, store: str, data: bytes) -> None:
+        request = codec.decode(lbmc.decode(data)[0])
+        assert isinstance(request, RetransmitRequest)
+        self.requests.append((store, request.first, request.last))
+
+
+def reading_of(routes: Sent, stop: int, *, times: bool = False, **known: StoredAnswer) -> range_source.SourceReading:
+    owner: Any = mock.Mock()
+    terms = range_source.ReadingTerms(10_000, 3600 * SECOND, times)
+    return range_source.SourceReading(owner, routes, contents(**known), (0, stop), terms)
+
+
+async def test_what_a_store_no_longer_serves_is_requested_from_another_at_once() -> None:
+    """It waits for the next life of the source, and is asked again until it knows it."""
+    held = answer((0, 10))
+    routes = Sent({})
+    reading = reading_of(routes, 10, a=held, b=held)
+    reading.start(1, ())
+    [(busy, first, last)] = routes.requests
+    assert (first, last) == (0, 9)
+    reading.contents.answers[busy] = attrs.evolve(held, readable=False)
+    reading.learn(2, 0)
+    [other] = {"a", "b"} - {busy}
+    assert (routes.requests[1:], list(reading.machine.away)) == ([(other, 0, 9)], [busy])
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+    reading.on_recovered([codec.RecoveredRun(7, 7, 0, [b"x"] * 10)])
+    assert reading._owner.mock_calls == []  # type: ignore[attr-defined]
+
+
+async def test_a_store_that_returns_is_read_from_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as it serves: one that waits for the next life of the source does not yet."""
+    monkeypatch.setattr(range_source, "REPEAT_SECONDS", 0.0)
+    routes = Sent({})
+    reading = reading_of(routes, 20, a=answer((0, 10)))
+    reading.start(1, ["b"])
+    assert routes.requests == [("a", 0, 9)]
+    await until(lambda: "b" in routes.asked)
+    routes.told["b"] = attrs.evolve(answer((10, 20)), readable=False)
+    asked = len(routes.asked)
+    await until(lambda: len(routes.asked) > asked + 1)
+    assert len(routes.requests) == 1
+    routes.told["b"] = answer((10, 20))
+    await until(lambda: len(routes.requests) > 1)
+    assert routes.requests[1:] == [("b", 10, 19)]
+    assert reading.contents.answers["b"] == answer((10, 20))
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+async def test_a_store_that_tells_no_times_is_not_asked_for_ever() -> None:
+    """It says that it has more, each time."""
+    routes = Sent({"a": attrs.evolve(answer((0, 10)), reach=0)})
+    reading = reading_of(routes, 10, times=True, a=answer((0, 10)))
+    reading.start(1, ())
+    await until(lambda: not reading._timed.missing(0, 10))
+    assert len(routes.asked) == 10
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+@pytest.mark.parametrize(("size", "window", "most"), [(1, 10_000, 4096), (1 << 16, 512, 64), (1 << 20, 64, 4)])
+async def test_large_messages_are_asked_for_in_smaller_numbers(size: int, window: int, most: int) -> None:
+    """The memory of a reader is bounded in bytes."""
+    reading = reading_of(Sent({}), 10, a=attrs.evolve(answer((0, 10)), stored_bytes=10 * size))
+    assert (reading.machine.window, reading._most) == (window, most)
