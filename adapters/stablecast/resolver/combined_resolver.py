@@ -118,8 +118,12 @@ class Combined(Resolution):
             kind.feed(event)
         if isinstance(event, inputs.AddReceiver):
             self._wanted.add(event.topic)
-        if isinstance(event, inputs.AddReceiver | inputs.Unresolved) and event.topic in self._wanted:
-            self._waiting.begin(event.topic, machine.clock.monotonic_ns())
+        if isinstance(event, inputs.AddReceiver | inputs.Unresolved):
+            self._begin_waiting(event.topic)
+
+    def _begin_waiting(self, topic: str) -> None:
+        if topic in self._wanted:
+            self._waiting.begin(topic, machine.clock.monotonic_ns())
             self._alarm.set(self._waiting.next())
 
     def lost(self, topic: str, address: str, *, others: bool) -> None:
@@ -133,6 +137,8 @@ class Combined(Resolution):
         if not others and not instead:
             self.unresolved(topic)
             return
+        if not others:
+            self._begin_waiting(topic)
         for record in gone:
             for kind in self._kinds:
                 kind.feed(inputs.SourceLost(topic, record.session_id, record.index))

@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND
@@ -111,6 +112,26 @@ async def test_a_source_that_was_lost_is_reported_again() -> None:
     combined.lost("orders", RECORD.address, others=True)
     combined.found("orders", RECORD)
     assert found == [RECORD, RECORD]
+
+
+async def test_a_source_that_was_lost_is_reported_where_else_it_is_known() -> None:
+    """A receiver without another source waits until it is joined there."""
+    found: list[SourceRecord] = []
+    combined = Combined(lambda _, record: found.append(record))
+    repeated = attrs.evolve(RECORD, address="10.0.1.1:1", session_id=8, cost=1, hops=1)
+    combined.add_receiver("orders")
+    combined.resolved("orders")
+    combined.found("orders", RECORD)
+    combined.found("orders", repeated)
+    combined.lost("orders", RECORD.address, others=True)
+    assert (found, combined.waiting()) == ([RECORD, repeated], [])
+    combined.found("orders", RECORD)
+    combined.lost("orders", repeated.address, others=False)
+    assert found == [RECORD, repeated, RECORD]
+    assert [wait.topic for wait in combined.waiting()] == ["orders"]
+    combined.gone("orders", RECORD)
+    assert found == [RECORD, repeated, RECORD]
+    await combined.close()
 
 
 async def test_a_receiver_without_a_source_is_reported() -> None:
