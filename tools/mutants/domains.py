@@ -115,6 +115,13 @@ DOMAINS: Final = (
         Test("transports/codec/test_routed.py::test_a_message_that_runs_in_a_circle_ends"),
     ),
     Mutant(
+        "a-trace-of-another-domain-names-other-stores",
+        "adapters/evidence/trace/facts",
+        "        peer = split_domain(peer)[1]\n",
+        "",
+        Test(f"{ENDPOINTS}test_traces_of_both_domains_are_judged_together"),
+    ),
+    Mutant(
         "a-capture-counts-a-message-on-each-hop",
         "adapters/evidence/capture/statements",
         "        if way.stream is not None and not self._is_new(way.stream):\n",
