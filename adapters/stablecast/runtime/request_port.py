@@ -14,6 +14,7 @@ from stablecast.runtime.stream import Item, StreamReader
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.codec.routed import delivered
+from stablecast.transports.wire.common_messages import ShapedMessage
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.headers import Destination
 from stablecast.transports.wire.lbmc import Message
@@ -40,25 +41,34 @@ def decoded(
     Count what is neither in `oddities`, and what `routing` does not believe. Addresses are those that this endpoint
     knows.
     """
+    found: Found
     for item in items:
-        if isinstance(item, Run):
-            oddities["data-on-request-port"] += 1
-            continue
         sender: Peer | FarPeer = peer
-        message, domain = item, 0
         try:
-            if any(header.__class__ is Destination for header in item.headers):
+            if item.__class__ is ShapedMessage:  # The most frequent messages have no addresses, and no other headers.
+                found = codec.decode(item)
+            elif isinstance(item, Run):
+                oddities["data-on-request-port"] += 1
+                continue
+            elif any(header.__class__ is Destination for header in item.headers):
                 way = routing.way_of(item, peer.origin)
                 if way is None:
                     continue
-                sender, message, domain = FarPeer(way.origin, peer), delivered(item), way.domain
-            found = _content(message)
+                sender = FarPeer(way.origin, peer)
+                found = _localised(_content(delivered(item)), routing, way.domain)
+            else:
+                found = _localised(_content(item), routing, 0)
         except WireError:
             oddities["malformed-on-request-port"] += 1
             continue
-        if (domain or routing.domain) and not isinstance(found, codec.Recovered | codec.RecoveredRun):
-            found = routing.known_here(found, domain)
         yield found, sender
+
+
+def _localised(found: Found, routing: Routing, domain: int) -> Found:
+    """Return what a sender in a domain, 0 for the own one, says with the addresses that are known here."""
+    if isinstance(found, codec.Recovered | codec.RecoveredRun) or not (domain or routing.domain):
+        return found
+    return routing.known_here(found, domain)
 
 
 def _content(message: Message) -> Found:
