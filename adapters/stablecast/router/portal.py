@@ -381,8 +381,11 @@ class PortalContext:
             self._feed(ev.UnicastArrived(self.number, octets, way))
 
     def send(self, effect: fx.SendUnicast) -> None:
-        """Send one message to a request port of the domain."""
-        self.pool.send(effect.address, effect.octets)
+        """Send one message to a request port of the domain, unless too much waits for it."""
+        if self.pool.room(effect.address, len(effect.octets)):
+            self.pool.send(effect.address, effect.octets)
+        else:
+            self._feed(ev.UnicastFailed(self.number, effect.address, UnicastDrop.BLOCKING))
 
     def _lost(self, peer: str) -> None:
         self._feed(ev.UnicastFailed(self.number, peer))

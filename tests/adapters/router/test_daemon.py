@@ -22,6 +22,7 @@ from stablecast.runtime.logs import Severity
 from stablecast.transports import codec
 from stablecast.transports.codec.routed import Endpoint, routed
 from stablecast.transports.routing.portals import Standing
+from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Stream
 
 HERE = "127.0.0.1"
@@ -398,5 +399,37 @@ def test_a_message_that_another_host_sent_goes_no_further() -> None:
         view = router.snapshot().portals[0]
         assert {reason for reason, count in view.unicast_dropped.items() if count} == {"foreign origin"}
         assert router.snapshot().portals[1].unicast_sent == 1
+
+    world(story)
+
+
+def test_what_waits_for_one_receiver_is_bounded() -> None:
+    """A receiver that reads nothing costs no more memory than its share, and nobody else's messages."""
+
+    async def story(domains: Domains) -> None:
+        domains.group()
+        domains.group()
+        router = await domains.router("tcp", "tcp")
+        idle = asyncio.Event()
+
+        async def never_read(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await idle.wait()
+            writer.close()
+
+        server = await asyncio.start_server(never_read, HERE, 0, limit=1)
+        port = server.sockets[0].getsockname()[1]
+        pool = ConnectionPool(lambda _: None, lambda _: None, HERE)
+        domains.stack.push_async_callback(pool.close)
+        origin, to = Endpoint(1, HERE, 14_391), Endpoint(2, HERE, port)
+        large = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, payload=bytes(60_000)))
+        for number in range(200):
+            stream = Stream(stream_id=1, sqn=number, ctxinst=b"context0")
+            pool.send(router.portals[0].address, routed(large, to, origin, stream))
+            await asyncio.sleep(0.01)
+        await until(lambda: router.snapshot().portals[0].unicast_received == 200)
+        assert router.snapshot().portals[1].unicast_dropped["blocking"]
+        assert router.portals[1].pool.room(f"{HERE}:1")
+        idle.set()
+        server.close()
 
     world(story)

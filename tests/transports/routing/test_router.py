@@ -369,6 +369,9 @@ def test_unicast_leaves_in_the_domain_of_its_destination() -> None:
     assert bench.feed(arrived, ev.UnicastArrived(0, sent(), UnicastDrop.FOREIGN)) == []
     dropped = bench.router.portals[0].counted.unicast_dropped
     assert dropped == {UnicastDrop.DUPLICATE: 1, UnicastDrop.FOREIGN: 1}
+    full, ended = UnicastDrop.BLOCKING, UnicastDrop.LINK_DOWN
+    bench.feed(ev.UnicastFailed(1, onward.address, full), ev.UnicastFailed(1, onward.address))
+    assert bench.router.portals[1].counted.unicast_dropped == {full: 1, ended: 1}
 
 
 STEPS = st.lists(

@@ -23,6 +23,10 @@ class NumberWindow:
     base: int | None = None
     seen: RangeSet = attrs.field(factory=RangeSet)
 
+    def extended(self, number: int) -> int:
+        """Return the extended number of a wire number that was taken."""
+        return serial.extend(number, (self.base or 0) + self.size // 2)
+
     def take(self, first: int, count: int) -> list[tuple[int, int]]:
         """Note numbers from the wire number `first` on; return those that are new, as pairs (skip, count).
 

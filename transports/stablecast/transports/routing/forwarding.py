@@ -30,6 +30,8 @@ class UnicastDrop(Enum):
     DUPLICATE = "duplicate"
     HOPS = "hops"
     BLOCKING = "blocking"
+    LINK_DOWN = "link down"
+    """The connection to a receiver ended, perhaps with messages in it: receivers come and go."""
 
 
 @attrs.frozen

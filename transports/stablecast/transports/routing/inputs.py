@@ -114,10 +114,11 @@ class UnicastArrived:
 
 @attrs.frozen
 class UnicastFailed:
-    """A unicast message to the domain of a portal was lost, because its connection broke or too much waits for it."""
+    """A unicast message to the domain of a portal was dropped, or perhaps lost, because of its connection."""
 
     portal: int
     address: str
+    reason: UnicastDrop = UnicastDrop.LINK_DOWN
 
 
 RouterInput = (

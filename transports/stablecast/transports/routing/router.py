@@ -105,8 +105,8 @@ class Router:
                 self._on_failed(event, now)
             case ev.ProxyHeld(portal, source, held):
                 self.streams.on_held(portal, source, held=held)
-            case ev.UnicastFailed(portal):
-                self.portals[portal].counted.unicast_dropped[UnicastDrop.BLOCKING] += 1
+            case ev.UnicastFailed(portal, _, reason):
+                self.portals[portal].counted.unicast_dropped[reason] += 1
             case _:
                 assert_never(event)
 

@@ -78,7 +78,9 @@ class Streams:
                 for piece in fitting(part, proxy.most_bytes):
                     passed -= piece.count
                     octets = renamed(piece, *proxy.names)
-                    self._send(proxy, source.origin, QueuedBlock(octets, piece.first, piece.count))
+                    self._send(
+                        proxy, source.origin, QueuedBlock(octets, proxy.window.extended(piece.first), piece.count)
+                    )
             if passed:
                 counted.dropped[Drop.FRAGMENT_SIZE] += passed
 
