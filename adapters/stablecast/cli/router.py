@@ -41,8 +41,8 @@ class RouterJob:
 class ServedRouter(Protocol):
     """A router that serves until it is closed."""
 
-    def snapshot(self) -> RouterView:
-        """Return what it shows of itself."""
+    def snapshot(self, *, brief: bool = False) -> RouterView:
+        """Return what it shows of itself; `brief`: without interest and proxies, which cost more."""
 
     async def close(self) -> None:
         """Let go of what is queued, advertise the end of all proxy sources, and stop."""
@@ -95,14 +95,14 @@ async def serve(
         router = await start(config, log.write)
         stack.push_async_callback(router.close)
         lines = RouterLog(log.write)
-        lines.begin(router.snapshot())
+        lines.begin(router.snapshot(brief=True))
         watching = asyncio.create_task(_watch(router, lines))
         stack.callback(watching.cancel)
         garbage_collection.keep_served()
         monitor = await monitored(config.daemon.monitor, router, log, stack)
         if config.daemon.log.path is not None:
             machine.process.on_hang_up(partial(_hang_up, job.path, config, log))
-        _say_ready(router.snapshot(), monitor, job.as_json)
+        _say_ready(router.snapshot(brief=True), monitor, job.as_json)
         if detached is not None:
             detached.ready()
         status = f"routes between {plural(len(config.portals), 'domain')}"
@@ -115,7 +115,7 @@ async def serve(
 async def _watch(router: ServedRouter, log: RouterLog) -> None:
     """Write lines about the portals until cancelled."""
     while True:
-        log.look(router.snapshot(), machine.clock.monotonic_ns())
+        log.look(router.snapshot(brief=True), machine.clock.monotonic_ns())
         await asyncio.sleep(LOOK_SECONDS)
 
 

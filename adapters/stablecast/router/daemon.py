@@ -64,9 +64,10 @@ class RouterDaemon:
             raise
         return daemon
 
-    def snapshot(self) -> RouterView:
-        """Return what the router shows of itself."""
-        return view_of(self.config.name, self.router, [portal.address for portal in self.portals])
+    def snapshot(self, *, brief: bool = False) -> RouterView:
+        """Return what the router shows of itself; `brief`: without interest and proxies, which cost more."""
+        addresses = [portal.address for portal in self.portals]
+        return view_of(self.config.name, self.router, addresses, brief=brief)
 
     async def close(self) -> None:
         """Let go of what waits, advertise the end of all proxy sources, and stop, within `DRAIN_SECONDS`."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import islice
 
+import attrs
+
 from stablecast.router.views import MAX_SHOWN, Flow, PortalView, QueueView, RouterView, RouteView, SymbolView
 from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.routing.portals import Drop, Portal
@@ -10,25 +12,27 @@ from stablecast.transports.routing.router import Router
 from stablecast.transports.wire.lbmr import PatternLanguage, Query, TopicQuery, WildcardQuery
 
 
-def view_of(name: str, router: Router, addresses: Sequence[str]) -> RouterView:
-    """Return the view of a router whose portals have these request ports."""
-    portals = tuple(_portal(router, number, addresses[number]) for number in range(len(router.portals)))
+def view_of(name: str, router: Router, addresses: Sequence[str], *, brief: bool = False) -> RouterView:
+    """Return the view of a router whose portals have these request ports.
+
+    A `brief` one leaves out interest and proxies. Its cost does not grow with their number.
+    """
+    portals = tuple(_figures(router.portals[number], address) for number, address in enumerate(addresses))
+    if not brief:
+        portals = tuple(_with_interest(one, router, number) for number, one in enumerate(portals))
     routes = tuple(
         RouteView(one.settings.domain, one.settings.name, one.settings.cost) for one in router.portals if one.forwards
     )
     return RouterView(name, portals, routes)
 
 
-def _portal(router: Router, number: int, address: str) -> PortalView:
+def _with_interest(view: PortalView, router: Router, number: int) -> PortalView:
+    """Return the view with what its domain and the others want, and the proxies for that."""
     portal = router.portals[number]
-    settings, counted = portal.settings, portal.counted
     wanted = list(portal.interest.wanted)
     sources = router.table.sources.values()
-    return PortalView(
-        settings.name,
-        settings.domain,
-        settings.cost,
-        address,
+    return attrs.evolve(
+        view,
         topics=sum(isinstance(query, TopicQuery) for query in wanted),
         pcre_patterns=_patterns(wanted, PatternLanguage.PCRE),
         regex_patterns=_patterns(wanted, PatternLanguage.REGEX),
@@ -36,6 +40,17 @@ def _portal(router: Router, number: int, address: str) -> PortalView:
         remote_patterns=sum(isinstance(query, WildcardQuery) for query in portal.wants),
         proxy_receivers=len({one.topic for one in sources if one.portal == number and one.joined is not None}),
         proxy_sources=sum(number in one.proxies for one in sources),
+        interest=tuple(_symbol(router, number, portal, query) for query in islice(wanted, MAX_SHOWN)),
+    )
+
+
+def _figures(portal: Portal, address: str) -> PortalView:
+    settings, counted = portal.settings, portal.counted
+    return PortalView(
+        settings.name,
+        settings.domain,
+        settings.cost,
+        address,
         received=Flow(counted.received, counted.received_bytes),
         sent=Flow(counted.sent, counted.sent_bytes),
         lost=counted.lost,
@@ -47,7 +62,6 @@ def _portal(router: Router, number: int, address: str) -> PortalView:
         unicast_dropped={reason.value: counted.unicast_dropped[reason] for reason in UnicastDrop},
         rejected=counted.rejected,
         queue=QueueView(portal.queues.size, portal.queues.peak, settings.queue_bytes),
-        interest=tuple(_symbol(router, number, portal, query) for query in islice(wanted, MAX_SHOWN)),
         trouble=f"{portal.rival} is in this domain, and this portal stands aside" if portal.rival else "",
     )
 

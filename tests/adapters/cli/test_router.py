@@ -60,7 +60,7 @@ class Stub:
         self.waiting = 80
         write(Severity.WARNING, "left", "router", "begins")
 
-    def snapshot(self) -> RouterView:
+    def snapshot(self, *, brief: bool = False) -> RouterView:
         portals = tuple(
             PortalView(one.name, one.domain, address=f"127.0.0.1:{number}", queue=QueueView(self.waiting, 80, 100))
             for number, one in enumerate(self.config.portals, 1)
