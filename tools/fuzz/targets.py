@@ -26,6 +26,7 @@ from stablecast.evidence.trace.tools.records import read_records
 from stablecast.ops.operations import directory_contents
 from stablecast.resolver.lbmrd import config as lbmrd
 from stablecast.resolver.srs.xml_config import load_xml
+from stablecast.router import router_files
 from stablecast.store.client_records import clients_of, generation_of, memory_of
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run, StreamDecoder
@@ -180,6 +181,23 @@ def _properties() -> bytes:
 
 _WIRE: Final = (WireError,)
 _REFUSED: Final = (StablecastError, OSError)
+_ROUTER_XML: Final = b"""<tnw-gateway version="1.0"><daemon><name>r</name></daemon><portals><endpoint>
+<name>a</name><domain-id>1</domain-id><topic-purge/><acl><inbound><ace match="accept"><pcre-pattern>^a</pcre-pattern>
+<source-ip comparison="lt" value="10.0.0.1"/></ace></inbound></acl><sqn-window size="64" increment="8"/></endpoint>
+<endpoint><name>b</name><domain-id>2</domain-id><lbm-attributes><option scope="context"
+name="resolver_unicast_daemon" value="127.0.0.1:1"/></lbm-attributes></endpoint></portals></tnw-gateway>"""
+_ROUTER_TOML: Final = b"""[daemon]
+log = { path = "a", type = "file" }
+[[portals.endpoint]]
+name = "a"
+domain-id = 1
+context = { resolver_unicast_daemon = "127.0.0.1:1" }
+sqn-window = { size = 64, increment = 8 }
+acl.inbound.ace = [{ match = "accept", topic = "a" }]
+[[portals.endpoint]]
+name = "b"
+domain-id = 2
+"""
 TARGETS: Final[dict[str, Target]] = {
     "control": Target(_control, _WIRE, _messages),
     "connection": Target(partial(_stream, False), _WIRE, _connections),
@@ -237,6 +255,8 @@ TARGETS: Final[dict[str, Target]] = {
         lambda: [b'<um-srs version="1.0"><srs><interface>127.0.0.1</interface><port>12000</port></srs></um-srs>'],
         file=True,
     ),
+    "router xml": Target(partial(_file, "r.xml", router_files.load), _REFUSED, lambda: [_ROUTER_XML], file=True),
+    "router toml": Target(partial(_file, "r.toml", router_files.load), _REFUSED, lambda: [_ROUTER_TOML], file=True),
     "archive": Target(
         partial(_file, MANIFEST, lambda path: Manifest.load(path.parent)),
         _REFUSED,

@@ -18,6 +18,9 @@ from stablecast.config.xml_reader import Element, place_of
 TEXTS = ("path", "address")
 """Keys for the text of an element that also has attributes."""
 
+MAX_DEPTH = 16
+"""Most tables within each other; dotted keys nest without end."""
+
 
 def load(path: Path, root: str, schema: "etree.DTD") -> Element:
     """Return the tree of a file below the element `root`. Raises ConfigFileError, and OSError if it cannot be read."""
@@ -35,25 +38,27 @@ class _Tree(ConfigFindings):
 
     declared: Mapping[str, set[str]] = attrs.field(kw_only=True)
 
-    def fill(self, element: Element, table: Mapping[str, Any]) -> None:
+    def fill(self, element: Element, table: Mapping[str, Any], depth: int = 1) -> None:
         attributes = self.declared.get(str(element.tag), set())
         for key, value in table.items():
-            if key in attributes and not isinstance(value, dict | list):
-                element.set(key, _plain(value))
-            elif key in TEXTS and attributes and key not in self.declared:
-                element.text = _plain(value)
-            else:
-                for one in value if isinstance(value, list) else [value]:
-                    self._add(element, key, one)
+            place = ConfigPlace(0, f"{place_of(element)}.{key}".lstrip("."))
+            try:
+                if key in attributes and not isinstance(value, dict | list):
+                    element.set(key, _plain(value))
+                elif key in TEXTS and attributes and key not in self.declared:
+                    element.text = _plain(value)
+                elif depth == MAX_DEPTH:
+                    self.problem(place, f"no table lies more than {MAX_DEPTH} tables deep")
+                else:
+                    for one in value if isinstance(value, list) else [value]:
+                        self._add(element, key, one, depth)
+            except ValueError:
+                self.problem(place, "neither a key nor a text may have such characters")
 
-    def _add(self, element: Element, key: str, value: Any) -> None:
-        try:
-            inside = etree.SubElement(element, key)
-        except ValueError:
-            self.problem(ConfigPlace(0, f"{place_of(element)}.{key}".lstrip(".")), "this is not a name")
-            return
+    def _add(self, element: Element, key: str, value: Any, depth: int) -> None:
+        inside = etree.SubElement(element, key)
         if isinstance(value, dict):
-            self.fill(inside, value)
+            self.fill(inside, value, depth + 1)
         else:
             inside.text = _plain(value)
 

@@ -294,6 +294,25 @@ def test_a_problem_of_a_table_has_its_keys(tmp_path: Path) -> None:
     assert "router.toml:portals.endpoint.1.domain-id: option domain-id must lie between 1" in found
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{'a.' * 5_000}b = 1", "tables deep"),
+        ('portals = { endpoint = { "a b" = 1 } }', "such characters"),
+        ('portals = { endpoint = { name = "a\\u0000" } }', "such characters"),
+        ('daemon = { log = { size = "\\u0001" } }', "such characters"),
+        ('portals = { endpoint = { "{x}y" = 1 } }', "declaration"),
+        ("portals = 3", "endpoint"),
+        ("portals = [[[3]]]", "endpoint"),
+        ("portals.endpoint = [1, 2, 3]", "endpoint"),
+        ("portals.endpoint.domain-id = 1e400", "domain-id"),
+        ("portals.endpoint.domain-id = [1, 2]", "repeated"),
+    ],
+)
+def test_hostile_tables_are_refused_with_their_keys(tmp_path: Path, text: str, reason: str) -> None:
+    assert any(reason in line for line in problems(write(tmp_path, text, "router.toml")))
+
+
 def test_a_portal_needs_a_name_and_a_domain_and_company(tmp_path: Path) -> None:
     text = '<tnw-gateway version="1.0"><portals><endpoint/></portals></tnw-gateway>'
     assert [line.rpartition(": ")[2] for line in problems(write(tmp_path, text))] == [
