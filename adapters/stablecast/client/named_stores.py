@@ -63,8 +63,9 @@ class StoreHosts:
                     log.warning("a store is not found: %s", reported)
                 lost.set()
             else:
+                reported = ""
                 if self._found.get(place) != found:
-                    self._found[place], reported = found, ""
+                    self._found[place] = found
                     self._locate(place, found)
             await asyncio.sleep(RETRY_SECONDS)
             await lost.wait()

@@ -62,3 +62,25 @@ async def test_a_host_is_looked_up_again_when_its_store_is_lost(monkeypatch: pyt
         await asyncio.sleep(0)
     assert await found.get() == ("a.example:1", "10.0.0.2:1")
     await hosts.close()
+
+
+async def test_each_time_that_a_host_is_not_found_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also when it has the same address again in between."""
+    answers = ["", "", LOCAL, "", "", LOCAL, "", LOCAL]
+
+    def resolve(_: str) -> str:
+        if found := answers.pop(0) if answers else LOCAL:
+            return found
+        raise OSError(-2, "Name or service not known")
+
+    replace(monkeypatch, "network", resolve=resolve)
+    monkeypatch.setattr("stablecast.client.named_stores.RETRY_SECONDS", 0.0)
+    hosts = StoreHosts(lambda *_: None)
+    hosts.ask("a.example:1")
+    while answers:
+        hosts.lost(f"{LOCAL}:1")
+        await asyncio.sleep(0)
+    await hosts.close()
+    assert len(caplog.records) == 3
