@@ -142,7 +142,7 @@ class Resolver(Resolution):
     @property
     def saying(self) -> bool:
         """Return whether advertisements of new or ended sources wait for the rate limit."""
-        return bool(self._machine.advertiser.singles)
+        return bool(self._machine.advertiser.singles or self._machine.advertiser.repeated)
 
     @property
     def silent(self) -> bool:

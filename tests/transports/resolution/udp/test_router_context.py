@@ -2,7 +2,8 @@
 
 import pytest
 
-from stablecast.core.machine.units import SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.records import ENDED_TTL
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import Overheard
@@ -12,8 +13,10 @@ from stablecast.transports.resolution.udp.inputs import (
     AddSource,
     RemovePattern,
     RemoveReceiver,
+    RemoveSource,
     Say,
 )
+from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.lbmr_extended import LEAVE, USE, DomainRoute, Management, TopicRecord
 from tests.transports.resolution.domain import Domain
@@ -125,3 +128,22 @@ def test_a_portal_hears_the_routes_of_another_router(domain: Domain) -> None:
     domain.feed(A, Say((route,)))
     domain.run(domain.now)
     assert [packet.body for packet in overheard(domain) if isinstance(packet, lbmr_extended.Packet)] == [route]
+
+
+def test_the_end_of_a_proxy_is_told_three_times(domain: Domain) -> None:
+    """R-061: one lost datagram must not make receivers wait."""
+    at_end = AdvertiseOptions(at_end=True)
+    proxy = AddSource("orders", "10.0.0.9:14371", 7, 1, "", persistent=False, options=at_end)
+    for sender in (ROUTER, A):
+        domain.feed(sender, proxy)
+    domain.run(SECOND)
+    domain.sent.clear()
+    for sender in (ROUTER, A):
+        domain.feed(sender, RemoveSource(7, 1))
+    domain.run(5 * SECOND)
+    finals = {ROUTER: list[int](), A: list[int]()}
+    for at, sender, _, data in domain.sent:
+        packet = lbmr.decode(data)
+        if isinstance(packet, lbmr.Packet) and any(tir.ttl == ENDED_TTL for tir in packet.advertisements):
+            finals[sender].append((at - SECOND) // MILLISECOND)
+    assert finals == {ROUTER: [0, 100, 200], A: [0]}

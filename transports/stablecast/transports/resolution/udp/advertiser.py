@@ -6,7 +6,8 @@
   observed). Without `at_once` the next turn is the answer (T-106).
 * An answer with many sources, or to a pattern whose cost is not bounded, obeys the limits like any turn.
 * A source ends in silence, unless its final advertisement is switched on. Then it is sent once, with a time to live of
-  0 (ours; the documentation names no form).
+  0 (ours; the documentation names no form). Routers repeat it (R-061): receivers of a proxy must not wait until their
+  transport times out, because one datagram was lost.
 """
 
 from collections import deque
@@ -16,6 +17,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine.timers import soonest
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.resolution.patterns import foreign
 from stablecast.transports.resolution.records import ENDED_TTL, advertisement
 from stablecast.transports.resolution.udp.effects import Transmit
@@ -32,6 +34,9 @@ LATER_TTL = 60
 
 MOST_AT_ONCE = 256
 """Sources in an answer that does not wait for the limits."""
+
+FINALS, FINAL_GAP = 3, 100 * MILLISECOND
+"""Final advertisements of a router's source, and the time from one to the next."""
 
 MAX_PATTERNS_REMEMBERED = 64
 """Foreign patterns whose matches are cached between queries."""
@@ -53,6 +58,8 @@ class Advertiser:
     Attributes:
         instance: The 8 bytes that name the context.
         most_bytes: Bytes of a datagram that records share.
+        finals: Final advertisements of a source.
+        repeated: Final advertisements that are sent again, in the order of their times (ns), with how often.
         singles: Advertisements to send once, as soon as the limit permits: of new sources and of ended ones.
         meant: The sources that match recent patterns, until sources come or go; None: any source may match.
     """
@@ -61,6 +68,10 @@ class Advertiser:
     options: AdvertiseOptions = AdvertiseOptions()
     limits: ResolutionLimits = ResolutionLimits()
     most_bytes: int = ONE_FRAME
+    finals: int = 1
+    repeated: deque[tuple[int, int, lbmr.Advertisement, int]] = attrs.field(
+        factory=lambda: deque(maxlen=MAX_SOURCES), init=False
+    )
     sources: dict[int, AdvertisedSource] = attrs.field(factory=dict, init=False)
     topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
     rounds: TurnSchedule[int] = attrs.field(init=False)
@@ -94,12 +105,16 @@ class Advertiser:
 
     def handle_timeout(self, now: int) -> None:
         """Advertise the sources whose turn it is."""
+        while self.repeated and self.repeated[0][0] <= now:
+            _, times, final, octets = self.repeated.popleft()
+            self._end(final, octets, times, now)
         self._say_singles(now)
         self._transmit(self.rounds.take_turns(now))
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""
-        return soonest(self.rounds.next(), self.rounds.initial.opens() if self.singles else None)
+        again = self.repeated[0][0] if self.repeated else None
+        return soonest(self.rounds.next(), self.rounds.initial.opens() if self.singles else None, again)
 
     def take_effects(self) -> list[Transmit]:
         """Return the effects since the last call, in order."""
@@ -143,8 +158,15 @@ class Advertiser:
             del self.topics[topic]
         self.meant.clear()
         if source.options.at_end:
-            self.singles.append((attrs.evolve(source.tir, ttl=ENDED_TTL), source.octets))
+            final = attrs.evolve(source.tir, ttl=ENDED_TTL)
+            self._end(final, source.octets, self.finals, now)
             self._say_singles(now)
+
+    def _end(self, final: lbmr.Advertisement, octets: int, times: int, now: int) -> None:
+        """Send a final advertisement, and again until it was sent so many times."""
+        self.singles.append((final, octets))
+        if times > 1:
+            self.repeated.append((now + FINAL_GAP, times - 1, final, octets))
 
     def _say_singles(self, now: int) -> None:
         limiter = self.rounds.initial

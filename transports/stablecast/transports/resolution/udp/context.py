@@ -19,7 +19,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance, proof_of
 from stablecast.transports.resolution.udp import effects, inputs
-from stablecast.transports.resolution.udp.advertiser import Advertiser
+from stablecast.transports.resolution.udp.advertiser import FINALS, Advertiser
 from stablecast.transports.resolution.udp.carriers import Carrier, Relays
 from stablecast.transports.resolution.udp.known_domains import KnownDomains
 from stablecast.transports.resolution.udp.phases import Phase
@@ -117,7 +117,7 @@ class ResolutionContext:
             instance,
             carrier,
             config,
-            Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent),
+            Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent, FINALS if router else 1),
             Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
             StoreNames(instance, config.names),
             router,
