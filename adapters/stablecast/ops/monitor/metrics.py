@@ -207,6 +207,12 @@ def _process() -> Iterator[tuple[str, str, str, float]]:
     )
 
 
+def of_process(*, openly: bool) -> Iterator[str]:
+    """Yield the text of the metrics of this process, whatever it serves; `openly`: in OpenMetrics."""
+    for name, text, labels, number in _process():
+        yield f"{head(name, text, kind_of(name), openly)}{name}{labels} {number}\n"
+
+
 def content_type(accepted: str) -> str:
     """Return the type of the answer for a client that accepts these types."""
     return OPEN_METRICS if OPEN_METRICS.partition(";")[0] in accepted else TEXT
@@ -227,8 +233,7 @@ def exposition(
         receivers: Receivers of a store with series of their own.
         openly: Write OpenMetrics, with an example for each bucket of a histogram that has one.
     """
-    for name, text, labels, number in _process():
-        yield f"{head(name, text, kind_of(name), openly)}{name}{labels} {number}\n"
+    yield from of_process(openly=openly)
     rows = [_source_rows(one, sources) for one in stores]
     for metrics, subjects in (
         (STORE_METRICS, [(_name(one), [one]) for one in stores]),

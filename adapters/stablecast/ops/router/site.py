@@ -20,7 +20,7 @@ from stablecast.config.plan import MonitorConfig
 from stablecast.ops.monitor import pages
 from stablecast.ops.monitor.access import GuardedSite, html, missing
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
-from stablecast.ops.monitor.metrics import content_type
+from stablecast.ops.monitor.metrics import content_type, of_process
 from stablecast.ops.monitor.pages import Page
 from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings
@@ -106,7 +106,8 @@ class RouterSite(GuardedSite):
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         kind = content_type(request.headers.get("Accept", ""))
-        text = "".join(exposition(self._look(), openly=kind == OPEN_METRICS))
+        openly = kind == OPEN_METRICS
+        text = "".join((*of_process(openly=openly), *exposition(self._look(), openly=openly)))
         return web.Response(body=text.encode(), headers={"Content-Type": kind})
 
     async def _health(self, _: web.Request) -> web.StreamResponse:

@@ -131,6 +131,12 @@ def test_metrics_have_the_figures_of_the_record() -> None:
 
 
 @pytest.mark.rows("R-290", "R-291")
+def test_metrics_of_the_process_stand_before_those_of_the_router() -> None:
+    _, text = got(ROUTER, "/metrics", accept="application/openmetrics-text")
+    assert text.index("process_resident_memory_bytes ") < text.index("stablecast_router_portal_up{")
+    assert text.endswith("# EOF\n")
+
+
 def test_pages_show_portals_and_escape_what_peers_named() -> None:
     status, text = got(ROUTER, "/")
     assert (status, "No findings" in text, "/portals/1" in text) == (200, True, True)
