@@ -144,6 +144,13 @@ ROUTING: Final = (
         Test(f"{ROUTER}test_the_later_of_two_routers_stands_aside"),
     ),
     Mutant(
+        "the-answer-of-a-store-names-no-domain",
+        "transports/routing/router",
+        "answers(packet, portal.settings.domain):",
+        "answers(packet, 0):",
+        Test("transports/routing/test_names.py::test_an_answer_goes_to_those_who_asked_with_the_domain_of_the_store"),
+    ),
+    Mutant(
         "a-receiver-takes-no-leave",
         "transports/resolution/udp/context",
         "        if not self.routed or self.router:\n",

@@ -104,6 +104,8 @@ class RouterDaemon:
                 portal.ask_use(effect)
             case fx.Announce():
                 portal.announce(effect)
+            case fx.TellName():
+                portal.tell_name(effect)
             case fx.Wake():
                 portal.wake(effect)
             case fx.JoinSource():

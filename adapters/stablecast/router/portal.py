@@ -37,7 +37,7 @@ from stablecast.transports.routing.interest import UseTimes
 from stablecast.transports.routing.portals import LISTEN_NS, PortalSettings
 from stablecast.transports.routing.streams import Streams
 from stablecast.transports.wire import lbmr, lbmr_extended
-from stablecast.transports.wire.lbmr_extended import USE, DomainRoute, Management, TopicRecord
+from stablecast.transports.wire.lbmr_extended import USE, DomainRoute, Management, RemoteContexts, TopicRecord
 
 if TYPE_CHECKING:
     from stablecast.resolver.srs_resolver import SrsResolver
@@ -255,6 +255,10 @@ class PortalContext:
         most = self.resolution.config.datagrams.most_sent
         groups = share(((record, record.octets) for record in records), most)
         self._found.feed_names(Say(tuple(Management(records=group) for group in groups)))
+
+    def tell_name(self, effect: fx.TellName) -> None:
+        """Tell the domain where a store in another one is, or ask it for one."""
+        self._found.feed_names(Say((RemoteContexts.of(effect.record),)))
 
     def announce(self, effect: fx.Announce) -> None:
         """Tell the domain which others are reached here."""

@@ -122,3 +122,22 @@ def test_receivers_pace_a_source_in_another_domain(home: int) -> None:
         await source.wait_stable(source.next_number - 1, PATIENCE)
 
     world(story)
+
+
+def test_a_source_names_a_store_of_another_domain() -> None:
+    """R-222: by its name alone; it finds the address and the domain through the router."""
+
+    async def story(domains: Domains) -> None:
+        await domains.relay()
+        await domains.relay()
+        await domains.router("tcp", "tcp")
+        kept = await store(domains, 2)
+        here, there = await context(domains, 1, 1), await context(domains, 2, 2)
+        source = await here.source("orders", options={"ume_store_name": "store-2"}, wait=False)
+        await source.registered(PATIENCE)
+        assert here.store_names == {"store-2": f"2:{kept.address}"}
+        await source.send_many(MESSAGES)
+        assert await payloads(there.receiver("orders"), len(MESSAGES)) == MESSAGES
+        await source.wait_stable(source.next_number - 1, PATIENCE)
+
+    world(story)

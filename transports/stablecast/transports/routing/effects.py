@@ -5,6 +5,7 @@ import attrs
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire.lbmr import Query
+from stablecast.transports.wire.lbmr_extended import RemoteRecord
 
 
 @attrs.frozen
@@ -40,6 +41,14 @@ class Announce:
 
     portal: int
     domains: tuple[int, ...]
+
+
+@attrs.frozen
+class TellName:
+    """Tell a domain where a store in another one is, or ask it for one on behalf of others."""
+
+    portal: int
+    record: RemoteRecord
 
 
 @attrs.frozen
@@ -102,5 +111,16 @@ class SendUnicast:
 
 
 RouterEffect = (
-    Wake | Want | AskUse | Announce | JoinSource | LeaveSource | OpenProxy | CloseProxy | Forward | SendUnicast | Remark
+    Wake
+    | Want
+    | AskUse
+    | Announce
+    | TellName
+    | JoinSource
+    | LeaveSource
+    | OpenProxy
+    | CloseProxy
+    | Forward
+    | SendUnicast
+    | Remark
 )

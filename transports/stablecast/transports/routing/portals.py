@@ -11,6 +11,7 @@ from stablecast.transports.routing.access import AccessList
 from stablecast.transports.routing.duplicates import SIZE, STEP
 from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.routing.interest import DomainInterest, UseTimes
+from stablecast.transports.routing.names import DomainNames
 from stablecast.transports.routing.queues import MAX_QUEUE_BYTES, PortalQueues
 from stablecast.transports.wire.lbmr import Query
 
@@ -113,6 +114,7 @@ class Portal:
     settings: PortalSettings
     interest: DomainInterest = attrs.field(init=False)
     queues: PortalQueues = attrs.field(init=False)
+    names: DomainNames = attrs.field(factory=DomainNames, init=False)
     standing: Standing = Standing.LISTENS
     rival: str = ""
     rival_until: int = 0

@@ -26,6 +26,7 @@ from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing.access import admits, properties_of
 from stablecast.transports.routing.duplicates import NumberWindow
 from stablecast.transports.routing.forwarding import Forwarding, UnicastDrop
+from stablecast.transports.routing.names import answers, question
 from stablecast.transports.routing.portals import Drop, Portal, PortalSettings, Standing
 from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources
 from stablecast.transports.routing.streams import Streams
@@ -167,6 +168,20 @@ class Router:
                     self._on_wanted(number, record.query, instance, now)
                 elif record.type == lbmr_extended.LEAVE:
                     self._on_left(number, record.query, instance, now)
+        if self.portals[number].forwards:
+            self._on_names(number, packet, now)
+
+    def _on_names(self, number: int, packet: lbmr.AnyPacket | lbmr_extended.Packet, now: int) -> None:
+        """Ask the other domains for the store that this one looks for, and tell them where its own stores are."""
+        portal = self.portals[number]
+        others = [(place, one) for place, one in enumerate(self.portals) if place != number and one.forwards]
+        if isinstance(packet, lbmr.ContextInfo) and packet.flags & lbmr.ContextInfo.QUERY and packet.name:
+            if portal.names.ask(packet.name, now):
+                asked = [place for place, one in others if one.names.admits(now)]
+                self.outbox += (fx.TellName(place, question(packet.name)) for place in asked)
+            return
+        for name, record in answers(packet, portal.settings.domain):
+            self.outbox += (fx.TellName(place, record) for place, one in others if one.names.wants(name, now))
 
     def _on_interest(self, number: int, query: lbmr.Query, on: bool) -> None:
         interest = self.portals[number].interest
