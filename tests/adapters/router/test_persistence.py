@@ -100,6 +100,7 @@ def test_a_late_receiver_gets_the_messages_that_a_source_keeps(kind: str) -> Non
     world(story)
 
 
+@pytest.mark.rows("P-952", "R-231")
 @pytest.mark.parametrize("home", [1, 2])
 def test_receivers_pace_a_source_in_another_domain(home: int) -> None:
     """R-231."""
@@ -124,6 +125,7 @@ def test_receivers_pace_a_source_in_another_domain(home: int) -> None:
     world(story)
 
 
+@pytest.mark.rows("P-204", "R-222")
 def test_a_source_names_a_store_of_another_domain() -> None:
     """R-222: by its name alone; it finds the address and the domain through the router."""
 

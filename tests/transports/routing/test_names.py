@@ -1,5 +1,6 @@
 """Names of stores across domains. Rows R-222 to R-224."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def telling(name: str, host: str = "10.0.2.1") -> INFO:
     return INFO(flags=INFO.ADDRESS, name=name, address=host, port=14_567, instance=b"store---", options=STORE)
 
 
+@pytest.mark.rows("R-224")
 def test_what_one_domain_asks_all_others_are_asked() -> None:
     bench = Bench.begun(3)
     assert bench.feed(ev.Overheard(0, asking("FAR"))) == [

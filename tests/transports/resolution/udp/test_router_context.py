@@ -130,6 +130,7 @@ def test_a_portal_hears_the_routes_of_another_router(domain: Domain) -> None:
     assert [packet.body for packet in overheard(domain) if isinstance(packet, lbmr_extended.Packet)] == [route]
 
 
+@pytest.mark.rows("R-061")
 def test_the_end_of_a_proxy_is_told_three_times(domain: Domain) -> None:
     """R-061: one lost datagram must not make receivers wait."""
     at_end = AdvertiseOptions(at_end=True)
