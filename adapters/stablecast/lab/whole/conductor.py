@@ -19,7 +19,9 @@ from stablecast.lab.whole.schedule import (
     DISK_FAULTS,
     PACED,
     RECEIVERS,
+    ROUTER,
     SECOND_RECEIVER,
+    SIDES,
     SOURCE,
     STORES,
     Do,
@@ -38,6 +40,9 @@ from stablecast.runtime.event_loop import limit_scarcity_reports
 READY_SECONDS = 0.4
 """Time that stores and the relay have before the applications start."""
 
+ROUTED_SECONDS = 5.0
+"""Time that the router of two domains has besides: it listens for 2.5 s, and contexts learn of its routes after it."""
+
 SETTLE_SECONDS = 90.0
 """Time after the last fault within which everything must be stable and delivered."""
 
@@ -52,6 +57,9 @@ CLIENT_END_SECONDS = 20.0
 
 SERVER_END_SECONDS = 5.0
 """Time that stores, relays and services have to end. Clients that are connected may not delay them."""
+
+ROUTER_END_SECONDS = 7.0
+"""Time that a router has to end: it drains for 5 s at most."""
 
 EMPTY_STORES = frozenset({Do.WIPE, Do.RESTORE})
 SHORT_WAIT = ("source-activity-timeout=1500", "receiver-activity-timeout=1500")
@@ -84,9 +92,10 @@ class Conductor(JobWriter):
         self._departures, self._owner = 0, SOURCE
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         self.finders = schedule.setup.finders
-        self.names = (*schedule.setup.sources, *RECEIVERS, *STORES, *self.finders)
+        self.routers = (ROUTER,) if schedule.setup.far else ()
+        self.names = (*schedule.setup.sources, *RECEIVERS, *STORES, *self.finders, *self.routers)
         for name in self.names:
-            world.host(name)
+            self._place(name, name)
         self._stores = {name: self._store(name) for name in STORES}
 
     def _store(self, name: str) -> StoreProgram | DaemonProgram:
@@ -95,8 +104,17 @@ class Conductor(JobWriter):
             options += SHORT_WAIT
         if self.schedule.setup.daemon and name == DAEMON:
             return DaemonProgram(self.world, name, options=options, traced=self._traced)
-        relays = [at for kind, at in self._finder_addresses() if kind == "resolver"]
-        return StoreProgram(self.world, name, relays, options, self._traced)
+        finders = self._finder_addresses(name)
+        relays = [at for kind, at in finders if kind == "resolver"]
+        # A store needs relays to be named. Where there are two domains it needs them, or services, to learn routes.
+        services = [at for kind, at in finders if kind == "resolver_service"] if self.routers else []
+        return StoreProgram(self.world, name, relays, options, self._traced, services=services)
+
+    def _place(self, host: str, like: str) -> None:
+        """Make a host, in the domain of another one if the world has two."""
+        address = self.world.host(host).address
+        if domain := self.schedule.setup.domain(like):
+            self.world.network.place(address, domain)
 
     # ---------------------------------------------------------------------------------------------------------- life
 
@@ -108,9 +126,9 @@ class Conductor(JobWriter):
         returns = setup.ids != "new"  # Receivers with new RegIDs are others.
         self.mark("limited", messages=setup.kept, returns=returns)
         self.mark("prompt", returns=returns, spare=setup.spare)
-        for name in (*self.finders, *STORES):
+        for name in (*self.finders, *STORES, *self.routers):
             self.start(name)
-        await asyncio.sleep(READY_SECONDS)
+        await asyncio.sleep(READY_SECONDS + (ROUTED_SECONDS if self.routers else 0.0))
         for name in (*setup.sources, *self._early()):
             self.start(name)
         began = self.world.now
@@ -163,9 +181,10 @@ class Conductor(JobWriter):
         clients = (*self.schedule.setup.sources, *RECEIVERS)
         leaving = signal.SIGUSR2 if self.schedule.setup.ending == "deregister" else signal.SIGTERM
         for names, number, limit in (
-            (self.finders, signal.SIGTERM, SERVER_END_SECONDS),
+            (() if self.routers else self.finders, signal.SIGTERM, SERVER_END_SECONDS),
             (clients, leaving, CLIENT_END_SECONDS),
-            (STORES, signal.SIGTERM, SERVER_END_SECONDS),
+            ((*STORES, *(self.finders if self.routers else ())), signal.SIGTERM, SERVER_END_SECONDS),
+            (self.routers, signal.SIGTERM, ROUTER_END_SECONDS),
         ):
             for name in names:
                 self._ask_to_end(name, number)
@@ -215,6 +234,9 @@ class Conductor(JobWriter):
         self._closing.pop(name, None)
         if name in self._stores:
             self.processes[name] = self._stores[name].start()
+        elif name in self.routers:
+            source = {"transport": self.schedule.setup.leaving} if self.schedule.setup.leaving else {}
+            self.processes[name] = programs.start_router(self.world, name, self._portals(), source)
         elif name in self.finders:
             begin = programs.start_service if self._is_service(name) else programs.start_relay
             self.processes[name] = begin(self.world, name)
@@ -258,6 +280,7 @@ class Conductor(JobWriter):
         """Start a second process of a client on a host of its own."""
         host = f"{name}-twin"
         run = f"{host}.{self.world.now}"
+        self._place(host, name)
         self._twins[name] = self.world.start(partial(self._application, name, run, host), host)
 
     def _end_twin(self, name: str) -> None:
@@ -342,6 +365,8 @@ class Conductor(JobWriter):
     def _strike_disk_or_clock(self, fault: HostFault) -> None:
         host = self.world.host(fault.who)
         match fault.do:
+            case Do.SLOW if fault.who == ROUTER:
+                self._delay(fault, fault.amount)
             case Do.SLOW:
                 host.disk.slow(fault.amount * MILLISECOND)
             case Do.FULL:
@@ -392,6 +417,8 @@ class Conductor(JobWriter):
                     self.world.network.heal(other, host.address)
             case Do.NOISE:
                 self._noise(fault, 0.0)
+            case Do.SLOW if fault.who == ROUTER:
+                self._delay(fault, 0)
             case Do.SLOW | Do.FULL | Do.FAIL:
                 host.disk.heal()
             case Do.SCARCE:
@@ -402,8 +429,21 @@ class Conductor(JobWriter):
                 pass
 
     def _others(self, fault: HostFault) -> list[str]:
-        names = [name for name in self.names if name == fault.other or (not fault.other and name != fault.who)]
+        side = SIDES.get(fault.other)
+        domain = self.schedule.setup.domain
+        names = [
+            name
+            for name in self.names
+            if name == fault.other or (not fault.other and name != fault.who) or (side and domain(name) == side)
+        ]
         return [self.world.host(name).address for name in names]
+
+    def _delay(self, fault: HostFault, milliseconds: int) -> None:
+        """Let each packet from and to a host take longer by a time."""
+        here, usual = self.world.host(fault.who).address, NetworkPath()
+        for other in self._others(fault):
+            for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
+                path.delay_ns = usual.delay_ns + milliseconds * MILLISECOND
 
     def _noise(self, fault: HostFault, share: float) -> None:
         here, usual = self.world.host(fault.who).address, NetworkPath()
@@ -420,6 +460,8 @@ class Conductor(JobWriter):
             if other != name:
                 self.world.network.heal(host.address, self.world.host(other).address)
         self._noise(HostFault(0, Do.NOISE, name), 0.0)
+        if name in self.routers:
+            self._delay(HostFault(0, Do.SLOW, name), 0)
         self._end_twin(name)
         if name in self.processes:
             self.processes[name].limit = DESCRIPTOR_LIMIT

@@ -19,7 +19,9 @@ from stablecast.lab.whole.schedule import (
     PACED,
     PROGRAMS,
     RECEIVERS,
+    ROUTER,
     SECOND_SOURCE,
+    SIDES,
     SOURCE,
     STORES,
     TURNS,
@@ -108,6 +110,59 @@ def suited(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault
         else:
             found.append(fault)
     return found
+
+
+PARTED_SHARE: Final = 0.04
+"""Share of the seeds whose worlds have two domains."""
+
+PARTED_SEEDS: Final = 10_000_000
+"""The seed from which on all worlds have two domains."""
+
+ROUTED_FACTOR: Final = 2
+"""Factor of all times in a world with a router. When it returns it listens for longer than most faults last."""
+
+ROUTER_FAULTS: Final = (1, 4)
+"""Smallest and largest number of faults that strike the router."""
+
+STRIKES_ROUTERS: Final = (
+    *(Do.KILL, Do.KILL, Do.POWER, Do.CLOSE, Do.STOP, Do.CUT, Do.CUT, Do.MUTE, Do.NOISE, Do.RESET),
+    *(Do.SLOW, Do.SCARCE, Do.LEAP, Do.DRIFT),
+)
+"""Faults of a router, the more frequent ones twice."""
+
+
+def parted(rng: Random, seed: int, setup: Setup) -> Setup:
+    """Return the setup in two domains with a router between them, in few seeds, and in all from `PARTED_SEEDS` on.
+
+    Stores take part in resolution there, which a store from a directory does through relays and services only, and
+    none of the daemon's file does. A store that is used in turn, or has room for one flight only, would lose what is
+    promised behind a router that fails.
+    """
+    if rng.random() >= PARTED_SHARE and seed < PARTED_SEEDS:
+        return setup
+    if setup.storage == TURNS:
+        options = tuple(option for option in setup.options if option[0] != "ume_store_behavior")
+        setup = attrs.evolve(setup, storage="", options=options)
+    if setup.tight:
+        kept = tuple(option for option in setup.store_options if not option.startswith("repository-size-limit="))
+        setup = attrs.evolve(setup, store_options=kept)
+    finder = {"both": "both", "service": "services", "services": "services"}.get(setup.finder, "relays")
+    hosts = (SOURCE, SECOND_SOURCE, *RECEIVERS, *STORES)
+    far = tuple(name for name in hosts if rng.random() < 0.5) or RECEIVERS[:1]
+    leaving = rng.choice(("", "", "lbtrm", "lbtru"))
+    return attrs.evolve(setup, finder=finder, daemon=False, far=far, leaving=leaving)
+
+
+def _of_the_router(rng: Random, setup: Setup) -> list[HostFault]:
+    if not setup.far:
+        return []
+    faults = []
+    for _ in range(rng.randint(*ROUTER_FAULTS)):
+        do, at = rng.choice(STRIKES_ROUTERS), rng.randrange(HORIZON_MS - 1)
+        span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+        other = rng.choice(("", *SIDES)) if do in (Do.CUT, Do.MUTE, Do.SLOW) else ""
+        faults.append(HostFault(at, do, ROUTER, span, other, _amount(rng, do)))
+    return faults
 
 
 LONG_SHARE: Final = 0.06
@@ -221,6 +276,7 @@ def draw(seed: int) -> WorldSchedule:
     # Drawn apart, so that the other seeds keep their worlds.
     setup = _uncommon(Random(f"whole uncommon {seed}"), _setup(rng))  # noqa: S311 - not a secret
     setup = _limited(Random(f"whole limits {seed}"), setup)  # noqa: S311 - not a secret
+    setup = parted(Random(f"whole domains {seed}"), seed, setup)  # noqa: S311 - not a secret
     setup = habitual(Random(f"whole habits {seed}"), setup)  # noqa: S311 - not a secret
     possible = [kind for kind in Do if kind not in _excluded(setup)]
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
@@ -229,7 +285,10 @@ def draw(seed: int) -> WorldSchedule:
     faults = [_permitted(rng, setup, _fault(rng, rng.choice(kinds), storms, weak)) for _ in range(rng.randint(*FAULTS))]
     faults = _with_departure(Random(f"whole departures {seed}"), setup, faults)  # noqa: S311 - not a secret
     faults = suited(Random(f"whole habits of faults {seed}"), setup, faults)  # noqa: S311 - not a secret
+    faults += _of_the_router(Random(f"whole routers {seed}"), setup)  # noqa: S311 - not a secret
     schedule = WorldSchedule(seed, setup, tuple(faults))
+    if setup.far:
+        schedule = _stretched(schedule, ROUTED_FACTOR)
     schedule = long(Random(f"whole spans {seed}"), schedule)  # noqa: S311 - not a secret
     return attrs.evolve(schedule, faults=tuple(sorted(schedule.faults, key=lambda fault: fault.at_ms)))
 

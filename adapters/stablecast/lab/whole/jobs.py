@@ -7,7 +7,9 @@ from typing import Any
 from stablecast.client import Receiver, Source, resolution
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole.schedule import (
+    FAR,
     FINDERS,
+    NEAR,
     RECEIVERS,
     SECOND_RECEIVER,
     SECOND_SOURCE,
@@ -51,7 +53,7 @@ class JobWriter:
             "session": SESSIONS[name] if setup.ids == "session" else 0,
             "owner": self._owner if name == SOURCE else name,
             "topics": setup.topics,
-            "resolution": {**self._resolution(address), "trace": TRACES if self._traced else None},
+            "resolution": {**self._resolution(name, address), "trace": TRACES if self._traced else None},
             "members": members,
         }
         if name in setup.sources:
@@ -63,12 +65,12 @@ class JobWriter:
             job["reg_id"] = SESSIONS[name] if setup.ids == "regid" else 0
         job["options"] = dict(setup.receiver_options)
         job |= {"stored": setup.stored, "pattern": setup.pattern, "start": setup.start, "hot": setup.hot}
-        job["addresses"] = [address for store in self._stores.values() for address in store.addresses]
+        job["addresses"] = self._addresses(name)
         return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
 
     def _source_job(self, name: str) -> dict[str, Any]:
         setup = self.schedule.setup
-        stores, options = self._stores_of_the_source(), dict(setup.options)
+        stores, options = self._stores_of_the_source(name), dict(setup.options)
         if setup.named:
             reg_id = "" if setup.ids == "session" else f":{SESSIONS[SOURCE]}"
             stores, options["ume_store_name"] = [], " ".join(name + reg_id for name in self._stores)
@@ -102,10 +104,19 @@ class JobWriter:
         """Return the hot number that is due now, in all programs alike."""
         return self.world.now // pause
 
-    def _stores_of_the_source(self) -> list[str]:
+    def _addresses(self, client: str) -> list[str]:
+        """Return the addresses of all stores as a client names them: with the domain of those that are apart."""
+        setup = self.schedule.setup
+        return [
+            f"{setup.domain(name)}:{address}" if setup.is_apart(client, name) else address
+            for name, store in self._stores.items()
+            for address in store.addresses
+        ]
+
+    def _stores_of_the_source(self, client: str) -> list[str]:
         """Return the addresses of the stores as the source names them, with RegIDs and groups if they are used."""
         setup = self.schedule.setup
-        stores = [address for store in self._stores.values() for address in store.addresses]
+        stores = self._addresses(client)
         groups = str(dict(setup.options).get("ume_store_group", ""))
         if groups:
             sizes = [int(group.partition(":")[2]) for group in groups.split(",")]
@@ -118,23 +129,31 @@ class JobWriter:
         finder = self.schedule.setup.finder
         return finder in {"service", "services"} or (finder == "both" and name == FINDERS[1])
 
-    def _finder_addresses(self) -> list[tuple[str, str]]:
-        """Return the argument of a context and the address for each relay and service."""
+    def _finder_addresses(self, client: str) -> list[tuple[str, str]]:
+        """Return the argument of a context and the address for each relay and service that a host reaches."""
         if self.schedule.setup.finder == "multicast":
             return []
         found = []
         for name in self.finders:
+            if self.schedule.setup.is_apart(client, name):
+                continue
             service = self._is_service(name)
             port = programs.SERVICE_PORT if service else programs.RELAY_PORT
             found.append(("resolver_service" if service else "resolver", f"{self.world.host(name).address}:{port}"))
         return found
 
-    def _resolution(self, address: str) -> dict[str, Any]:
+    def _portals(self) -> dict[int, dict[str, object]]:
+        """Return the options of the contexts of the router's portals, by domain."""
+        options = {"resolver": "resolver_unicast_daemon", "resolver_service": "resolver_service"}
+        places = zip((NEAR, FAR), self.finders, strict=True)
+        return {domain: {options[kind]: at for kind, at in self._finder_addresses(name)} for domain, name in places}
+
+    def _resolution(self, name: str, address: str) -> dict[str, Any]:
         given: dict[str, Any] = {}
-        for kind, at in self._finder_addresses():
+        for kind, at in self._finder_addresses(name):
             given.setdefault(kind, []).append(at)
         if not given:
             given["resolution"] = resolution(options={"resolver_multicast_interface": address})
         if self.schedule.setup.named:
-            given["store_names"] = {name: store.addresses[0] for name, store in self._stores.items()}
+            given["store_names"] = dict(zip(self._stores, self._addresses(name), strict=True))
         return given

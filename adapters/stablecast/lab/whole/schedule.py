@@ -20,9 +20,16 @@ SECOND_RECEIVER: Final = "receiver1-second"
 """The receiver of a second context in the process of the last receiver."""
 FINDERS: Final = ("finder", "finder1")
 """The hosts of relays and resolution services."""
+ROUTER: Final = "router"
+"""The host that reaches both domains, if a world has two."""
 PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, *FINDERS)
-STRUCK: Final = (*PROGRAMS, SECOND_SOURCE)
+STRUCK: Final = (*PROGRAMS, SECOND_SOURCE, ROUTER)
 """All hosts that a fault may strike."""
+NEAR: Final = 1
+FAR: Final = 2
+"""The domains of a world with a router."""
+SIDES: Final = {"near": NEAR, "far": FAR}
+"""The names of all hosts of a domain, for a fault between them and the router."""
 DAEMON: Final = STORES[0]
 """The host of the daemon with two stores. Its disk never fails, because it has two copies of each message."""
 
@@ -58,7 +65,7 @@ class Do(StrEnum):
     RESET = "reset"
     """Break all connections of the host."""
     SLOW = "slow"
-    """Slow down each sync of the host's disk by `amount` ms."""
+    """Slow down each sync of the host's disk by `amount` ms; of the router, which has none, each packet."""
     FULL = "full"
     """Leave `amount` bytes of room on the disk of a store."""
     FAIL = "fail"
@@ -146,6 +153,8 @@ class Setup:
         group: Both receivers are members of one group, which is one receiver.
         apart: A second program sends on the topic.
         hot: It sends the same messages, with hot numbers.
+        far: The hosts in a second domain, which a router joins with the first; empty: there is one domain.
+        leaving: The transport of the router's proxies; empty: the default.
     """
 
     finder: str = "relay"
@@ -173,6 +182,8 @@ class Setup:
     group: bool = False
     apart: bool = False
     hot: bool = False
+    far: tuple[str, ...] = ()
+    leaving: str = ""
 
     @property
     def message_bytes(self) -> int:
@@ -204,7 +215,18 @@ class Setup:
     @property
     def finders(self) -> tuple[str, ...]:
         """The hosts of relays and resolution services."""
-        return FINDERS if self.finder in {"relays", "services", "both"} else FINDERS[:1]
+        return FINDERS if self.far or self.finder in {"relays", "services", "both"} else FINDERS[:1]
+
+    def domain(self, name: str) -> int:
+        """Return the domain of a host; 0 if it is not placed in one."""
+        if not self.far or name == ROUTER:
+            return 0
+        return FAR if name in self.far or name == FINDERS[1] else NEAR
+
+    def is_apart(self, one: str, other: str) -> bool:
+        """Return whether a router is between two hosts."""
+        domains = {self.domain(one), self.domain(other)}
+        return domains == {NEAR, FAR}
 
 
 @attrs.frozen
@@ -226,7 +248,7 @@ class WorldSchedule:
         """Return the schedule of JSON values. Raises WorldScheduleError."""
         try:
             setup = dict(value["setup"])
-            for name in {"store_options", "modes", "topics"} & setup.keys():
+            for name in {"store_options", "modes", "topics", "far"} & setup.keys():
                 setup[name] = tuple(setup[name])
             for name in {"options", "receiver_options"} & setup.keys():
                 setup[name] = tuple((option, given) for option, given in setup[name])
@@ -235,7 +257,7 @@ class WorldSchedule:
         except (KeyError, TypeError, ValueError) as error:
             raise WorldScheduleError(f"not a schedule of whole worlds: {refusal(error)}") from error
         for fault in faults:
-            if fault.who not in STRUCK or fault.other not in ("", *STRUCK):
+            if fault.who not in STRUCK or fault.other not in ("", *STRUCK, *SIDES):
                 raise WorldScheduleError(
                     f"'{fault}' strikes no program of that name: the names are {', '.join(STRUCK)}"
                 )

@@ -159,6 +159,7 @@ class SimulatedNetwork:
         self._ways: dict[tuple[str, str], Way] = {}
         self._streams: dict[tuple[str, int], list[StreamPort]] = {}
         self._datagrams: dict[int, dict[str, list[DatagramPort]]] = {}  # by port and host
+        self._networks: dict[str, int] = {}
         self.ends: dict[ConnectionEnd, None] = {}
         self.used_ports: dict[str, int] = {}
 
@@ -168,6 +169,17 @@ class SimulatedNetwork:
         """Connect a host to all others."""
         self._hosts[host.address] = host
         self._names[host.name] = host.address
+
+    def place(self, address: str, network: int) -> None:
+        """Place a host in one of several networks; hosts of two networks do not reach each other.
+
+        A host in none reaches all. Place hosts before anything uses their paths.
+        """
+        self._networks[address] = network
+
+    def _are_apart(self, one: str, other: str) -> bool:
+        networks = self._networks
+        return one in networks and other in networks and networks[one] != networks[other]
 
     def resolve(self, name: str) -> str:
         """Return the address of a host name, or of an address. Raises KeyError."""
@@ -191,11 +203,11 @@ class SimulatedNetwork:
         return way is not None and way.passes
 
     def way(self, source: str, target: str) -> Way | None:
-        """Return the path between two hosts, with the hosts; None unless both exist."""
+        """Return the path between two hosts, with the hosts; None unless both exist, in one network."""
         way = self._ways.get((source, target))  # This is asked for each packet.
         if way is None:
             here, there = self._hosts.get(source), self._hosts.get(target)
-            if here is None or there is None:
+            if here is None or there is None or self._are_apart(source, target):
                 return None
             way = self._ways[source, target] = Way(here, there, self.path(source, target))
         return way

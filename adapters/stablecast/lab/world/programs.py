@@ -1,11 +1,13 @@
 """The shipped programs on hosts of a world, as their commands start them."""
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
 from stablecast.cli import daemons, resolution_daemons
+from stablecast.cli import router as router_command
 from stablecast.cli.daemons import DaemonJob, StoreJob
 from stablecast.config.store_section import STORE_LEVEL
 from stablecast.lab.world.process import SimulatedProcess
@@ -24,6 +26,9 @@ DATA = Path("/data")
 
 CONFIGURATION = Path("/etc/stores.xml")
 """The configuration file of a daemon."""
+
+ROUTES = Path("/etc/router.toml")
+"""The configuration file of a router."""
 
 TRACES = Path("/traces")
 """Directory of the traces of a host."""
@@ -46,6 +51,7 @@ class StoreProgram:
     traced: bool = False
     process: SimulatedProcess | None = None
     undeclared: bool = False
+    services: Sequence[str] = ()
 
     @property
     def address(self) -> str:
@@ -73,7 +79,7 @@ class StoreProgram:
             options=self.options,
             new=new,
             resolver=self.resolver,
-            services=(),
+            services=self.services,
             profile="safe",
             trace=TRACES if self.traced else None,
             as_json=False,
@@ -159,6 +165,32 @@ def start_service(world: World, name: str = "service") -> SimulatedProcess:
     """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
     return world.call(lambda: run_service(resolution_daemons.serve_srs(settings, as_json=False)), name)
+
+
+def start_router(
+    world: World, name: str, portals: Mapping[int, Mapping[str, object]], source: Mapping[str, object]
+) -> SimulatedProcess:
+    """Start `stablecast router` on a host, with a portal in each domain.
+
+    Args:
+        world: The world.
+        name: The host.
+        portals: The options of the context of the portal in each domain, which say where it looks for sources.
+        source: The options of all proxy sources.
+    """
+    host = world.host(name)
+    text = "\n".join(
+        f'[[portals.endpoint]]\nname = "portal-{domain}"\ndomain-id = {domain}\n'
+        f"context = {_table({'default_interface': host.address, **context})}\nsource = {_table(source)}\n"
+        for domain, context in portals.items()
+    )
+    if not host.processes:
+        host.disk.place_file(str(ROUTES), text.encode())
+    return world.call(lambda: router_command.run(router_command.RouterJob(ROUTES)), name)
+
+
+def _table(options: Mapping[str, object]) -> str:
+    return "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in options.items()) + "}"
 
 
 def relay_address(world: World, name: str = "relay") -> str:
