@@ -21,7 +21,7 @@ from stablecast.runtime.address import parse_services
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.interfaces import choose_device, facing, interfaces
 from stablecast.transports import codec
-from stablecast.transports.resolution.udp.inputs import AddSource
+from stablecast.transports.resolution.udp.inputs import AddSource, FollowRoutes
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr
 
@@ -124,6 +124,7 @@ async def start(
         return None
     found = Combined(on_found, on_wait or _log_waits, context.abandoned, on_gone or nothing)
     stack.push_async_callback(found.close)
+    context.pool.routing.on_far = partial(found.feed_names, FollowRoutes())
     if over_udp:
         listeners = Listeners(
             found.found,

@@ -17,7 +17,7 @@ OnRecord = Callable[[str, SourceRecord], None]
 """Gets the topic and the record of a source."""
 
 
-NamesInput = inputs.NameInput | inputs.Wake | inputs.Say
+NamesInput = inputs.NameInput | inputs.Wake | inputs.Say | inputs.FollowRoutes
 """An input that only resolution over UDP has."""
 
 

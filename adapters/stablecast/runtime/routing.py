@@ -81,6 +81,7 @@ class Routing:
     """The routes of one endpoint; `domain` is its own one, 0 while it is not known, and `here` its request address.
 
     `send` sends within the domain. `on_lost` gets each address, also of other domains, to which something was lost.
+    `on_far` is called at the first message to another domain, when routers must be heard.
     """
 
     _send: Callable[[str, bytes], None]
@@ -88,6 +89,7 @@ class Routing:
     origins: Origins
     domain: int = 0
     here: str = ""
+    on_far: Callable[[], None] = lambda: None
     routes: dict[int, str] = attrs.field(factory=dict, init=False)
     _told: dict[int, dict[str, str]] = attrs.field(factory=dict, init=False)
     _instance: bytes = attrs.field(default=b"", init=False)
@@ -99,6 +101,7 @@ class Routing:
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
     _missed: set[int] = attrs.field(factory=set, init=False)
     _followers: "list[Routing]" = attrs.field(factory=list, init=False)
+    _followed: bool = attrs.field(default=False, init=False)
 
     # What resolution learns.
 
@@ -154,6 +157,9 @@ class Routing:
         domain, _ = split_domain(address)
         if not domain:
             return False
+        if not self._followed:
+            self._followed = True
+            self.on_far()
         self.origins.dial(address)
         hop = self.hop(address)
         if hop:

@@ -221,7 +221,8 @@ class Setup:
         """Return the domain of a host; 0 if it is not placed in one."""
         if not self.far or name == ROUTER:
             return 0
-        return FAR if name in self.far or name == FINDERS[1] else NEAR
+        host = RECEIVERS[-1] if name == SECOND_RECEIVER else name
+        return FAR if host in self.far or host == FINDERS[1] else NEAR
 
     def is_apart(self, one: str, other: str) -> bool:
         """Return whether a router is between two hosts."""

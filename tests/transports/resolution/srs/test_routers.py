@@ -70,6 +70,16 @@ def test_a_router_that_comes_back_keeps_its_routes() -> None:
     assert known(played.contexts["desk"]) == (7, {2: PORT, 3: PORT})
 
 
+def test_a_lost_router_takes_no_route_from_the_next_one_at_its_port() -> None:
+    """A router that was killed is back at once as another one, and what it told before ends half a minute later."""
+    played = domain()
+    played.stop("router")
+    played.context("next", config=PORTAL)
+    played.feed("next", Reaches((2,), PORT))
+    played.run(60 * SECOND)
+    assert known(played.contexts["desk"]) == known(played.context("late")) == (7, {2: PORT})
+
+
 def test_a_service_without_the_routes_of_a_former_one_ends_them() -> None:
     played = domain()
     played.stop("router")

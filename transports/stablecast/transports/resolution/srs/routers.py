@@ -70,8 +70,19 @@ class Routers:
                 gone = [domain for domain in domains if records.routes.pop(domain, None) is not None]
                 return [attrs.evolve(message, domains=tuple(gone))] if gone else []
         for domain in message.domains:
+            self._take_over(instance, domain, message)
             records.routes[domain] = attrs.evolve(message, domains=(domain,)), connection
         return None if len(records.routes) > MAX_ROUTED_DOMAINS else [message]
+
+    def _take_over(self, owner: bytes, domain: int, new: srs.RouteInfo) -> None:
+        """Drop the route of an earlier router at the port of a new one: its end would end the new route, too.
+
+        A router that was killed returns with another instance, most often at the same port.
+        """
+        for instance, records in self.known.items():
+            old = records.routes.get(domain)
+            if old is not None and instance != owner and (old[0].address, old[0].port) == (new.address, new.port):
+                del records.routes[domain]
 
     def everything(self) -> list[srs.Message]:
         """Return the records that a new context gets."""

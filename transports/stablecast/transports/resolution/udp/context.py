@@ -162,6 +162,8 @@ class ResolutionContext:
                 self.names.receive(event, now)
             case inputs.Wake():
                 self.wakes.append((now, now + event.duration, event))
+            case inputs.FollowRoutes():
+                self.domains.followed = True
             case inputs.Say(bodies):
                 self._take_part(now)
                 self._say(bodies, now)
@@ -340,7 +342,7 @@ class ResolutionContext:
 
     def _take_part(self, now: int) -> None:
         """Start or stop the carrier, depending on whether there is something to resolve."""
-        forced = self.config.relays.force_alive or self.config.domains.number
+        forced = self.config.relays.force_alive or self.config.domains.number or self.domains.followed
         busy = bool(self.router or self.advertiser or self.querier or self.names or self.wakes or forced)
         if busy and not self.carrier.running:
             self.carrier.start(now)

@@ -200,6 +200,11 @@ class Say:
 
 
 @attrs.frozen
+class FollowRoutes:
+    """Hear routers from now on, even without sources and receivers: something is sent to another domain."""
+
+
+@attrs.frozen
 class RecordsReceived:
     """Records from the resolution domain, for the two sides of a context."""
 
@@ -219,4 +224,4 @@ TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolve
 AdvertiserInput = AddSource | RemoveSource | RecordsReceived
 QuerierInput = TopicInput | RecordsReceived
 ResolutionInput = AddSource | RemoveSource | TopicInput
-ContextInput = ResolutionInput | NameInput | Wake | Say | DatagramArrived
+ContextInput = ResolutionInput | NameInput | Wake | Say | FollowRoutes | DatagramArrived

@@ -34,10 +34,12 @@ class KnownDomains:
     Attributes:
         number: Its domain; 0: not known.
         router_at: When a router was last heard.
+        followed: Whether the context takes part for its routes alone.
     """
 
     options: DomainOptions = DomainOptions()
     number: int = attrs.field(init=False)
+    followed: bool = attrs.field(default=False, init=False)
     router_at: int | None = attrs.field(default=None, init=False)
     routes: dict[int, str] = attrs.field(factory=dict, init=False)
     outbox: list[DomainEffect] = attrs.field(factory=list, init=False)
