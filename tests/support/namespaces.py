@@ -100,6 +100,28 @@ def one_network() -> Iterator[tuple[str, str]]:
         yield left, right
 
 
+@contextmanager
+def star(count: int) -> Iterator[tuple[str, list[str]]]:
+    """Make networks 10.71.1.0/24, 10.71.2.0/24, ... with a host .2 in each, and one host that is .1 in all of them.
+
+    It forwards no packets. Yield its name, and those of the others.
+    """
+    mark = f"sc{os.getpid()}"
+    middle, outer = f"{mark}m", [f"{mark}d{number}" for number in range(1, count + 1)]
+    with ExitStack() as stack:
+        for name in (middle, *outer):
+            _ip("netns", "add", name)
+            stack.callback(_ip, "netns", "del", name)
+            _ip("-n", name, "link", "set", "lo", "up")
+        for number, name in enumerate(outer, 1):
+            device = f"e{number}"
+            _ip("link", "add", "e0", "netns", name, "type", "veth", "peer", "name", device, "netns", middle)
+            for place, end, host in ((name, "e0", 2), (middle, device, 1)):
+                _ip("-n", place, "addr", "add", f"10.71.{number}.{host}/24", "dev", end)
+                _ip("-n", place, "link", "set", end, "up")
+        yield middle, outer
+
+
 def inside(namespace: str, module: str, *arguments: str) -> AbstractContextManager[Program]:
     """Run a Python module as a program in a namespace, or without one if the name is empty."""
     prefix = ("ip", "netns", "exec", namespace) if namespace else ()

@@ -21,6 +21,7 @@ from tools.bench.memory import memory
 from tools.bench.process_cleanup import reaped
 from tools.bench.recovery import recovery
 from tools.bench.restart import restart
+from tools.bench.routers import routers
 from tools.bench.scenario import Figures, Options, Outcome, Scenario, Spread
 from tools.bench.sources import sources
 from tools.bench.startup import startup
@@ -42,6 +43,7 @@ SCENARIOS = {
         sources,
         transports,
         bounded,
+        routers,
     )
 }
 COST_REPEATS = 5

@@ -78,8 +78,8 @@ async def paced(work: Work, send: Callable[[bytes], object]) -> None:
         await asyncio.sleep(0.001)
 
 
-def _context(work: Work) -> Context:
-    context = Context(session_id=pipeline.SESSION_ID)
+def _context(work: Work, resolver: list[str]) -> Context:
+    context = Context(resolver=resolver, session_id=pipeline.SESSION_ID)
     context.prompt = work.prompt
     return context
 
@@ -93,7 +93,7 @@ async def _source(work: Work, wire: Wire) -> None:
             stable.all += [now - sent[number] for number in range(event.first, event.last + 1)]
 
     options = {"ume_flight_size": work.messages, "ume_store_activity_timeout": PATIENCE_MS}
-    async with _context(work) as context:
+    async with _context(work, pipeline.near(wire)) as context:
         source = await context.source(pipeline.TOPIC, stores=wire.named("store"), options=options, on_event=on_event)
 
         def send(content: bytes) -> None:
@@ -117,7 +117,7 @@ async def _pause(work: Work, wire: Wire) -> None:
 
 async def _receiver(work: Work, wire: Wire) -> None:
     latencies = Latencies()
-    async with _context(work) as context:
+    async with _context(work, pipeline.far(wire)) as context:
         complete = asyncio.Event()
 
         def on_message(message: Message) -> None:
@@ -125,7 +125,7 @@ async def _receiver(work: Work, wire: Wire) -> None:
             if len(latencies.all) == work.messages:
                 complete.set()
 
-        await pipeline.registered(context, wire.addresses["source"], on_message)
+        await pipeline.registered(context, pipeline.place(wire), on_message)
         await asyncio.to_thread(wire.ready)
         await complete.wait()
         await asyncio.to_thread(wire.done, **latencies.figures("delivered"))

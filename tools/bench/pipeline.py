@@ -44,7 +44,7 @@ def payload(number: int, size: int) -> bytes:
 
 async def _source(work: Work, wire: Wire, send: Send) -> None:
     batch = [payload(number, work.size) for number in range(KINDS)] * (AT_A_TIME // KINDS + 2)
-    async with Context(session_id=SESSION_ID, trace=work.trace) as context:
+    async with Context(resolver=near(wire), session_id=SESSION_ID, trace=work.trace) as context:
         kept = max(KEPT_BYTES, 2 * work.flight * work.size)  # otherwise retention limits the flight
         options = {"ume_flight_size": work.flight, "ume_flight_size_bytes": 0, "retransmit_retention_size_limit": kept}
         source = await context.source(TOPIC, stores=wire.named("store"), options=options)
@@ -66,7 +66,22 @@ async def _send_each(source: Source, payloads: list[bytes]) -> None:
     await asyncio.sleep(0)
 
 
-async def registered(context: Context, source: str, on_message: Callable[[Message], object] | None = None) -> Receiver:
+def near(wire: Wire) -> list[str]:
+    """Return the relay of the source's domain, if any."""
+    return wire.named("relay")[:1]
+
+
+def far(wire: Wire) -> list[str]:
+    """Return the relay of the receiver's domain, if any."""
+    return wire.named("relay")[-1:]
+
+
+def place(wire: Wire) -> str | None:
+    """Return where a receiver joins the source; None: where its relay says, which may be at a router."""
+    return None if far(wire) else wire.addresses["source"]
+
+
+async def registered(context: Context, source: str | None, on_message: Callable[[Message], object] | None = None) -> Receiver:
     """Return a receiver that has registered with the source's stores."""
     complete = asyncio.Event()
 
@@ -81,8 +96,8 @@ async def registered(context: Context, source: str, on_message: Callable[[Messag
 
 async def _receiver(work: Work, wire: Wire) -> None:
     payloads = [payload(number, work.size) for number in range(KINDS)]
-    async with Context(session_id=SESSION_ID, trace=work.trace) as context:
-        receiver = await registered(context, wire.addresses["source"])
+    async with Context(resolver=far(wire), session_id=SESSION_ID, trace=work.trace) as context:
+        receiver = await registered(context, place(wire))
         await asyncio.to_thread(wire.ready)
         number, recovered, started = 0, 0, 0.0
         async for batch in receiver.batches():
@@ -128,7 +143,9 @@ async def _store(work: Work, wire: Wire) -> None:
     directory.mkdir()
     disk = Disk(sync=partial(slow_sync, work.sync_ns))
     config = StoreConfig("", seed=1, repository=RepositoryConfig(disk_limit=DISK_BYTES))
-    store = Store(StoreSettings("127.0.0.1:0", directory, config, trace=work.trace, new=True, disk=disk))
+    where = tuple(near(wire))
+    settings = StoreSettings("127.0.0.1:0", directory, config, trace=work.trace, new=True, disk=disk, resolver=where)
+    store = Store(settings)
     await store.start()
     await asyncio.to_thread(wire.ready, store.address)
     await asyncio.to_thread(wire.done)

@@ -23,6 +23,12 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def wakeups(pid: int) -> int:
+    """Return how often the main thread waited and went on."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:"))
+
+
 def _status(pid: int, name: str) -> int:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     return KIB * next(int(line.split()[1]) for line in lines if line.startswith(name))

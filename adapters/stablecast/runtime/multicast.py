@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import sys
 
 import attrs
 
@@ -21,6 +22,9 @@ DEFAULT_PORT = 14400
 
 HOPS = 16
 """Time to live of datagrams to a group, in routers."""
+
+_MULTICAST_ALL = 49
+"""Linux's IP_MULTICAST_ALL, which Python does not name."""
 
 
 @attrs.frozen
@@ -48,10 +52,12 @@ class MulticastSettings:
 def hearing(group: str, port: int, interface: str, receive_buffer: int = datagrams.RECEIVE_BUFFER) -> machine.Socket:
     """Return a socket that joined a group on one interface; other sockets of this host may join as well.
 
-    Raises PortError.
+    It does not hear the group on the other interfaces, where other members have joined it. Raises PortError.
     """
     sock = datagrams.open_socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if sys.platform == "linux":  # By default it gets what any member on this host joined, from any domain.
+        sock.setsockopt(socket.IPPROTO_IP, _MULTICAST_ALL, 0)
     if receive_buffer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     membership = socket.inet_aton(group) + socket.inet_aton(check_ip(interface))
