@@ -274,6 +274,30 @@ def test_a_source_is_joined_where_it_is_found_last() -> None:
     assert numbers(bench.sent()) == [1, 2, 3, 4]
 
 
+def test_what_is_left_of_a_dead_router_gives_way_to_the_source() -> None:
+    """The first router was killed. Where it repeated the source, a service still knows its proxy."""
+    bench = Bench.begun()
+    bench.feed(ev.Overheard(0, packet(ORDERS)), ev.Overheard(1, packet(ORDERS)))
+    left = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=77, index=7, cost=1, hops=1)
+    assert fx.JoinSource(1, ORIGIN, "orders", left) in bench.feed(ev.SourceFound(1, "orders", left))
+    moved = bench.feed(ev.SourceFound(0, "orders", SOURCE))
+    assert [fx.CloseProxy(0, ORIGIN), fx.LeaveSource(1, ORIGIN)] == moved[:2]
+    assert fx.JoinSource(0, ORIGIN, "orders", SOURCE) in moved
+    assert [one.portal for one in moved if isinstance(one, fx.OpenProxy)] == [1]
+    bench.feed(ev.SourceGone(1, "orders", left))
+    bench.feed(ev.StreamEnded(ORIGIN))
+    assert fx.CloseProxy(1, ORIGIN) in bench.run(SECOND), "no place is left"
+    assert not bench.router.table.sources
+
+
+def test_a_source_that_is_lost_is_joined_where_another_router_repeats_it() -> None:
+    bench = Bench.begun().flowing()
+    bench.feed(ev.Overheard(0, packet(ORDERS)))
+    around = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=77, index=7, cost=5, hops=2)
+    assert bench.feed(ev.SourceFound(1, "orders", around)) == [], "it is further away"
+    assert fx.JoinSource(1, ORIGIN, "orders", around) in bench.feed(ev.StreamEnded(ORIGIN))
+
+
 @pytest.mark.rows("R-275")
 def test_access_lists_decide_on_proxies() -> None:
     """R-275."""

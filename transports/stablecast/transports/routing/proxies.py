@@ -43,6 +43,7 @@ class RoutedSource:
         info: Its newest announcement, as it came.
         high: Its newest number, on the wire.
         proxies: Its proxies, by portal.
+        elsewhere: Other places of it, by the portal that found them. Another router repeats it there, or did.
     """
 
     origin: bytes
@@ -53,6 +54,12 @@ class RoutedSource:
     info: Message | None = None
     high: int | None = None
     proxies: dict[int, ProxySource] = attrs.field(factory=dict)
+    elsewhere: dict[int, SourceRecord] = attrs.field(factory=dict)
+
+    @property
+    def nearest(self) -> int:
+        """Return the portal that has found the nearest of the other places, of which there must be one."""
+        return min(self.elsewhere, key=lambda portal: (distance(self.elsewhere[portal]), portal))
 
     def move(self) -> Iterator[fx.RouterEffect]:
         """Join the source where it is if there are proxies, and leave any other place."""
@@ -63,6 +70,11 @@ class RoutedSource:
         if wanted is not None and self.joined is None:
             self.joined = wanted
             yield fx.JoinSource(self.portal, self.origin, self.topic, wanted)
+
+
+def distance(record: SourceRecord) -> tuple[int, int]:
+    """Return how far a source is from one of its places, to compare places."""
+    return record.cost, record.hops
 
 
 @attrs.define

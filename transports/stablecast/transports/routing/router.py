@@ -28,7 +28,7 @@ from stablecast.transports.routing.duplicates import NumberWindow
 from stablecast.transports.routing.forwarding import Forwarding, UnicastDrop
 from stablecast.transports.routing.names import answers, question
 from stablecast.transports.routing.portals import Drop, Portal, PortalSettings, Standing
-from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources
+from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources, distance
 from stablecast.transports.routing.streams import Streams
 from stablecast.transports.wire import lbmr, lbmr_extended
 
@@ -268,8 +268,13 @@ class Router:
                 )
             return
         source = self.table.sources.get(record.origin)
-        if source is not None and (number in source.proxies or source.portal != number):
-            return  # The proxy of this router itself, or a copy that came around another way.
+        if source is not None and source.portal != number:
+            proxy = source.proxies.get(number)
+            if proxy is None or proxy.names != (record.session_id, record.index):
+                source.elsewhere[number] = record
+                if source.record is None or distance(record) < distance(source.record):
+                    self._move_entry(source, now)
+            return
         if source is None:
             if not portal.forwards or not self._is_wanted(number, topic):
                 return
@@ -284,8 +289,12 @@ class Router:
 
     def _on_gone(self, number: int, record: SourceRecord, now: int) -> None:
         source = self.table.sources.get(record.origin)
-        if source is not None and source.portal == number and source.record and source.record.name == record.name:
+        if source is None:
+            return
+        if source.portal == number and source.record and source.record.name == record.name:
             self._lose(source, now)
+        elif number in source.elsewhere and source.elsewhere[number].name == record.name:
+            del source.elsewhere[number]
 
     def _on_ended(self, origin: bytes, now: int) -> None:
         source = self.table.sources.get(origin)
@@ -294,14 +303,34 @@ class Router:
             self._lose(source, now)
 
     def _lose(self, source: RoutedSource, now: int) -> None:
-        """Let the proxies of a source end soon, unless it is found again."""
+        """Let the proxies of a source end soon, unless it is found again; go on at once where it is known besides."""
         source.record = None
-        if source.proxies:
+        if source.elsewhere:
+            self._move_entry(source, now)
+        elif source.proxies:
             delay = self.portals[source.portal].settings.deletion_ns
             self.agenda.arm((Matter.LOST, 0, source.origin), now + delay)
             self.outbox += source.move()
         else:
             self.table.remove(source)
+
+    def _move_entry(self, source: RoutedSource, now: int) -> None:
+        """Take the nearest of the other places of a source for its entry; it is not repeated in that domain any more.
+
+        A service may know the proxy of a router that died longer than the router that comes next needs to find it.
+        """
+        number = source.nearest
+        record = source.elsewhere.pop(number)
+        others = dict(source.elsewhere)
+        if source.record is not None:
+            others[source.portal] = source.record
+        self.agenda.stop((Matter.LOST, 0, source.origin))
+        self._close_all(source)
+        self.table.remove(source)
+        self._on_found(number, source.topic, record, now)
+        moved = self.table.sources.get(source.origin)
+        if moved is not None:
+            moved.elsewhere = others
 
     def _end_lost(self, origin: bytes) -> None:
         source = self.table.sources.get(origin)
