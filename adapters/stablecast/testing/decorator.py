@@ -6,7 +6,7 @@ beside it, and other runners can call it, too.
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -67,6 +67,7 @@ def world(
     faults: FaultKind | FaultKinds | None = None,
     strikes: int | None = None,
     limit: float | None = None,
+    router: Sequence[str] = (),
 ) -> Callable[[AsyncTest], Callable[..., None]]:
     """Run a coroutine function as a test in many worlds.
 
@@ -78,19 +79,23 @@ def world(
         faults: The kinds of faults, combined by `|`.
         strikes: The largest number of faults of one world; 5 unless given.
         limit: Seconds of virtual time after which a world is given up; an hour unless given.
+        router: The hosts of a second domain, for example `("office", "store2")`. The host `router` joins it with the
+            domain of all other hosts, which do not reach these.
 
     Raises:
         ConfigError: An argument is invalid, or the function cannot be such a test.
     """
     if stores < 0 or seeds < 1 or (strikes is not None and strikes < 1):
         raise ConfigError("world: seeds and strikes are at least 1, and stores at least 0")
+    if isinstance(router, str):
+        raise ConfigError("world: router is a sequence of the names of hosts, not one name")
     kinds = as_faults(faults)
 
     def decorate(function: AsyncTest) -> Callable[..., None]:
         wrapper = _wrapper(function)
         test: WorldTest = wrapper.stablecast_test  # type: ignore[attr-defined]
         plan = test.plan
-        setting = attrs.evolve(plan.setting, stores=stores, limit_s=limit or plan.setting.limit_s)
+        setting = attrs.evolve(plan.setting, stores=stores, limit_s=limit or plan.setting.limit_s, far=tuple(router))
         test.plan = attrs.evolve(plan, setting=setting, seeds=seeds, faults=kinds, most=strikes or plan.most)
         return wrapper
 

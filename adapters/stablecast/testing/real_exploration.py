@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.core.errors import ConfigError
 from stablecast.testing.exploration import WorldPlan, WorldReport
 from stablecast.testing.faults import FaultKinds
 from stablecast.testing.real_world import POSSIBLE, RealWorld
@@ -75,6 +76,8 @@ class RealExploration:
         return Outcome(world.seed, strikes, world.struck, failure, world.timeline, world.activity(), "")
 
     async def _test(self, world: RealWorld, strikes: Sequence[Strike]) -> None:
+        if self._plan.setting.far:
+            raise ConfigError("world: only simulated worlds have a router; run this test without --stablecast-real")
         await world.start_stores(self._plan.setting.stores)
         world.arm(strikes)
         await self._body(world)  # type: ignore[arg-type]  # it has the methods of a simulated world

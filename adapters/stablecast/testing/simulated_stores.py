@@ -1,32 +1,47 @@
 """The stores of a world and the relay through which contexts find each other."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from stablecast.core.errors import StablecastError
 from stablecast.lab.world.process import SimulatedProcess
-from stablecast.lab.world.programs import DATA, StoreProgram, relay_address, start_relay
+from stablecast.lab.world.programs import DATA, RELAY_PORT, StoreProgram, start_relay, start_router
 from stablecast.lab.world.world import World
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES, FILE_MAGIC
-from stablecast.testing.simulated_world import SECOND, SimulatedWorld
+from stablecast.testing.simulated_world import FAR, FAR_RELAY, NEAR, ROUTER, SECOND, SimulatedWorld
 
 RELAY = "relay"
-"""The host of the relay."""
+"""The host of the relay, or of that of the first domain."""
+
+ROUTED_S = 4
+"""Seconds of virtual time that a router listens before it takes part, and then needs to tell its routes."""
 
 READY_S = 60
 """Seconds of virtual time within which the stores and the relay are ready."""
 
 
 def start_stores(world: SimulatedWorld, lab: World, count: int, options: Sequence[str] = ()) -> None:
-    """Start a relay and stores, on the hosts `store0`, `store1` and so on, and wait until all are ready."""
-    relay = relay_address(lab, RELAY)
-    world.resolve_at([relay])
-    programs = [world.add("lbmrd", RELAY, "relay", lambda: start_relay(lab, RELAY))]
+    """Start a relay and stores, on the hosts `store0`, `store1` and so on, and wait until all are ready.
+
+    In a world of two domains each has a relay, and a router is between them.
+    """
+    relays = {NEAR: RELAY, FAR: FAR_RELAY} if world.far else {0: RELAY}
+    for domain, host in relays.items():
+        world.resolve_at(domain, f"{world.address(host)}:{RELAY_PORT}")
+    programs = [world.add("lbmrd", host, "relay", partial(start_relay, lab, host)) for host in relays.values()]
     for number in range(count):
-        store = SimulatedStore(world, lab, f"store{number}", relay, options)
+        host = f"store{number}"
+        store = SimulatedStore(world, lab, host, world.context_of(host)["resolver"][0], options)
         # A store whose disk fails serves no more, and the operator of a real one starts it again.
         programs.append(world.add("store", store.host, "store", store.start, may_fail=EXPECTED, is_service=True))
-        world.stores.append(store.address)
+        world.has_store(host, store.address)
+    if world.far:
+        portals = {domain: {"resolver_unicast_daemon": relay} for domain, relay in world.relays.items()}
+        programs.append(world.add("router", ROUTER, "router", lambda: start_router(lab, ROUTER, portals, {})))
     lab.kernel.run(lambda: all(one.output for one in programs), lab.now + READY_S * SECOND)
+    if world.far:
+        routed = lab.now + ROUTED_S * SECOND
+        lab.kernel.run(lambda: lab.now >= routed, routed + SECOND)
 
 
 EXPECTED = (StablecastError, OSError)

@@ -1,7 +1,7 @@
 """The world of a test: it starts programs, injects faults, waits until all is settled, and keeps a timeline."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from types import CoroutineType
 from typing import Any, Final
@@ -10,6 +10,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.activation import VARIABLE
 from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.filesystem import FileSystem
+from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.deliveries import Deliveries
@@ -20,6 +21,16 @@ from stablecast.testing.timeline import FAULT, NOTE, WorldTimeline
 
 TEST_HOST: Final = "test"
 """The host on which the test itself runs. No fault strikes it."""
+
+ROUTER: Final = "router"
+"""The host that reaches both domains."""
+
+FAR_RELAY: Final = "relay-far"
+"""The host of the relay of the second domain."""
+
+NEAR: Final = 1
+FAR: Final = 2
+"""The numbers of the domains of a world with a router."""
 
 QUIET_S: Final = 10.0
 """Seconds of virtual time without a movement after which a world is settled."""
@@ -42,13 +53,21 @@ class SimulatedWorld:
 
     Attributes:
         seed: The seed of this world.
-        stores: The addresses `ip:port` of the stores.
+        stores: The addresses `ip:port` of the stores, as hosts outside of a second domain name them.
+        far: The hosts of the second domain; empty: there is one domain.
+        relays: The address of the relay of each domain.
         programs: All programs, those of the stores included.
     """
 
-    def __init__(self, lab: World, strikes: Sequence[Strike], traces: str | None = None) -> None:
-        """Make a world; `begin` lets its schedule begin. Stores and contexts write traces to the directory `traces`."""
+    def __init__(
+        self, lab: World, strikes: Sequence[Strike], traces: str | None = None, far: Collection[str] = ()
+    ) -> None:
+        """Make a world; `begin` lets its schedule begin. Stores and contexts write traces to the directory `traces`.
+
+        The hosts `far` are a domain of their own.
+        """
         self.seed = lab.seed
+        self.far = far
         self.stores: list[str] = []
         self.timeline = WorldTimeline()
         self.supervisor = Supervisor(self._report)
@@ -57,7 +76,8 @@ class SimulatedWorld:
         self.injector = FaultInjector(lab.kernel, lab.network, lab.hosts, self.supervisor, self._report)
         self._lab = lab
         self._kinds: dict[str, str] = {}
-        self._resolver: list[str] = []
+        self.relays: dict[int, str] = {}
+        self._addresses: dict[str, str] = {}
         self._end = 0
         self._turns: dict[str, int] = {}
         self._strikes = strikes
@@ -100,6 +120,7 @@ class SimulatedWorld:
             raise WorldError(f"the host {TEST_HOST!r} belongs to the test: give the program another host")
         name = getattr(main, "__qualname__", repr(main)).rpartition(".")[2]
         call = partial(main, *arguments, **keywords)
+        self.machine(host)
         expected: Errors = (Exception,) if may_fail else ()
         return self.add(name, host, "app", lambda: self._lab.start(call, host), may_fail=expected)
 
@@ -107,8 +128,8 @@ class SimulatedWorld:
         """Start a program of a kind of hosts; `launch` starts one process of it. `how` is as for `Program`."""
         self._kinds.setdefault(host, kind)
         if self._traces is not None:
-            self._lab.host(host).environment[VARIABLE] = self._traces
-        program = Program(name, self._lab.host(host), launch, **how)
+            self.machine(host).environment[VARIABLE] = self._traces
+        program = Program(name, self.machine(host), launch, **how)
         self.supervisor.add(program)
         return program
 
@@ -124,11 +145,32 @@ class SimulatedWorld:
 
     def context_of(self, host: str) -> dict[str, Any]:
         """Return the keyword arguments for `stablecast.client.Context` in the programs of a host."""
-        return {"resolver": list(self._resolver), "interface": self.address(host)}
+        relay = self.relays.get(self.domain_of(host))
+        return {"resolver": [relay] if relay else [], "interface": self.address(host)}
+
+    def stores_of(self, host: str) -> list[str]:
+        """Return the addresses of the stores as programs of a host name them: with the number of another domain."""
+        own = self.domain_of(host)
+        named = ((self.domain_of(store), address) for store, address in self._addresses.items())
+        return [address if domain == own else f"{domain}:{address}" for domain, address in named]
+
+    def domain_of(self, host: str) -> int:
+        """Return the number of the domain of a host: 2 for `far` hosts, 1 for all others; 0 if there is one domain."""
+        if not self.far:
+            return 0
+        return FAR if host == FAR_RELAY or host in self.far else NEAR
+
+    def machine(self, host: str) -> SimulatedHost:
+        """Return a host; the first use makes it, in its domain."""
+        known = host in self._lab.hosts
+        found = self._lab.host(host)
+        if self.far and not known and host != ROUTER:
+            self._lab.network.place(found.address, self.domain_of(host))
+        return found
 
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host; the first use makes the host."""
-        return self._lab.host(host).address
+        return self.machine(host).address
 
     def read(self, host: str, path: str) -> bytes:
         """Return the content of a file of a host; b"" if there is none. A relative path begins at `/`."""
@@ -262,9 +304,14 @@ class SimulatedWorld:
 
     # --------------------------------------------------------------------------------------------------- for the runner
 
-    def resolve_at(self, relays: Sequence[str]) -> None:
-        """Let contexts find each other through these relays."""
-        self._resolver = list(relays)
+    def resolve_at(self, domain: int, relay: str) -> None:
+        """Let the contexts of a domain find each other through a relay."""
+        self.relays[domain] = relay
+
+    def has_store(self, host: str, address: str) -> None:
+        """Note the address of the store of a host."""
+        self._addresses[host] = address
+        self.stores = self.stores_of(TEST_HOST)
 
     def begin(self) -> None:
         """Let time and the schedule begin, because the stores are ready."""

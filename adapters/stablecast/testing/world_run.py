@@ -96,12 +96,14 @@ class WorldSetting:
         limit_s: Seconds of virtual time after which a world is given up.
         traced: Stores and contexts write traces.
         options: Options of each store, as `stablecast store --option` takes them.
+        far: The hosts of a second domain, which a router joins with the first; empty: there is one domain.
     """
 
     stores: int = 3
     limit_s: float = LIMIT_S
     traced: bool = False
     options: Sequence[str] = ()
+    far: tuple[str, ...] = ()
 
 
 EAGER: Final = 4
@@ -137,13 +139,14 @@ def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[St
 
 def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
     lab = World(seed)
-    world = SimulatedWorld(lab, strikes, TRACES if setting.traced else None)
+    world = SimulatedWorld(lab, strikes, TRACES if setting.traced else None, setting.far)
     with lab.open(), world.deliveries.watching():
-        if setting.stores:
+        if setting.stores or setting.far:
             from stablecast.testing.simulated_stores import start_stores  # noqa: PLC0415 - stores load the whole client
 
             start_stores(world, lab, setting.stores, setting.options)
         world.begin()
+        world.machine(TEST_HOST)
         test = lab.start(lambda: body(world), TEST_HOST)
         stuck: WorldError | None = None
         try:

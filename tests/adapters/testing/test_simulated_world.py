@@ -40,6 +40,42 @@ def texts(outcome: Outcome, kind: str) -> list[str]:
     return [one.text for one in outcome.timeline.happenings if one.kind == kind]
 
 
+ORDERS = [b"order %d" % number for number in range(20)]
+
+
+async def sell(stores: list[str], context: dict[str, Any]) -> None:
+    async with Context(**context, session_id=1) as shop:
+        source = await shop.source("orders", stores=stores, within=None)
+        for order in ORDERS[source.next_number :]:
+            await source.send(order)
+            await asyncio.sleep(0.5)
+        await forever()
+
+
+async def book(context: dict[str, Any]) -> None:
+    async with Context(**context, session_id=2) as office:
+        async for message in office.receiver("orders"):
+            print(message.payload.decode())
+
+
+@pytest.mark.parametrize("store", ["store0", "office"])
+def test_two_domains_meet_at_a_router_which_may_crash(store: str) -> None:
+    """The store is near the shop or with the office, and hosts of two domains never reach each other."""
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(sell, world.stores_of("shop"), world.context_of("shop"), host="shop")
+        office = world.start(book, world.context_of("office"), host="office")
+        await world.settled()
+        assert {line.encode() for line in office.output} >= {*ORDERS}
+        assert world.stores == world.stores_of("shop") != world.stores_of("office")
+        assert not world.injector._network.passes(world.address("shop"), world.address("office"))
+
+    far = ("office", "store0") if store == "office" else ("office",)
+    setting = WorldSetting(stores=1, far=far)
+    outcome = run(body, Strike("crash", "router", at=3_000 * MILLISECOND, span=2_000 * MILLISECOND), setting=setting)
+    assert any("router starts again" in text for text in texts(outcome, PROGRAM))
+
+
 async def forever() -> None:
     await asyncio.Event().wait()
 

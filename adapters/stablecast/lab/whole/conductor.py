@@ -126,6 +126,9 @@ class Conductor(JobWriter):
         returns = setup.ids != "new"  # Receivers with new RegIDs are others.
         self.mark("limited", messages=setup.kept, returns=returns)
         self.mark("prompt", returns=returns, spare=setup.spare)
+        if self.routers:
+            beyond = {name: [store for store in STORES if setup.is_apart(name, store)] for name in RECEIVERS}
+            self.mark("domains", router=ROUTER, beyond=beyond)
         for name in (*self.finders, *STORES, *self.routers):
             self.start(name)
         await asyncio.sleep(READY_SECONDS + (ROUTED_SECONDS if self.routers else 0.0))

@@ -25,7 +25,7 @@ monotonic clock, which all processes share). `judge` returns one sentence for ea
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ ALL = "all"
 """The one who suffers a fault that keeps acknowledgements from all stores."""
 RETURNED_NS = 2_000_000_000
 """Time after a fault in which the connections and the registrations of a receiver return."""
+ROUTED_NS = 6_000_000_000
+"""Time after a fault of a router in which it returns: it listens for 2.5 s, and then tells routes and finds sources."""
 QUORUM = 2
 """Stores of three that must know a receiver before messages are kept for it."""
 REGISTERED_NS = 1_000_000_000
@@ -106,6 +108,8 @@ class HistoryFacts:
     reported: dict[str, list[tuple[str, int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )  # topic and numbers of losses that a receiver reported, by receiver
+    beyond: dict[str, list[str]] = field(default_factory=dict)  # stores in another domain, by program of a receiver
+    router: str = ""  # the host between the domains
     departed: str = ""  # the owner whose earlier identities deregistered
 
     def kept_of(self, owner: tuple[str, str]) -> int:
@@ -155,7 +159,7 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.granted[line["run"], line["topic"], line["store"]].setdefault(line["reg_id"], line["t"])
         elif what == "confirmed":
             facts.confirmed.append(line)
-        elif what in {"paced", "limited", "departed", "event"}:
+        elif what in {"paced", "limited", "departed", "event", "domains"}:
             _note_condition(facts, line)
         elif what in {"fault", "heal", "ended", "hang", "prompt", "forked"}:
             facts.marks.append(line)
@@ -173,6 +177,8 @@ def _note_condition(facts: HistoryFacts, line: Line) -> None:
         case "limited":
             facts.kept[line.get("owner", "")] = line["messages"]
             facts.renewed = not line.get("returns", True)
+        case "domains":
+            facts.router, facts.beyond = line["router"], line["beyond"]
         case "departed":
             facts.departed = line["owner"]
         case "event" if "last" in line:
@@ -512,12 +518,13 @@ def _stays(troubles: Iterable[Trouble], begin: int | float, end: int, spare: int
     return ALL not in weak and len(weak) <= spare
 
 
-def _troubles(facts: HistoryFacts, programs: Container[str]) -> list[Trouble]:
+def _troubles(facts: HistoryFacts, programs: Collection[str]) -> list[Trouble]:
     """Return who may not get an acknowledgement of these `programs`, or lose it, and when.
 
     The end of a client's program is no such trouble. Nor is what another receiver suffers. A store that lost records
-    from its disk never counts again.
+    from its disk never counts again. Behind a router that fails, the stores of the other domain get nothing.
     """
+    beyond = {store for program in programs for store in facts.beyond.get(program, ())}
     roles = {_program(run): role for run, (role, _) in facts.runs.items()}
     healed = {(mark["who"], mark["text"]): mark["t"] for mark in facts.marks if mark["is"] == "heal" and "text" in mark}
     troubles = []
@@ -528,7 +535,10 @@ def _troubles(facts: HistoryFacts, programs: Container[str]) -> list[Trouble]:
             continue
         lasts = do in LOSSES or (who, mark.get("text")) not in healed
         until = float("inf") if lasts else healed[who, mark["text"]] + RETURNED_NS
-        troubles.append((ALL if role or do == "blackout" else who, mark["t"], until))
+        if who == facts.router:
+            troubles += ((store, mark["t"], until + ROUTED_NS) for store in sorted(beyond))
+        else:
+            troubles.append((ALL if role or do == "blackout" else who, mark["t"], until))
     return troubles
 
 

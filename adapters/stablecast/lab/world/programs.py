@@ -193,10 +193,5 @@ def _table(options: Mapping[str, object]) -> str:
     return "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in options.items()) + "}"
 
 
-def relay_address(world: World, name: str = "relay") -> str:
-    """Return the address of the relay on a host."""
-    return f"{world.host(name).address}:{RELAY_PORT}"
-
-
 def _relay(settings: LbmrdConfig) -> Callable[[], int]:
     return lambda: resolution_daemons.run_lbmrd(settings, 0.0, validate=False, as_json=False)
