@@ -119,7 +119,7 @@ PARTED_SEEDS: Final = 10_000_000
 """The seed from which on all worlds have two domains."""
 
 ROUTED_FACTOR: Final = 2
-"""Factor of all times in a world with a router. When it returns it listens for longer than most faults last."""
+"""Factor of all times in a world with a router, if they are not long anyway: it listens before it takes part."""
 
 ROUTER_FAULTS: Final = (1, 4)
 """Smallest and largest number of faults that strike the router."""
@@ -287,9 +287,9 @@ def draw(seed: int) -> WorldSchedule:
     faults = suited(Random(f"whole habits of faults {seed}"), setup, faults)  # noqa: S311 - not a secret
     faults += _of_the_router(Random(f"whole routers {seed}"), setup)  # noqa: S311 - not a secret
     schedule = WorldSchedule(seed, setup, tuple(faults))
-    if setup.far:
-        schedule = _stretched(schedule, ROUTED_FACTOR)
     schedule = long(Random(f"whole spans {seed}"), schedule)  # noqa: S311 - not a secret
+    if setup.far and schedule.horizon_ms == HORIZON_MS:
+        schedule = _stretched(schedule, ROUTED_FACTOR)
     return attrs.evolve(schedule, faults=tuple(sorted(schedule.faults, key=lambda fault: fault.at_ms)))
 
 

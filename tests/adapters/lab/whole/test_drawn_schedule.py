@@ -4,13 +4,28 @@ from functools import partial
 
 import pytest
 
-from stablecast.lab.whole.drawn_schedule import ENDS_STORES, FACTORS, FAULTS, PAUSES_MS, REFILL_MS, STRIKES_PATHS, draw
+from stablecast.lab.whole.drawn_schedule import (
+    ENDS_STORES,
+    FACTORS,
+    FAULTS,
+    PARTED_SEEDS,
+    PAUSES_MS,
+    REFILL_MS,
+    ROUTED_FACTOR,
+    ROUTER_FAULTS,
+    STRIKES_PATHS,
+    STRIKES_ROUTERS,
+    draw,
+)
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
     HORIZON_MS,
     MEMORY,
     RECEIVERS,
+    ROUTER,
+    SECOND_RECEIVER,
+    SIDES,
     SOURCE,
     STORES,
     TURNS,
@@ -19,6 +34,8 @@ from stablecast.lab.whole.schedule import (
 )
 
 DRAWN = [draw(seed) for seed in range(600)]
+PARTED = [draw(seed) for seed in range(PARTED_SEEDS, PARTED_SEEDS + 300)]
+"""Worlds that all have two domains."""
 TWICE = [schedule for schedule in DRAWN if schedule.horizon_ms == 2 * HORIZON_MS + REFILL_MS]
 """Worlds in which two stores lose their disks, one after the other."""
 PLAIN = Setup(pause_ms=PAUSES_MS[0])
@@ -36,17 +53,17 @@ def test_a_seed_draws_the_same_schedule() -> None:
 def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     faults = [fault for schedule in DRAWN for fault in schedule.faults]
     assert {fault.do for fault in faults} == set(Do)
-    for schedule in DRAWN:
+    for schedule in (*DRAWN, *PARTED):
         assert all(one.at_ms >= 0 and one.at_ms + one.span_ms <= schedule.horizon_ms for one in schedule.faults)
-    once = [schedule for schedule in DRAWN if schedule not in TWICE]
+    once = [schedule for schedule in DRAWN if schedule not in TWICE and not schedule.setup.far]
     assert {len(schedule.faults) for schedule in once} == set(range(FAULTS[0], FAULTS[1] + 2)), "one more: a departure"
 
 
 def test_faults_last_longer_than_each_time_out() -> None:
-    lengths = {schedule.horizon_ms for schedule in DRAWN}
+    lengths = {schedule.horizon_ms for schedule in DRAWN if not schedule.setup.far}
     assert lengths == {HORIZON_MS, *(HORIZON_MS * factor for factor in FACTORS), 2 * HORIZON_MS + REFILL_MS}
     assert max(fault.span_ms for schedule in DRAWN for fault in schedule.faults) > 30_000
-    assert sum(schedule.horizon_ms == HORIZON_MS for schedule in DRAWN) > 0.85 * len(DRAWN)
+    assert sum(schedule.horizon_ms == HORIZON_MS for schedule in DRAWN) > 0.8 * len(DRAWN)
 
 
 def test_a_second_store_loses_its_disk_after_a_pause() -> None:
@@ -124,6 +141,7 @@ def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store()
         lambda setup: setup.group,
         lambda setup: setup.apart,
         lambda setup: setup.hot,
+        lambda setup: setup.far,
         *(partial(_reads, habit) for habit in ("arrival", "settled", "fickle", "impatient", "threads", "reader")),
     ],
 )
@@ -131,6 +149,26 @@ def test_each_kind_of_setup_has_its_share(has: object) -> None:
     assert callable(has)
     share = sum(bool(has(schedule.setup)) for schedule in DRAWN) / len(DRAWN)
     assert 0.015 < share < 0.5
+
+
+def test_a_router_is_struck_in_each_world_that_has_one() -> None:
+    assert all(schedule.setup.far for schedule in PARTED)
+    assert not any(fault.who == ROUTER for schedule in DRAWN if not schedule.setup.far for fault in schedule.faults)
+    struck = [[fault for fault in schedule.faults if fault.who == ROUTER] for schedule in PARTED]
+    assert {fault.do for faults in struck for fault in faults} == {*STRIKES_ROUTERS}
+    assert {fault.other for faults in struck for fault in faults} == {"", *SIDES}
+    once = [len(faults) for faults, one in zip(struck, PARTED, strict=True) if one.horizon_ms == HORIZON_MS * ROUTED_FACTOR]
+    assert {*once} == set(range(ROUTER_FAULTS[0], ROUTER_FAULTS[1] + 1))
+
+
+def test_each_program_is_on_either_side_of_the_router() -> None:
+    for name in (SOURCE, *RECEIVERS, *STORES):
+        assert 0.3 < sum(name in schedule.setup.far for schedule in PARTED) / len(PARTED) < 0.7
+    for schedule in PARTED:
+        setup = schedule.setup
+        assert setup.finder in {"relays", "services", "both"}, "stores take part in resolution"
+        assert not (setup.daemon or setup.tight or setup.storage == TURNS)
+        assert setup.domain(SECOND_RECEIVER) == setup.domain(RECEIVERS[1])
 
 
 def test_habits_are_drawn_only_where_their_rules_hold() -> None:
