@@ -11,7 +11,7 @@ from stablecast.core.store.registry import Registry
 from stablecast.lab.whole.application_history import Line
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.whole.schedule import RECEIVERS, ROUTER, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.world import World
 from stablecast.store import declaration
@@ -99,6 +99,43 @@ def test_links_are_cut(do: Do, both: bool, other: str) -> None:
     others = {other} if other else {*RECEIVERS, *STORES, "finder"}
     expected = {(SOURCE, name) for name in others} | {(name, SOURCE) for name in others if both}
     assert played.found == [expected, set()]
+    assert played.violations == []
+
+
+PARTS = ("receiver0", "store2")
+
+
+@pytest.mark.parametrize(
+    ("other", "struck"),
+    [("far", {*PARTS, "finder1"}), ("near", {SOURCE, "receiver1", "store0", "store1", "finder"})],
+)
+def test_a_router_is_cut_off_from_one_side(other: str, struck: set[str]) -> None:
+    def reached(conductor: Conductor) -> set[str]:
+        at, network = conductor.world.hosts, conductor.world.network
+        reaches = {name for name in conductor.names if network.passes(at[ROUTER].address, at[name].address)}
+        assert not any(network.passes(at[one].address, at[SOURCE].address) for one in (*PARTS, "finder1"))
+        return {*conductor.names} - reaches
+
+    played = Played([fault(Do.CUT, ROUTER, other=other)], reached, far=PARTS)
+    assert played.found == [struck, set()]
+    assert played.violations == []
+
+
+@pytest.mark.parametrize("do", [Do.KILL, Do.POWER, Do.CLOSE])
+@pytest.mark.parametrize("finder", ["relays", "services", "both"])
+def test_a_router_ends_and_starts_again(do: Do, finder: str) -> None:
+    played = Played([fault(do, ROUTER)], gone, far=PARTS, finder=finder)
+    assert played.found == [{ROUTER}, set()]
+    assert played.violations == []
+
+
+def test_a_slow_router_delays_each_packet() -> None:
+    def delay(conductor: Conductor) -> int:
+        at = conductor.world.hosts
+        return conductor.world.network.path(at[ROUTER].address, at["store2"].address).delay_ns // MS
+
+    played = Played([fault(Do.SLOW, ROUTER, amount=30)], delay, far=PARTS)
+    assert played.found == [30, 0]
     assert played.violations == []
 
 

@@ -154,6 +154,11 @@ def again(before_ms: int, *more: dict[str, Any], number: int = 0, **fields: Any)
     return plant
 
 
+def behind(*stores: str) -> dict[str, Any]:
+    """Say which stores are behind the router, seen from the receiver."""
+    return line(0, "domains", "history", router="router", beyond={"receiver": [*stores]})
+
+
 def held_before(lines: Lines) -> None:
     """Let message 1 come again after a crash, while the application had not let go of message 0."""
     again(500, number=1)(lines)
@@ -406,6 +411,8 @@ def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
         (again(500, *trouble(1, "store1", "wipe", 2), spare=1), {"repeated"}),  # the other two have it
         (again(500, *trouble(1, "store1", "blackout", 2_000), spare=1), set()),
         (again(500, *trouble(1, "store1", "wipe", 2), *trouble(1_100, "store2", "kill", 1_200), spare=1), set()),
+        (again(500, *trouble(1_100, "router", "kill", 1_200), behind("store1", "store2"), spare=1), set()),
+        (again(500, *trouble(1_100, "router", "kill", 1_200), behind("store1"), spare=1), {"repeated"}),  # two are near
         (group(), set()),
         (group(consumed(30, "ada.1", name(0), receiver="receiver")), {"divided"}),
         (group(consumed(16, "leo.1", name(1), receiver="receiver")), {"divided"}),
