@@ -173,6 +173,31 @@ def test_without_interest_no_byte_passes() -> None:
     world(story)
 
 
+@pytest.mark.parametrize("leaving", list(TRANSPORTS))
+def test_a_receiver_joins_a_proxy_while_data_flows(leaving: str) -> None:
+    """What passed since the announcement of the source is no loss to those who join later."""
+
+    async def story(domains: Domains) -> None:
+        await domains.relay()
+        await domains.relay()
+        await domains.router("tcp", leaving)
+        here, there = await domains.context(1), await domains.context(2)
+        source, first = await here.source("orders"), there.receiver("orders")
+        await until(lambda: first._sessions)
+        await source.send_many(MESSAGES[:100])
+        assert await payloads(first, 100) == MESSAGES[:100]
+        another = (await domains.context(2)).receiver("orders")
+        arriving = asyncio.create_task(payloads(another, 20))
+        for message in MESSAGES[100:]:
+            await source.send(message)
+            await asyncio.sleep(0.02)
+        async with asyncio.timeout(AT_ONCE):
+            begun = MESSAGES.index((found := await arriving)[0])
+        assert found == MESSAGES[begun : begun + 20]
+
+    world(story)
+
+
 def test_a_receiver_that_comes_later_gets_what_is_sent_from_then_on() -> None:
     async def story(domains: Domains) -> None:
         domains.group()

@@ -467,6 +467,19 @@ def test_a_quiet_source_is_known_by_its_announcement() -> None:
     assert list(high_water_marks.marks(told[0])) == [(INDEX, 0)]  # type: ignore[arg-type]  # it is a message
 
 
+@pytest.mark.rows("R-171", "R-187")
+@pytest.mark.parametrize(("held", "high"), [(False, 25), (True, 20)])
+def test_who_joins_later_is_told_the_newest_number_that_has_left(held: bool, high: int) -> None:
+    """What left before would look like a loss, and what waits is still to come."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ItemsArrived(ORIGIN, (info(), run(11, 10))))
+    bench.feed(ev.ProxyHeld(1, ORIGIN, held=held), ev.ItemsArrived(ORIGIN, (run(21, 5),)))
+    _, greeting = items_of(bench.router.streams.greeting(1, ORIGIN))
+    told = codec.decode(greeting)  # type: ignore[arg-type]  # it is a message
+    assert isinstance(told, SourceInfo)
+    assert told.high == high
+
+
 @pytest.mark.rows("R-171")
 def test_a_number_does_not_overtake_the_data_that_waits() -> None:
     """R-171."""

@@ -9,7 +9,7 @@ import attrs
 
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import lbmc, uniform_runs
-from stablecast.transports.wire.headers import Header, OriginatingDomain, StoreExt, TcpSid, TopicIdx
+from stablecast.transports.wire.headers import Header, OriginatingDomain, Sri, StoreExt, TcpSid, TopicIdx
 
 _INDEX = 4
 """Position of the topic index in a data message."""
@@ -40,6 +40,15 @@ def with_domain(message: lbmc.Message, domain: int) -> lbmc.Message:
     )
     if not any(isinstance(one, OriginatingDomain) for one in headers):
         headers += (OriginatingDomain(domain=domain),)
+    return attrs.evolve(message, headers=headers)
+
+
+def with_high(message: lbmc.Message, high: int) -> lbmc.Message:
+    """Return the announcement of a source whose newest number is `high`, if it says which was the newest."""
+    headers = tuple(
+        attrs.evolve(one, high_sqn=high) if isinstance(one, Sri) and one.flags & Sri.INITIAL_SQN_KNOWN else one
+        for one in message.headers
+    )
     return attrs.evolve(message, headers=headers)
 
 

@@ -63,6 +63,11 @@ class PortalQueues:
         found = self.queues.get(source)
         return found is None or not (found.closed or found.blocks)
 
+    def first(self, source: bytes) -> int | None:
+        """Return the first number of a source that waits, or None if none does."""
+        found = self.queues.get(source)
+        return None if found is None else next((block.first for block in found.blocks if block.count), None)
+
     def put(self, source: bytes, block: QueuedBlock) -> None:
         """Let messages of a source wait, and drop what exceeds the bound."""
         queue = self._of(source)

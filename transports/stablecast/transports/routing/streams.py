@@ -12,7 +12,7 @@ from stablecast.core.machine import serial
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import find
 from stablecast.transports.codec.lbttcp import Run
-from stablecast.transports.codec.renamed import renamed, with_domain
+from stablecast.transports.codec.renamed import renamed, with_domain, with_high
 from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing.pieces import cut, fitting
@@ -172,7 +172,11 @@ class Streams:
     def _info(self, source: RoutedSource, proxy: ProxySource) -> bytes:
         if source.info is None or proxy.names is None:
             return b""
+        info, waiting = source.info, self.portals[proxy.portal].queues.first(source.origin)
+        high = source.high if waiting is None else serial.wire(waiting - 1)
+        if high is not None:  # What has left since would look like a loss to those who join now.
+            info = with_high(info, high)
         try:
-            return renamed(source.info, *proxy.names)
+            return renamed(info, *proxy.names)
         except WireError:
             return b""
