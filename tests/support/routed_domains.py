@@ -118,9 +118,7 @@ class RoutedDomains:
                 self._daemon(self.hosts[number - 1], "lbmrd", "--listen", f"{host}:{RELAY_PORT}")
                 self.options.append({"resolver_unicast_daemon": f"{host}:{RELAY_PORT}"})
             case "service":
-                self._daemon(
-                    self.hosts[number - 1], "srs", "--interface", host, "--port", str(SERVICE_PORT), "--json"
-                )
+                self._daemon(self.hosts[number - 1], "srs", "--interface", host, "--port", str(SERVICE_PORT), "--json")
                 self.options.append({"resolver_service": f"{host}:{SERVICE_PORT}"})
             case _:
                 self.options.append({"resolver_multicast_interface": host})
@@ -150,9 +148,7 @@ def _context(given: str) -> Context:
 
 async def send(context: Context, parts: list[Sending]) -> None:
     """Send numbers on all sources; print "ready" when each has sent `BEFORE`."""
-    sources = [
-        await context.source(part.topic, stores=list(part.stores), options=dict(part.options)) for part in parts
-    ]
+    sources = [await context.source(part.topic, stores=list(part.stores), options=dict(part.options)) for part in parts]
     for number in range(100_000):
         for source in sources:
             await source.send(b"%d" % number)

@@ -81,7 +81,9 @@ def place(wire: Wire) -> str | None:
     return None if far(wire) else wire.addresses["source"]
 
 
-async def registered(context: Context, source: str | None, on_message: Callable[[Message], object] | None = None) -> Receiver:
+async def registered(
+    context: Context, source: str | None, on_message: Callable[[Message], object] | None = None
+) -> Receiver:
     """Return a receiver that has registered with the source's stores."""
     complete = asyncio.Event()
 
