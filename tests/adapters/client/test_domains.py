@@ -269,6 +269,7 @@ def test_the_domains_of_announced_stores_are_those_of_the_source() -> None:
     assert odd == {}
 
 
+@pytest.mark.rows("R-236")
 def test_stores_in_two_domains_make_one_quorum() -> None:
     """Each side knows the stores there by plain addresses, and the others by their domain."""
 

@@ -15,7 +15,7 @@ from tests.support.proxy import INDEX, Proxy, proxy, receiving, relay
 from tests.support.traffic import info, send, source_of, take
 
 
-@pytest.mark.rows("R-055")
+@pytest.mark.rows("R-055", "R-226")
 async def test_a_receiver_behind_a_router_knows_the_life_of_the_source(net: Network) -> None:
     """The names on its stream are those of the hop; registrations and acknowledgements name the life."""
     _, source = await source_of(net, "a")

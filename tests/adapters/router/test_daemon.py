@@ -245,7 +245,7 @@ def test_a_pattern_finds_the_topics_of_another_domain() -> None:
     world(story)
 
 
-@pytest.mark.rows("R-050", "R-051")
+@pytest.mark.rows("R-050", "R-051", "R-190")
 def test_three_domains_get_one_stream_each_from_one_joined_source() -> None:
     """R-050, R-051."""
 
@@ -262,6 +262,7 @@ def test_three_domains_get_one_stream_each_from_one_joined_source() -> None:
         views = router.snapshot().portals
         assert [view.proxy_receivers for view in views] == [1, 0, 0]
         assert [view.proxy_sources for view in views] == [0, 1, 1]
+        assert len(source.stream.subscribers) == 1  # type: ignore[union-attr]  # it is over LBT-TCP
         assert views[0].received.messages == len(MESSAGES)
 
     world(story)
@@ -299,7 +300,7 @@ def test_a_source_that_ends_ends_behind_the_router(kind: str) -> None:
     world(story)
 
 
-@pytest.mark.rows("R-061")
+@pytest.mark.rows("R-061", "R-189")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 def test_a_router_that_ends_takes_leave(kind: str) -> None:
     """R-061: receivers learn the end at once, and go on with the next router."""

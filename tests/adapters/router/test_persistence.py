@@ -79,6 +79,7 @@ def test_a_late_receiver_gets_what_a_store_of_either_domain_has(home: int, kind:
     world(story)
 
 
+@pytest.mark.rows("R-067")
 @pytest.mark.parametrize("kind", ["tcp", "lbtrm", "lbtru"])
 def test_a_late_receiver_gets_the_messages_that_a_source_keeps(kind: str) -> None:
     """R-180: late join without stores, from the source itself."""

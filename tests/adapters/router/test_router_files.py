@@ -322,6 +322,15 @@ def test_a_portal_needs_a_name_and_a_domain_and_company(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.rows("R-101")
+def test_portals_are_not_counted(tmp_path: Path) -> None:
+    portals = "".join(
+        f"<endpoint><name>p{number}</name><domain-id>{number}</domain-id></endpoint>" for number in range(1, 301)
+    )
+    text = f'<tnw-gateway version="1.0"><portals>{portals}</portals></tnw-gateway>'
+    assert len(load(write(tmp_path, text)).portals) == 300
+
+
 @pytest.mark.rows("R-131")
 def test_peer_portals_are_refused_with_one_sentence(tmp_path: Path) -> None:
     peer = "<peer><name>p</name><single-tcp><acceptor><listen-port>26123</listen-port></acceptor></single-tcp></peer>"

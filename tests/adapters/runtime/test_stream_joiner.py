@@ -65,6 +65,7 @@ async def test_any_life_will_do_but_then_only_that() -> None:
         await joiner.close()
 
 
+@pytest.mark.rows("R-064")
 async def test_another_life_means_gone() -> None:
     told = Told()
     async with listener(hello(6) + data(1)) as source:

@@ -17,7 +17,7 @@ def behind(number: int, cost: int = 1, hops: int = 1, source: SourceRecord = SOU
     return attrs.evolve(source, address=f"10.0.1.{number}:14371", session_id=100 + number, cost=cost, hops=hops)
 
 
-@pytest.mark.rows("R-059")
+@pytest.mark.rows("R-059", "R-066")
 def test_the_cheapest_place_is_taken_and_then_the_one_with_fewest_routers() -> None:
     known = Ways()
     assert known.found(behind(1, cost=9)) == behind(1, cost=9)

@@ -1,5 +1,6 @@
 """Unicast through a router: where it goes, and why it does not. Rows R-090, R-167, R-203."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from stablecast.transports import codec
 from stablecast.transports.codec.routed import MAX_HOPS, Endpoint, delivered, destination_of, hopped, routed
 from stablecast.transports.routing.forwarding import MAX_STREAMS, Forwarding, Onward, UnicastDrop, way_of
 from stablecast.transports.wire import lbmc
-from stablecast.transports.wire.headers import Destination, Stream
+from stablecast.transports.wire.headers import Destination, Stream, UnknownHeader
 
 PLAIN = codec.encode(SourceInfoRequest(codec.join(1, 2)))
 HERE, THERE = Endpoint(1, "10.0.1.1", 14_391), Endpoint(2, "10.0.2.1", 14_392)
@@ -72,3 +73,28 @@ def test_the_longest_silent_stream_is_forgotten() -> None:
 @given(st.binary(max_size=120) | st.binary(max_size=8).map(lambda tail: sent()[:-3] + tail))
 def test_hostile_bytes_are_dropped(octets: bytes) -> None:
     assert isinstance(passed(Forwarding({1: 0, 2: 1}), octets), UnicastDrop | Onward)
+
+
+@pytest.mark.rows("R-177")
+@pytest.mark.parametrize("size", [0, 1, 1_400, 8_192, 65_000, 65_265])
+def test_messages_of_every_size_pass_whole(size: int) -> None:
+    """R-177."""
+    plain = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, payload=bytes(size)))
+    onward = passed(
+        Forwarding({1: 0, 2: 1}), routed(plain, THERE, HERE, Stream(stream_id=7, sqn=1, ctxinst=b"context0"))
+    )
+    assert isinstance(onward, Onward)
+    assert lbmc.encode(delivered(lbmc.decode(onward.octets)[0])) == plain
+
+
+@pytest.mark.rows("R-238")
+def test_headers_of_later_releases_pass() -> None:
+    """R-238."""
+    strange = UnknownHeader(code=120, body=bytes(4))
+    message, _ = lbmc.decode(PLAIN)
+    plain = lbmc.encode(attrs.evolve(message, headers=(*message.headers, strange)))
+    onward = passed(
+        Forwarding({1: 0, 2: 1}), routed(plain, THERE, HERE, Stream(stream_id=7, sqn=1, ctxinst=b"context0"))
+    )
+    assert isinstance(onward, Onward)
+    assert strange in delivered(lbmc.decode(onward.octets)[0]).headers

@@ -43,7 +43,7 @@ def numbers(items: list[Run | Message]) -> list[int]:
     return [item.first + one for item in items if isinstance(item, Run) for one in range(item.count)]
 
 
-@pytest.mark.rows("R-030", "R-095")
+@pytest.mark.rows("R-030", "R-095", "R-110", "R-255")
 def test_a_portal_begins_with_requests_and_routes() -> None:
     """R-030, R-095."""
     bench = Bench(Router.create([PortalSettings("a", 1, (NAMES[0],)), PortalSettings("b", 2, (NAMES[1],))], 0))
@@ -298,12 +298,13 @@ def test_a_source_that_is_lost_is_joined_where_another_router_repeats_it() -> No
     assert fx.JoinSource(1, ORIGIN, "orders", around) in bench.feed(ev.StreamEnded(ORIGIN))
 
 
-@pytest.mark.rows("R-275")
+@pytest.mark.rows("R-275", "R-042")
 def test_access_lists_decide_on_proxies() -> None:
     """R-275."""
     only = (AccessEntry(True, (Condition(Subject.TOPIC, "orders"),)),)
     bench = Bench.begun(outbound=only)
     bench.feed(ev.Overheard(1, packet(PATTERN)), ev.SourceFound(0, "ordinary", record(8)))
+    assert bench.of(fx.Want) == [fx.Want(0, PATTERN, True)]
     assert not bench.of(fx.OpenProxy)
     bench.feed(ev.SourceFound(0, "orders", SOURCE))
     assert [one.topic for one in bench.of(fx.OpenProxy)] == ["orders"]
@@ -509,3 +510,36 @@ def test_what_waits_goes_with_its_proxy() -> None:
     bench.feed(ev.Overheard(1, packet(ORDERS)), ev.SourceFound(0, "orders", SOURCE))
     bench.feed(ev.ProxyOpened(1, ORIGIN, SESSION, INDEX), ev.ItemsArrived(ORIGIN, (run(6),)))
     assert numbers(bench.sent()) == [6]
+
+
+@pytest.mark.rows("R-178", "R-181")
+def test_a_gap_of_any_size_stays_one_behind_the_router() -> None:
+    """R-178, R-181: what was lost before the portal is named by the next mark, and the rest goes on."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(1, 2),)), ev.NumbersLost(ORIGIN, 3, 5_000))
+    (told, *_) = items_of(bench.router.streams.standing(1, ORIGIN))
+    assert list(high_water_marks.marks(told)) == [(INDEX, 5_002)]  # type: ignore[arg-type]  # it is a message
+    bench.feed(ev.ItemsArrived(ORIGIN, (run(5_003, 2),)))
+    assert numbers(bench.sent()) == [1, 2, 5_003, 5_004]
+
+
+@pytest.mark.rows("R-183")
+def test_messages_leave_in_the_order_in_which_they_came() -> None:
+    """R-183: a hop that repairs late has another order, and the next one keeps it."""
+    bench = Bench.begun().flowing()
+    bench.feed(*(ev.ItemsArrived(ORIGIN, (run(number),)) for number in (1, 4, 2, 3, 5)))
+    assert numbers(bench.sent()) == [1, 4, 2, 3, 5]
+
+
+@pytest.mark.rows("R-258")
+def test_all_is_quiet_when_topics_and_patterns_have_come_and_gone() -> None:
+    """R-258."""
+    bench = Bench.begun()
+    for turn in range(50):
+        topic = lbmr.TopicQuery(f"orders {turn}")
+        bench.feed(*(ev.Overheard(1, packet(one)) for one in (PATTERN, topic)))
+        bench.feed(ev.SourceFound(0, topic.name, record(7, turn + 1)))
+        bench.feed(*(ev.Overheard(1, uses(one, lbmr_extended.LEAVE)) for one in (topic, PATTERN)))
+    bench.effects.clear()
+    assert {type(one) for one in bench.run(1_000 * SECOND)} == {fx.Announce}
+    assert not bench.router.table.sources

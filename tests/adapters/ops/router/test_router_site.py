@@ -110,7 +110,7 @@ def test_the_record_has_all_figures_and_the_findings_of_each_portal() -> None:
     assert right["findings"] == []
 
 
-@pytest.mark.rows("R-028", "R-172", "R-294")
+@pytest.mark.rows("R-028", "R-172", "R-294", "R-295")
 def test_metrics_have_the_figures_of_the_record() -> None:
     lines = "".join(exposition(ROUTER)).splitlines()
     at = 'router="edge",portal="left",domain="1"'

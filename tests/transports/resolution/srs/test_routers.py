@@ -30,7 +30,7 @@ def known(context: SrsContext) -> tuple[int, dict[int, str]]:
     return context.domains.number, context.domains.routes
 
 
-@pytest.mark.rows("R-008", "R-252")
+@pytest.mark.rows("R-008", "R-252", "R-251")
 def test_contexts_learn_what_routers_tell_before_and_after_they_come() -> None:
     played = domain()
     late = played.context("late")

@@ -59,12 +59,14 @@ def test_a_number_that_was_given_counts_before_all_others() -> None:
     assert news(known) == [DomainLearnt(5)]
 
 
-@pytest.mark.rows("R-005")
+@pytest.mark.rows("R-005", "R-006")
 def test_a_number_is_learnt_from_anybody() -> None:
     known = KnownDomains(DomainOptions(handed_on=-1))
     known.heard(7, False, SECOND)
     assert news(known) == [DomainLearnt(7)]
     assert (known.told, known.next_timeout()) == (7, None)
+    known.heard(8, True, 2 * SECOND)
+    assert known.told == 7
 
 
 @pytest.mark.rows("R-005", "R-007")
@@ -100,6 +102,17 @@ def test_routes_are_repeated_replaced_and_lost() -> None:
     known.handle_timeout(2 * SECOND + ROUTE_LIFETIME)
     assert news(known) == [RouteLost(2)]
     assert known.next_timeout() is None
+
+
+@pytest.mark.rows("R-096")
+def test_a_new_route_and_another_way_are_logged() -> None:
+    known = KnownDomains()
+    for address in (ROUTER, ROUTER, NEW_ROUTER):
+        known.route((2,), address, 0)
+    first, second = (one.text for one in known.take_effects() if isinstance(one, Remark))
+    assert ROUTER in first
+    assert ROUTER in second
+    assert NEW_ROUTER in second
 
 
 def test_a_route_without_a_time_stays_until_its_end() -> None:

@@ -178,6 +178,7 @@ def test_nothing_is_known_before_without_a_cache() -> None:
     assert found(machine) == []
 
 
+@pytest.mark.rows("R-065")
 def test_a_final_advertisement_is_an_end() -> None:
     machine = Querier()
     machine.receive(AddReceiver("orders"), 0)

@@ -16,7 +16,7 @@ from stablecast.transports.resolution.udp.inputs import (
     RemoveSource,
     Say,
 )
-from stablecast.transports.resolution.udp.settings import AdvertiseOptions
+from stablecast.transports.resolution.udp.settings import AdvertiseOptions, ResolutionConfig
 from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.lbmr_extended import LEAVE, USE, DomainRoute, Management, TopicRecord
 from tests.transports.resolution.domain import Domain
@@ -148,3 +148,18 @@ def test_the_end_of_a_proxy_is_told_three_times(domain: Domain) -> None:
         if isinstance(packet, lbmr.Packet) and any(tir.ttl == ENDED_TTL for tir in packet.advertisements):
             finals[sender].append((at - SECOND) // MILLISECOND)
     assert finals == {ROUTER: [0, 100, 200], A: [0]}
+
+
+@pytest.mark.rows("R-114")
+def test_queries_of_a_portal_that_starts_are_limited() -> None:
+    """R-114: a router that joins a large site looks for thousands of topics at once."""
+    domain = Domain()
+    domain.nodes[ROUTER] = ResolutionContext.create(b"portal-7", MulticastGroup(), router=True, domain=7)
+    for number in range(3_000):
+        domain.feed(ROUTER, AddReceiver(f"topic {number}"))
+    domain.run(SECOND - 1)
+    limit = ResolutionConfig().limits.initial_queries
+    asked = [query for *_, data in domain.sent for query in lbmr.decode(data).queries]  # type: ignore[union-attr]
+    assert 0 < len(asked) <= limit.records
+    domain.run(10 * SECOND)
+    assert len({query for *_, data in domain.sent for query in lbmr.decode(data).queries}) == 3_000  # type: ignore[union-attr]
