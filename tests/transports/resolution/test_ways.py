@@ -56,6 +56,7 @@ def test_a_place_whose_stream_ended_is_the_last_choice() -> None:
     assert known.found(again) == again, "a router that began again has another session"
 
 
+@pytest.mark.rows("R-119")
 @pytest.mark.parametrize(
     "address", ["10.0.1.1:14371", "LBTRM:10.0.1.1:14400:{:08x}:239.0.0.1:14000", "LBT-RU:10.0.1.1:14380:{:08x}"]
 )
