@@ -7,6 +7,7 @@ from tools.mutants.mutant import Mutant, Test
 _FILES = "adapters/router/test_router_files.py"
 _CHECKS = "adapters/router/test_router_checks.py"
 _MACHINE = "transports/routing/test_router.py"
+_WORLDS = "adapters/lab/whole/test_found.py::test_a_schedule_that_found_a_defect_is_clean"
 
 ROUTERS: Final = (
     Mutant(
@@ -85,5 +86,120 @@ ROUTERS: Final = (
         "        stack.push_async_callback(router.close)\n",
         "",
         Test("adapters/cli/test_router.py::test_ready_and_stopped_by_a_signal"),
+    ),
+    Mutant(
+        "a-mark-overtakes-the-data-that-waits",
+        "transports/routing/streams",
+        "        if portal.queues.passes(origin):\n            self._leave(",
+        "        if not block.count or portal.queues.passes(origin):\n            self._leave(",
+        Test(f"{_MACHINE}::test_marks_and_announcements_stay_behind_the_data_of_their_topic"),
+    ),
+    Mutant(
+        "what-waited-leaves-in-another-order",
+        "transports/routing/queues",
+        "        taken = list(queue.blocks)\n",
+        "        taken = list(queue.blocks)[::-1]\n",
+        Test(f"{_MACHINE}::test_marks_and_announcements_stay_behind_the_data_of_their_topic"),
+    ),
+    Mutant(
+        "the-oldest-message-is-dropped",
+        "transports/routing/queues",
+        "        block = queue.blocks.pop()\n",
+        "        block = queue.blocks.popleft()\n",
+        Test(f"{_MACHINE}::test_what_a_held_exit_cannot_keep_is_dropped_there_alone"),
+    ),
+    Mutant(
+        "a-drop-is-not-counted",
+        "transports/routing/queues",
+        "        self.dropped += block.count\n",
+        "",
+        Test(f"{_MACHINE}::test_what_a_held_exit_cannot_keep_is_dropped_there_alone"),
+    ),
+    Mutant(
+        "a-gap-at-the-end-stays-unknown",
+        "transports/routing/streams",
+        "            if source.high == serial.wire(first + count - 1):\n",
+        "            if False:\n",
+        Test(f"{_MACHINE}::test_the_newest_number_is_repeated"),
+    ),
+    Mutant(
+        "who-joins-later-hears-of-no-stores",
+        "transports/routing/streams",
+        "codec.greeting(proxy.names[0]) + self._info(self.table.sources[origin], proxy)",
+        "codec.greeting(proxy.names[0])",
+        Test(f"{_MACHINE}::test_announcements_go_on_and_greet_who_joins_later"),
+    ),
+    Mutant(
+        "a-window-is-too-wide-for-what-has-left-it",
+        "transports/routing/duplicates",
+        "new = self.seen.add(max(start, self.base), stop)",
+        "new = self.seen.add(start, stop)",
+        Test("transports/routing/test_duplicates.py"),
+    ),
+    Mutant(
+        "a-unicast-message-goes-on-twice",
+        "transports/routing/forwarding",
+        ".first_time(way.stream.sqn):\n            return UnicastDrop.DUPLICATE",
+        ".first_time(way.stream.sqn) and not way.hops:\n            return UnicastDrop.NO_STREAM",
+        Test("transports/routing/test_forwarding.py"),
+    ),
+    Mutant(
+        "two-routers-repeat-everything",
+        "transports/routing/router",
+        "        portal.rival, portal.standing = whom, Standing.STANDS_ASIDE\n",
+        "        portal.rival = whom\n",
+        Test(f"{_MACHINE}::test_the_later_of_two_routers_stands_aside"),
+    ),
+    Mutant(
+        "a-portal-that-begins-asks-for-nothing",
+        "transports/routing/router",
+        "        if settings.leased and settings.wake_ns:\n",
+        "        if False:\n",
+        Test(f"{_MACHINE}::test_a_portal_begins_with_requests_and_routes"),
+    ),
+    Mutant(
+        "a-proxy-that-failed-is-left-closed",
+        "transports/routing/router",
+        "        self.agenda.arm((Matter.RETRY, event.portal, source.origin), now + RETRY_NS)\n",
+        "",
+        Test(f"{_MACHINE}::test_a_proxy_that_cannot_open_is_tried_again"),
+    ),
+    Mutant(
+        "what-a-dead-router-left-is-preferred-to-the-source",
+        "transports/routing/router",
+        "distance(record) < distance(source.record):",
+        "distance(record) > distance(source.record):",
+        Test(f"{_MACHINE}::test_what_is_left_of_a_dead_router_gives_way_to_the_source"),
+    ),
+    Mutant(
+        "a-source-that-another-domain-found-is-forgotten",
+        "transports/routing/router",
+        "                source.elsewhere[number] = record\n                if",
+        "                if False and",
+        Test(f"{_WORLDS}[a_proxy_that_outlives_its_router]"),
+    ),
+    Mutant(
+        "a-dead-router-takes-the-routes-of-the-next-one",
+        "transports/resolution/srs/routers",
+        "            self._take_over(instance, domain, message)\n",
+        "",
+        Test(f"{_WORLDS}[the_routes_of_a_router_that_was_killed]"),
+    ),
+    Mutant(
+        "a-reader-hears-no-router",
+        "adapters/runtime/routing",
+        "            self.on_far()\n",
+        "            pass\n",
+        Test(f"{_WORLDS}[a_reader_that_heard_no_router]"),
+    ),
+    Mutant(
+        "a-context-without-topics-follows-no-routes",
+        "transports/resolution/udp/context",
+        " or self.domains.followed",
+        "",
+        Test(
+            "transports/resolution/udp/test_context.py::"
+            "test_a_context_that_sends_to_another_domain_stays_known_without_topics"
+        ),
     ),
 )

@@ -55,8 +55,8 @@ ROUTING: Final = (
     Mutant(
         "a-proxy-is-a-source",
         "transports/routing/router",
-        "        if source is not None and (number in source.proxies or source.portal != number):\n",
-        "        if source is not None and False:\n",
+        "            if proxy is None or proxy.names != (record.session_id, record.index):\n",
+        "            if True:\n",
         Test(f"{ROUTER}test_the_proxy_itself_is_no_source"),
     ),
     Mutant(

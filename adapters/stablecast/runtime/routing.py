@@ -157,7 +157,7 @@ class Routing:
         domain, _ = split_domain(address)
         if not domain:
             return False
-        if not self._followed:
+        if not self._followed and domain != self.domain:
             self._followed = True
             self.on_far()
         self.origins.dial(address)

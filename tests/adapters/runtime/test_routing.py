@@ -102,6 +102,18 @@ def test_the_own_domain_written_out_is_no_domain() -> None:
     assert sent.routing.behind(HERE) == [f"1:{HERE}"]
 
 
+def test_routers_are_heard_from_the_first_message_to_another_domain_on() -> None:
+    heard: list[int] = []
+    sent = settled()
+    sent.routing.on_far = lambda: heard.append(1)
+    for to in (HERE, f"1:{HERE}"):
+        sent.routing.takes(to, b"data")
+    assert not heard
+    for _ in range(2):
+        sent.routing.takes(STORE, codec.encode(ASKED))
+    assert heard == [1]
+
+
 @pytest.mark.rows("R-112")
 async def test_the_first_messages_wait_for_the_domain_and_for_the_route() -> None:
     sent = Sent()

@@ -93,6 +93,7 @@ def test_the_proxy_itself_is_no_source() -> None:
     bench.feed(ev.Overheard(0, packet(ORDERS)))
     again = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=SESSION, index=INDEX, cost=1, hops=1)
     assert bench.feed(ev.SourceFound(1, "orders", again)) == []
+    assert fx.JoinSource(1, ORIGIN, "orders", again) not in bench.feed(ev.StreamEnded(ORIGIN))
 
 
 @pytest.mark.rows("R-053")

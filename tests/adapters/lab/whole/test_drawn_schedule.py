@@ -157,7 +157,9 @@ def test_a_router_is_struck_in_each_world_that_has_one() -> None:
     struck = [[fault for fault in schedule.faults if fault.who == ROUTER] for schedule in PARTED]
     assert {fault.do for faults in struck for fault in faults} == {*STRIKES_ROUTERS}
     assert {fault.other for faults in struck for fault in faults} == {"", *SIDES}
-    once = [len(faults) for faults, one in zip(struck, PARTED, strict=True) if one.horizon_ms == HORIZON_MS * ROUTED_FACTOR]
+    once = [
+        len(faults) for faults, one in zip(struck, PARTED, strict=True) if one.horizon_ms == HORIZON_MS * ROUTED_FACTOR
+    ]
     assert {*once} == set(range(ROUTER_FAULTS[0], ROUTER_FAULTS[1] + 1))
 
 
@@ -167,7 +169,7 @@ def test_each_program_is_on_either_side_of_the_router() -> None:
     for schedule in PARTED:
         setup = schedule.setup
         assert setup.finder in {"relays", "services", "both"}, "stores take part in resolution"
-        assert not (setup.daemon or setup.tight or setup.storage == TURNS)
+        assert not any((setup.daemon, setup.tight, setup.storage == TURNS))
         assert setup.domain(SECOND_RECEIVER) == setup.domain(RECEIVERS[1])
 
 

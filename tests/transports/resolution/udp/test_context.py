@@ -22,6 +22,7 @@ from stablecast.transports.resolution.udp.inputs import (
     AddReceiver,
     AddSource,
     DatagramArrived,
+    FollowRoutes,
     RemoveReceiver,
     RemoveSource,
     Resolved,
@@ -216,6 +217,19 @@ def test_a_context_may_keep_itself_known_from_the_start() -> None:
     listen, alive = context.take_effects()
     assert listen == Listen(on=True)
     assert isinstance(alive, SendDatagram)
+
+
+def test_a_context_that_sends_to_another_domain_stays_known_without_topics() -> None:
+    """Otherwise a relay would not tell it the routes: that of a reader, for example."""
+    context = ResolutionContext.over_relays(b"instance", [RELAY], SAFE)
+    context.handle_timeout(0)
+    assert context.take_effects() == []
+    context.receive(FollowRoutes(), 0)
+    listen, alive = context.take_effects()
+    assert listen == Listen(on=True)
+    assert isinstance(alive, SendDatagram)
+    context.handle_timeout(60 * SECOND)
+    assert Listen(on=False) not in context.take_effects()
 
 
 def test_the_second_relay_takes_over_and_all_contexts_hear_it() -> None:
