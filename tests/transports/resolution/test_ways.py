@@ -56,25 +56,6 @@ def test_a_place_whose_stream_ended_is_the_last_choice() -> None:
     assert known.found(again) == again, "a router that began again has another session"
 
 
-@pytest.mark.rows("R-119")
-@pytest.mark.parametrize(
-    "address", ["10.0.1.1:14371", "LBTRM:10.0.1.1:14400:{:08x}:239.0.0.1:14000", "LBT-RU:10.0.1.1:14380:{:08x}"]
-)
-def test_a_router_that_began_again_has_left_its_old_place(address: str) -> None:
-    """Nobody would notice for a minute that a stream of datagrams ended."""
-
-    def place(session_id: int, instance: bytes) -> SourceRecord:
-        where = address.format(session_id)
-        return attrs.evolve(behind(1), address=where, session_id=session_id, instance=instance)
-
-    known, old, new = Ways(), place(900, b"router-1"), place(101, b"router-2")
-    assert known.found(old) == old
-    assert known.found(attrs.evolve(place(901, b"router-1"))) is None, "another place of the same process"
-    assert known.found(new) == new
-    assert known.found(new) is None
-    assert known.lost(new.address)[1] == [], "the old place is none"
-
-
 def test_a_place_whose_cost_rises_is_left() -> None:
     known = Ways()
     known.found(behind(1, cost=1))

@@ -3,14 +3,13 @@
 A source is the life that its advertisement names, wherever that comes from. One place of each life is taken: the
 cheapest, with the fewest routers. A source that moved with its host has left its old place. When a place goes, the next
 one is taken; when a cheaper one is found, that is. A place whose stream ended may still be advertised: it is taken
-again only if there is no other. A router that began again has left its old places: streams of datagrams do not say so
-for a minute.
+again only if there is no other.
 """
 
 import attrs
 
 from stablecast.core.protocol.messages import Incarnation
-from stablecast.transports.resolution.records import PORTAL_BYTES, SourceRecord
+from stablecast.transports.resolution.records import SourceRecord
 
 MAX_WAYS = 4_096
 """Places of one topic that are remembered; beyond them the oldest one is forgotten that is not taken."""
@@ -33,11 +32,6 @@ class Ways:
         self.known[record.name] = record  # at the end, so that the oldest one is the first
         taken = self.taken.get(record.life)
         is_there = record.is_direct and record.name not in self.failed
-        if taken is not None and _began_again(taken, record):
-            left = [one.name for one in self.known.values() if one.instance == taken.instance and not one.is_direct]
-            for name in left:
-                del self.known[name]
-            is_there = True
         best = record if taken is None or is_there else self._best(record.life, record)
         self.taken[record.life] = best
         self._trim()
@@ -87,13 +81,6 @@ class Ways:
         dropped = self.known.pop(oldest)
         if self.taken[dropped.life].name == oldest:
             del self.taken[dropped.life]
-
-
-def _began_again(before: SourceRecord, now: SourceRecord) -> bool:
-    """Return whether both are places of one portal, and the router runs as another process now."""
-    if before.is_direct or now.is_direct or before.instance == now.instance:
-        return False
-    return before.instance[:PORTAL_BYTES] == now.instance[:PORTAL_BYTES] != b""
 
 
 def _what_counts(record: SourceRecord) -> SourceRecord:
