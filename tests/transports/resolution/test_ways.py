@@ -24,10 +24,18 @@ def test_the_cheapest_place_is_taken_and_then_the_one_with_fewest_routers() -> N
     assert known.found(behind(2, cost=10)) is None
     assert known.found(behind(3, cost=2, hops=2)) == behind(3, cost=2, hops=2)
     assert known.found(behind(4, cost=2)) == behind(4, cost=2)
-    assert known.found(behind(5, cost=2)) is None, "of equal ones the first by address"
     assert known.found(behind(4, cost=2)) is None, "it is taken already"
     assert known.found(SOURCE) == SOURCE
     assert known.found(behind(6, cost=0, hops=0)) is None, "the source itself comes first"
+
+
+def test_of_equal_places_the_one_that_was_found_last_is_taken() -> None:
+    """A router that was killed says no more, and its stream seems to last until a time-out."""
+    known = Ways()
+    for number in (2, 1, 3):
+        assert known.found(behind(number)) == behind(number)
+    for number in (2, 1, 3):
+        assert known.found(behind(number)) is None, "it is known, and two routers that live change nothing"
 
 
 def test_when_a_place_goes_the_next_one_is_taken() -> None:
@@ -86,7 +94,7 @@ def test_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ways, "MAX_WAYS", 3)
     known = Ways()
     for number in range(1, 5):
-        known.found(behind(number))
+        known.found(behind(number, cost=number))
     assert [record.name for record in known.known.values()] == [behind(number).name for number in (1, 3, 4)]
     others = [named(attrs.evolve(SOURCE, index=index, origin=b"")) for index in range(10, 14)]
     for record in others:
@@ -103,10 +111,12 @@ def test_the_place_that_is_taken_is_the_best_known(steps: list[tuple[str, int, i
     """Told by what is returned alone: whoever follows it is where the machine thinks."""
     known, joined = Ways(), None
     costs: dict[int, int] = {}
+    since: dict[int, int] = {}
     failed: set[int] = set()
-    for what, number, cost in steps:
+    for step, (what, number, cost) in enumerate(steps):
         record = behind(number, cost)
         if what == "found":
+            since[number] = since[number] if number in costs else step
             costs[number] = cost
             joined = known.found(record) or joined
         else:
@@ -120,5 +130,5 @@ def test_the_place_that_is_taken_is_the_best_known(steps: list[tuple[str, int, i
                 ended = bool(gone) and joined is not None and joined.name == record.name
             if ended:
                 joined = others[0] if others else None
-        best = min(((number in failed, cost, number) for number, cost in costs.items()), default=None)
-        assert (joined and joined.name) == (best and behind(best[2]).name)
+        best = min(((one in failed, cost, -since[one], one) for one, cost in costs.items()), default=None)
+        assert (joined and joined.name) == (best and behind(best[3]).name)

@@ -2,8 +2,9 @@
 
 A source is the life that its advertisement names, wherever that comes from. One place of each life is taken: the
 cheapest, with the fewest routers. A source that moved with its host has left its old place. When a place goes, the next
-one is taken; when a cheaper one is found, that is. A place whose stream ended may still be advertised: it is taken
-again only if there is no other.
+one is taken; when a cheaper one is found, that is. Of equal places the one that was found last is taken: a router that
+was killed says no more, and the stream of its proxy is known to have ended only after the transport's activity timeout.
+A place whose stream ended may still be advertised: it is taken again only if there is no other.
 """
 
 import attrs
@@ -20,16 +21,24 @@ Name = tuple[str, int, int]
 
 @attrs.define
 class Ways:
-    """The places of all sources of one topic, the one that is taken of each life, and those that failed."""
+    """The places of all sources of one topic, the one that is taken of each life, and those that failed.
+
+    `since` tells in which order the known places were found first.
+    """
 
     known: dict[Name, SourceRecord] = attrs.field(factory=dict)
     taken: dict[Incarnation, SourceRecord] = attrs.field(factory=dict)
     failed: dict[Name, None] = attrs.field(factory=dict)
+    since: dict[Name, int] = attrs.field(factory=dict, init=False)
+    _found: int = attrs.field(default=0, init=False)
 
     def found(self, record: SourceRecord) -> SourceRecord | None:
         """Note an advertised place, and return the one that is taken from now on; None: nothing changes."""
         self.known.pop(record.name, None)
         self.known[record.name] = record  # at the end, so that the oldest one is the first
+        if record.name not in self.since:
+            self._found += 1
+            self.since[record.name] = self._found
         taken = self.taken.get(record.life)
         is_there = record.is_direct and record.name not in self.failed
         best = record if taken is None or is_there else self._best(record.life, record)
@@ -40,6 +49,7 @@ class Ways:
     def gone(self, record: SourceRecord) -> tuple[bool, SourceRecord | None]:
         """Forget a place that a source left; return whether it may be joined, and the place that is taken instead."""
         self.known.pop(record.name, None)
+        self.since.pop(record.name, None)
         taken = self.taken.get(record.life)
         if taken is None or taken.name != record.name:
             return taken is None, None
@@ -50,6 +60,7 @@ class Ways:
         gone = [record for record in self.known.values() if record.address == address]
         for record in gone:
             del self.known[record.name]
+            del self.since[record.name]
             self.failed[record.name] = None
         while len(self.failed) > MAX_WAYS:
             del self.failed[next(iter(self.failed))]
@@ -69,9 +80,10 @@ class Ways:
         """Return the best known place of a life, `last` if there is none."""
         return min((record for record in self.known.values() if record.life == life), key=self._rank, default=last)
 
-    def _rank(self, record: SourceRecord) -> tuple[bool, int, int, bool, Name]:
-        """Return what orders places, the best first: at equal cost the source itself, then an order that all share."""
-        return record.name in self.failed, record.cost, record.hops, not record.is_direct, record.name
+    def _rank(self, record: SourceRecord) -> tuple[bool, int, int, bool, int]:
+        """Return what orders places, the best first: at equal cost the source itself, then what was found last."""
+        failed = record.name in self.failed
+        return failed, record.cost, record.hops, not record.is_direct, -self.since[record.name]
 
     def _trim(self) -> None:
         if len(self.known) <= MAX_WAYS:
@@ -79,6 +91,7 @@ class Ways:
         idle = (name for name, record in self.known.items() if self.taken[record.life].name != name)
         oldest = next(idle, next(iter(self.known)))
         dropped = self.known.pop(oldest)
+        del self.since[oldest]
         if self.taken[dropped.life].name == oldest:
             del self.taken[dropped.life]
 
