@@ -186,6 +186,13 @@ ROUTERS: Final = (
         Test(f"{_WORLDS}[the_routes_of_a_router_that_was_killed]"),
     ),
     Mutant(
+        "a-receiver-stays-with-a-router-that-died",
+        "transports/resolution/ways",
+        "not record.is_direct, -self.since[record.name]",
+        "not record.is_direct, self.since[record.name]",
+        Test("transports/resolution/test_ways.py::test_of_equal_places_the_one_that_was_found_last_is_taken"),
+    ),
+    Mutant(
         "a-reader-hears-no-router",
         "adapters/runtime/routing",
         "            self.on_far()\n",
