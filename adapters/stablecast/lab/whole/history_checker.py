@@ -527,7 +527,7 @@ def _troubles(facts: HistoryFacts, programs: Collection[str]) -> list[Trouble]:
     beyond = {store for program in programs for store in facts.beyond.get(program, ())}
     roles = {_program(run): role for run, (role, _) in facts.runs.items()}
     healed = {(mark["who"], mark["text"]): mark["t"] for mark in facts.marks if mark["is"] == "heal" and "text" in mark}
-    troubles = []
+    troubles: list[Trouble] = []
     for mark in facts.marks:
         who, do = mark.get("who", ""), mark.get("do")
         role = roles.get(who)
