@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.client import Context, resolution
+from stablecast.client import Context, Receiver, WildcardReceiver, resolution
 from tests.support.namespaces import inside, star
 from tests.support.program import Program
 
@@ -161,6 +161,7 @@ async def receive(context: Context, parts: list[Reading]) -> None:
     """Print the topic and the numbers of each reading, as JSON, when it is complete."""
 
     async def read(part: Reading) -> None:
+        receiver: Receiver | WildcardReceiver
         if part.topics:
             receiver = context.receiver(pattern=part.topic, options=dict(part.options))
         else:

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import attrs
 import uvloop
 
-from stablecast.client import Context, Receiver, Source
+from stablecast.client import Context, Receiver
 from stablecast.config.client_configuration import ClientConfiguration, ConfigLayer
 from stablecast.config.option_files import Setting
 from stablecast.resolver import RelayDaemon
@@ -72,7 +71,7 @@ async def _router(_: Work, wire: Wire) -> None:
         raise BenchError(f"the router dropped {dropped} messages")
 
 
-async def _copy(_: Work, wire: Wire) -> None:
+async def _copy(_work: Work, wire: Wire) -> None:
     """Copy what the source writes to the one that joins, as a plain relay does."""
     loop = asyncio.get_running_loop()
     host, _, port = wire.addresses["origin"].rpartition(":")
@@ -216,7 +215,7 @@ def measured(first: Mapping[str, Role], options: Options, directory: Path) -> Fi
 
 def crowded(options: Options, directory: Path) -> Figures:
     """Let many sources be found through the router."""
-    topics = min(options.sources, options.messages)
+    topics = min(options.sources, options.messages // SOURCES_A_RECEIVER)
     found = run({**BETWEEN, "crowd": crowd, "many": many}, Work(topics, options.size, options.flight, directory))
     return {name: value for name, value in found["many"].items() if name != "cpu_us"}
 
@@ -225,15 +224,6 @@ def unused(options: Options, directory: Path) -> Figures:
     """Let a router wait."""
     found = run({**BETWEEN, "quiet": quiet}, Work(1, options.size, options.flight, directory))
     return {name: value for name, value in found["quiet"].items() if name != "cpu_us"}
-
-
-def _added(found: Mapping[str, Figures]) -> float:
-    """Return the latency that a router adds, divided by that of a plain relay."""
-    added = [
-        found[over]["delivered_p50"] - found[under]["delivered_p50"]
-        for over, under in ((ROUTED, DIRECT), (COPIED, PLAIN))
-    ]
-    return added[0] / added[1]
 
 
 def routers(_: Options) -> Scenario:
@@ -249,7 +239,7 @@ def routers(_: Options) -> Scenario:
             DIRECT: partial(measured, {"relay-1": relay}),
             ROUTED: partial(measured, BETWEEN),
             IDLE: unused,
-            **({} if __import__("os").environ.get("NOCROWD") else {CROWD: crowded}),
+            CROWD: crowded,
         },
         {
             "delivered": "delivered, 1000/s",

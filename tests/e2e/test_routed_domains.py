@@ -1,0 +1,77 @@
+"""Domains in network namespaces that only a router reaches, with each kind of resolution and each transport."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.namespaces import reason_to_skip
+from tests.support.program import Program
+from tests.support.routed_domains import Reading, RoutedDomains, Sending, routed_domains
+
+WHY_NOT = reason_to_skip()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+COUNT = 40
+TRANSPORTS = ("tcp", "lbtrm", "lbtru")
+
+
+def sendings(stores: tuple[str, ...]) -> list[Sending]:
+    """Return sources over each transport: with each store, with late join, with neither, and of a pattern."""
+    found = []
+    for transport in TRANSPORTS:
+        options = {"transport": transport}
+        found += [Sending(f"{kind}.{transport}", options) for kind in ("plain", "many")]
+        found.append(Sending(f"late.{transport}", {**options, "late_join": 1}))
+        found += [Sending(f"kept-{place}.{transport}", options, (store,)) for place, store in enumerate(stores)]
+    return found
+
+
+def readings(sources: list[Sending]) -> list[Reading]:
+    """Return receivers of all these sources."""
+    topics = [source.topic for source in sources if not source.topic.startswith("many")]
+    return [*(Reading(topic, COUNT) for topic in topics), Reading("^many[.]", COUNT, len(TRANSPORTS))]
+
+
+def check(receiver: Program, expected: list[Reading]) -> None:
+    """Check that each reading ends, without a gap, and from the first number on where something is kept."""
+    lines = [json.loads(receiver.line() or "[]") for _ in expected]
+    assert sorted(topic for topic, _ in lines) == sorted(reading.topic for reading in expected)
+    for _, found in lines:
+        for topic, numbers in found.items():
+            assert numbers == list(range(numbers[0], numbers[0] + COUNT)), topic
+            assert numbers[0] == 0 or topic.startswith(("plain", "many")), topic
+
+
+def begin(domains: RoutedDomains, *stores: str) -> list[Reading]:
+    """Start sources in the first domain, and return what late receivers of all of them read."""
+    sources = sendings(stores)
+    assert domains.program(1, "source", *sources).line() == "ready"
+    return readings(sources)
+
+
+@pytest.mark.rows("M-001", "R-054", "R-180", "R-220")
+@pytest.mark.parametrize(
+    ("here", "there", "leaving"),
+    [
+        ("multicast", "multicast", "lbtrm"),
+        ("relay", "service", "lbtru"),
+        ("service", "relay", "tcp"),
+    ],
+)
+def test_everything_passes_between_two_networks(here: str, there: str, leaving: str, tmp_path: Path) -> None:
+    """Both portals of the first case have the same group: what one of them hears must not reach the other."""
+    with routed_domains(tmp_path, here, there) as domains:
+        domains.router(leaving, leaving)
+        expected = begin(domains, domains.store(1), f"2:{domains.store(2)}")
+        check(domains.program(2, "receiver", *expected), expected)
+
+
+@pytest.mark.rows("R-058")
+def test_two_networks_get_what_a_third_one_sends(tmp_path: Path) -> None:
+    with routed_domains(tmp_path, "multicast", "relay", "service") as domains:
+        domains.router("tcp", "lbtru", "lbtrm")
+        expected = begin(domains, domains.store(1), f"3:{domains.store(3)}")
+        receivers = [domains.program(domain, "receiver", *expected) for domain in (2, 3)]
+        for receiver in receivers:
+            check(receiver, expected)
