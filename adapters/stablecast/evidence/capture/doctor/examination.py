@@ -11,6 +11,7 @@ from stablecast.evidence.capture.doctor import resolution_findings
 from stablecast.evidence.capture.doctor.capture_quality import CaptureQuality
 from stablecast.evidence.capture.doctor.findings import CaptureAdvice
 from stablecast.evidence.capture.doctor.resolution_history import ResolutionHistory
+from stablecast.evidence.capture.doctor.router_history import ResolutionPacket, RouterHistory
 from stablecast.evidence.capture.doctor.session_findings import SessionFindings
 from stablecast.evidence.capture.doctor.session_history import SessionHistory
 from stablecast.evidence.capture.doctor.thresholds import Thresholds
@@ -36,6 +37,7 @@ class Examination:
     _sessions: dict[tuple[TransportKey, Endpoint | None], SessionHistory] = attrs.field(factory=dict)
     _topics: dict[TransportKey, Counter[int]] = attrs.field(factory=dict)
     _resolution: ResolutionHistory = attrs.field(factory=ResolutionHistory)
+    _routers: RouterHistory = attrs.field(factory=RouterHistory)
     _unreachable: Counter[tuple[Endpoint, Endpoint]] = attrs.field(factory=Counter)
     _end_ns: int = 0
 
@@ -48,9 +50,11 @@ class Examination:
         if packet.copied:
             return
         first = packet.layers[0].record if packet.layers else None
-        if isinstance(first, lbmr.Packet) and packet.source and packet.target:
+        if isinstance(first, ResolutionPacket) and packet.source and packet.target:
             at = At(packet.number, packet.time_ns, (packet.source, packet.target))
-            self._resolution.add(at, first, self._topics)
+            self._routers.add(at, first)
+            if isinstance(first, lbmr.Packet):
+                self._resolution.add(at, first, self._topics)
         elif isinstance(first, lbtrm.Data) and packet.transport is not None and not is_repair(first):
             topics = self._topics.setdefault(packet.transport, Counter())
             for layer in packet.layers[1:]:
@@ -92,6 +96,7 @@ class Examination:
             history.topics = self._topics.get(session, Counter())
         yield from resolution_findings.unwanted(self._resolution, multicast, self.thresholds)
         yield from resolution_findings.deaf(self._resolution, self.thresholds)
+        yield from self._routers.findings(self.thresholds)
 
 
 def _names(datagram: StatedDatagram) -> tuple[str, str]:

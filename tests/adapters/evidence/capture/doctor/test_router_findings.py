@@ -1,0 +1,83 @@
+"""Findings about routers: two in a domain, two numbers of a domain, and sources to which no route leads."""
+
+from pathlib import Path
+
+import attrs
+
+from stablecast.transports.wire import lbmr, lbmr_extended
+from tests.adapters.evidence.capture.doctor.played_session import MS, Timed, advice
+from tests.adapters.evidence.capture.doctor.test_resolution_findings import RESOLUTION
+from tests.support.captures import datagram
+from tests.support.pcap import Address
+
+SECOND_MS = 1_000
+WHERE = f"the domain at {RESOLUTION[0]}:{RESOLUTION[1]}"
+EDGE: Address = ("10.0.2.1", 40_000)
+OTHER: Address = ("10.0.2.2", 40_000)
+RELAY: Address = ("10.0.9.9", 15_380)
+
+
+def route(at_ms: int, *domains: int, of: Address = EDGE, name: bytes = b"edge0001", to: Address = RESOLUTION) -> Timed:
+    """A portal in domain 1 announces that it reaches others."""
+    body = lbmr_extended.DomainRoute(
+        count=len(domains), address=of[0], port=14_391, length=16 + 4 * len(domains), domains=domains
+    )
+    trailer = lbmr.standard_options(name, lbmr.SourceType.GATEWAY, domain=1)
+    return at_ms * MS, datagram(of, to, lbmr_extended.encode(lbmr_extended.Packet(body, trailer)))
+
+
+def source(at_ms: int, domain: int) -> Timed:
+    """A portal in domain 1 advertises a source of another one."""
+    told = lbmr.Advertisement(
+        "orders", lbmr.TcpTransport(EDGE[0], 14_371, 7), 60, 1, options=(lbmr.DomainId(domain=domain),)
+    )
+    trailer = lbmr.standard_options(b"edge0001", lbmr.SourceType.GATEWAY, domain=1)
+    return at_ms * MS, datagram(
+        EDGE, RESOLUTION, lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (told,), trailer))
+    )
+
+
+def names(found: object) -> set[str]:
+    return {code for code, _ in found}  # type: ignore[attr-defined]  # by code and owner
+
+
+def test_two_routers_that_announce_the_same_routes(tmp_path: Path) -> None:
+    one = [route(SECOND_MS * turn, 2, 3) for turn in range(30)]
+    other = [route(SECOND_MS * turn + 500, 3, of=OTHER, name=b"oth_0001") for turn in range(30)]
+    found = advice(tmp_path / "both.pcap", sorted(one + other))
+    assert names(found) == {"second-router"}
+    (told,) = found.values()
+    assert told.figures == {"routers": ["10.0.2.1:14391", "10.0.2.2:14391"]}
+    assert advice(tmp_path / "one.pcap", one) == {}
+    assert names(advice(tmp_path / "few.pcap", sorted(one + other), second_router=100)) == set()
+
+
+def test_a_router_after_another_one_or_beside_it_or_again_is_no_second_one(tmp_path: Path) -> None:
+    one = [route(SECOND_MS * turn, 2) for turn in range(30)]
+    later = [route(SECOND_MS * turn, 2, of=OTHER, name=b"oth_0001") for turn in range(30, 60)]
+    again = [route(SECOND_MS * turn, 2, name=b"edge0002") for turn in range(30, 60)]
+    beside = [route(SECOND_MS * turn + 500, 9, of=OTHER, name=b"oth_0001") for turn in range(30)]
+    elsewhere = [route(SECOND_MS * turn + 500, 2, of=OTHER, name=b"oth_0001", to=RELAY) for turn in range(30)]
+    for number, more in enumerate((later, again, beside, elsewhere)):
+        assert advice(tmp_path / f"{number}.pcap", sorted(one + more)) == {}
+
+
+def test_a_domain_with_two_numbers(tmp_path: Path) -> None:
+    trailer = lbmr.standard_options(b"context1", domain=4)
+    query = lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("orders"),), (), trailer)
+    astray = 1_500 * MS, datagram(OTHER, RESOLUTION, lbmr.encode(query))
+    found = advice(tmp_path / "one.pcap", [route(1_000, 2), astray])
+    assert {*found} == {("domain-numbers", WHERE)}
+    assert found["domain-numbers", WHERE].figures == {"domains": [1, 4]}
+    plain = lbmr.encode(attrs.evolve(query, options=lbmr.standard_options(b"context1")))
+    assert advice(tmp_path / "two.pcap", [route(1_000, 2), (1_500 * MS, datagram(OTHER, RESOLUTION, plain))]) == {}
+
+
+def test_sources_of_a_domain_to_which_no_route_leads(tmp_path: Path) -> None:
+    told = [source(SECOND_MS * turn, 2) for turn in range(60)]
+    found = advice(tmp_path / "one.pcap", told)
+    assert names(found) == {"no-route"}
+    assert {one.figures["domain"] for one in found.values()} == {2}
+    routes = [route(SECOND_MS * turn + 1, 2) for turn in range(60)]
+    assert advice(tmp_path / "two.pcap", sorted(told + routes)) == {}
+    assert names(advice(tmp_path / "three.pcap", sorted(told + routes[:20]))) == {"no-route"}
