@@ -21,6 +21,7 @@ from stablecast.router.unicast_port import MessagePeer
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.origins import Origin
+from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
@@ -57,6 +58,7 @@ class JoinedSource:
     """A source of the domain whose stream is joined."""
 
     topic: str
+    place: str
     joiner: "StreamJoiner | ReliableJoiner"
 
 
@@ -76,12 +78,11 @@ class PortalContext:
         self.number = number
         self.config = config
         self.resolution = config.resolution
-        context = config.context
-        self.interface = configured_options.interface_of(context) or source_discovery.interface_of(self.resolution)
+        self._context = config.context
+        self.interface = self._choose()
         self.instance = machine.entropy.octets(INSTANCE_BYTES)
         self.address = ""
         self.transports = Transports(self.interface)
-        self._context = context
         self._feed = feed
         self._remark = remark
         self._joined: dict[bytes, JoinedSource] = {}
@@ -129,22 +130,49 @@ class PortalContext:
 
     async def open(self) -> None:
         """Open the request port, and begin to resolve. Raises PortError, InterfaceError, AddressError, MisuseError."""
-        context = self._context
-        if context.request_port:
-            listening = ports.listen(self.interface, context.request_port, "request_tcp_port")
-        else:
-            listening = ports.listen_in_range(self.interface, context.ports)
-        self.address = address.join(self.interface, listening.getsockname()[1])
+        listening = self._listen(self.interface)
         self.pool = ConnectionPool(self._lost, self._lost, self.interface)
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
-            port = RequestPort(listening, self._on_unicast, kind=MessagePeer)
+            port = self._port = RequestPort(listening, self._on_unicast, kind=MessagePeer)
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
             stack.push_async_callback(self._found.close)
             await self._resolve()
+            own = OwnAddress(self.interface, self._choose, self._move, lambda: self._found.silent)
+            stack.push_async_callback(own.close)
+            own.follow()
             self._stack = stack.pop_all()
+
+    def _choose(self) -> str:
+        """Return the address of this host that the domain reaches; this may block. Raises InterfaceError."""
+        return configured_options.interface_of(self._context) or source_discovery.interface_of(self.resolution)
+
+    def _listen(self, interface: str) -> machine.Socket:
+        """Return a socket for the request port. Raises PortError."""
+        context = self._context
+        if context.request_port:
+            listening = ports.listen(interface, context.request_port, "request_tcp_port")
+        else:
+            listening = ports.listen_in_range(interface, context.ports)
+        self.address = address.join(interface, listening.getsockname()[1])
+        return listening
+
+    async def _move(self, interface: str) -> None:
+        """Go on at another address of this host: proxies are opened anew there, and sources joined again."""
+        await self._port.move(self._listen(interface))
+        self.interface = interface
+        self.pool.move(interface)
+        self._found.move(interface)
+        self.transports.move(interface)
+        self._reaches = None  # Services get the routes with the new address.
+        for source in tuple(self._proxies):
+            self._fail(source, "")
+        for source, joined in tuple(self._joined.items()):
+            self.leave(source)
+            self._feed(ev.StreamEnded(source))
+            self._look_again(joined.topic, joined.place)
 
     async def _resolve(self) -> None:
         settings = self.resolution
@@ -292,7 +320,7 @@ class PortalContext:
 
         receiving = self.config.receiving(effect.topic)
         joiner = self.transports.joiner(record.address, record.session_id, receiving, items, lost, ended)
-        self._joined[source] = JoinedSource(effect.topic, joiner)
+        self._joined[source] = JoinedSource(effect.topic, record.address, joiner)
         joiner.claim(record.index)
         self._found.resolved(effect.topic)
 

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Receiver
+from stablecast.client import Receiver, source_discovery
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.router.daemon import RouterDaemon
+from stablecast.runtime import own_address
 from stablecast.runtime.logs import Severity
+from stablecast.runtime.own_address import OwnAddress
 from tests.adapters.router.test_daemon import HERE, MESSAGES, PATIENCE, Domains, payloads, until, world
 from tests.adapters.router.test_persistence import context, store
+
+THERE = "127.0.0.3"
 
 LONGEST_NAME = "n" * 246
 """The longest documented topic."""
@@ -161,5 +165,44 @@ def test_a_named_store_that_begins_again_costs_a_bounded_number_of_messages() ->
         before = said(router)
         await asyncio.sleep(60)
         assert said(router) - before <= quiet + 20
+
+    world(story)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "lbtru"])  # The addresses of this world are interfaces, apart for groups.
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_portal_goes_on_at_its_hosts_next_address(number: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one at the source, or the one at the receiver; both find the router again, and the store both."""
+    followed: list[OwnAddress] = []
+
+    def follow(own: OwnAddress) -> None:
+        followed.append(own)
+
+    monkeypatch.setattr(OwnAddress, "follow", follow)
+
+    async def story(domains: Domains) -> None:
+        await domains.relay()
+        await domains.relay()
+        router = await domains.router(kind, kind)
+        kept = await store(domains, 2)
+        here, there = await context(domains, 1, 1), await context(domains, 2, 2)
+        source = await here.source("orders", stores=[f"2:{kept.address}"], wait=False, options={"transport": kind})
+        await source.registered(PATIENCE)
+        receiver = there.receiver("orders")
+        await joined(receiver)
+        await (await source.send(b"one")).stable(PATIENCE)
+        assert await payloads(receiver, 1) == [b"one"]
+        portal = router.portals[number]
+        monkeypatch.setattr(own_address, "has_address", {THERE}.__contains__)
+        monkeypatch.setattr(source_discovery, "interface_of", lambda _: THERE)
+        (own,) = (one for one in followed if one._move == portal._move)
+        await own.look()
+        domains.lines.clear()
+        assert portal.address.startswith(THERE)
+        await (await source.send(b"two")).stable(PATIENCE)
+        assert await payloads(receiver, 1) == [b"two"]
+        assert there.pool.routing.routes[1] == router.portals[1].address
+        await until(lambda: all(portal.forwards for portal in router.router.portals))
+        assert not [text for severity, text in domains.lines if severity is Severity.WARNING]
 
     world(story)

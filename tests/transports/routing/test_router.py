@@ -321,6 +321,14 @@ def test_a_proxy_that_cannot_open_is_tried_again() -> None:
     ]
 
 
+def test_a_proxy_that_is_opened_anew_is_no_error() -> None:
+    bench = Bench.begun().flowing()
+    assert not [one for one in bench.feed(ev.ProxyFailed(1, ORIGIN, "")) if isinstance(one, Remark)]
+    assert not bench.router.portals[1].counted.dropped
+    bench.run(5 * SECOND)
+    assert len(bench.of(fx.OpenProxy)) == 2
+
+
 @pytest.mark.rows("R-040")
 def test_interest_that_a_service_tells() -> None:
     """R-040."""

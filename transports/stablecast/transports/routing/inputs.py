@@ -87,7 +87,7 @@ class ProxyOpened:
 
 @attrs.frozen
 class ProxyFailed:
-    """A proxy source could not be opened, or can send no more."""
+    """A proxy source could not be opened, or can send no more; `reason` is empty if it only moves."""
 
     portal: int
     source: bytes

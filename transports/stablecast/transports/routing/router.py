@@ -401,9 +401,10 @@ class Router:
         source = self.table.sources.get(event.source)
         if source is None or event.portal not in source.proxies:
             return
-        name = self.portals[event.portal].settings.name
-        self.portals[event.portal].counted.dropped[Drop.ERROR] += 1
-        self._remark(f"portal '{name}' cannot repeat the source of '{source.topic}': {event.reason}")
+        if event.reason:
+            name = self.portals[event.portal].settings.name
+            self.portals[event.portal].counted.dropped[Drop.ERROR] += 1
+            self._remark(f"portal '{name}' cannot repeat the source of '{source.topic}': {event.reason}")
         del source.proxies[event.portal]
         self.portals[event.portal].queues.forget(source.origin)
         self.outbox += source.move()
