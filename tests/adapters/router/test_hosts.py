@@ -83,6 +83,9 @@ class Site:
         await Store(settings).start()
         await asyncio.Event().wait()
 
+    async def stay(self) -> None:
+        await asyncio.Event().wait()
+
     def context(self, domain: int) -> Context:
         relay = self.relay_of(domain)
         return Context(resolver=[relay], interface=self.address(domain), session_id=domain)

@@ -11,6 +11,7 @@ from stablecast.core.protocol.messages import Refusal, Role
 from stablecast.evidence.incident.actors import Actor, EndpointLives, NumberedAct, NumberedActs, Proof, reached
 from stablecast.evidence.incident.captured import CapturedActor
 from stablecast.evidence.incident.gaps import Gap
+from stablecast.transports.codec.domains import split_domain
 
 SLOW_NS: Final = 250 * MILLISECOND
 """Time of a write to the disk that counts as slow, ns."""
@@ -39,7 +40,11 @@ class Because(IntEnum):
 
 @attrs.frozen
 class Cause:
-    """The reason why an endpoint did not do its part, from `since` to `until` (ns of the epoch), with its records."""
+    """The reason why an endpoint did not do its part, from `since` to `until` (ns of the epoch), with its records.
+
+    Attributes:
+        domain: The domain of the endpoint, as the source names it, if a router is between both; else 0.
+    """
 
     because: Because
     who: str
@@ -47,10 +52,16 @@ class Cause:
     until: int
     text: str = ""
     proofs: tuple[Proof, ...] = ()
+    domain: int = 0
 
 
 def of_store(store: EndpointLives | None, address: str, gap: Gap) -> Cause | None:
     """Return why a store did not make messages stable in a gap of its source; None if it did its part."""
+    because = _of_store(store, address, gap)
+    return None if because is None else attrs.evolve(because, domain=split_domain(address)[0])
+
+
+def _of_store(store: EndpointLives | None, address: str, gap: Gap) -> Cause | None:
     if store is None:
         return Cause(Because.NO_TRACE, f"store {address}", gap.since, gap.until)
     source = gap.source

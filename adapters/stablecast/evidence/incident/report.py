@@ -23,6 +23,7 @@ from stablecast.evidence.incident.incident_finding import IncidentFinding, clock
 from stablecast.evidence.incident.logs import LogLine, read_logs
 from stablecast.evidence.trace.converter import TAG
 from stablecast.text import plural
+from stablecast.transports.codec.domains import split_domain
 
 THRESHOLD_NS: Final = SECOND
 """Wait of a message for stability or delivery that counts as a gap, ns."""
@@ -178,7 +179,10 @@ def _together(found: Iterable[IncidentFinding]) -> list[IncidentFinding]:
 
 def _of_stability(gap: Gap, stores: dict[str, EndpointLives], explained: list[Cause]) -> IncidentFinding:
     source = gap.source
-    found = {index: causes.of_store(stores.get(address), address, gap) for index, address in source.stores.items()}
+    found = {
+        index: causes.of_store(stores.get(split_domain(address)[1]), address, gap)
+        for index, address in source.stores.items()
+    }
     because = [one for one in found.values() if one is not None]
     explained += because
     well = [index for index, one in found.items() if one is None]
@@ -196,7 +200,7 @@ def _of_stability(gap: Gap, stores: dict[str, EndpointLives], explained: list[Ca
         head = (
             f"Nothing stable for {span}: source {source.endpoint} at {source.host} was cut off from all of its stores"
         )
-        head += f" {_during(because)}"
+        head += f" {_during(because)}{_behind(because)}"
     elif groups and gap.still >= THRESHOLD_NS * 0.8 and gap.still > 0.5 * gap.span:
         head = f"No quorum for {span}: {why}"
     else:
@@ -371,9 +375,9 @@ def _sentence(because: Sequence[Cause]) -> str:
                 disks = "the disks of" if len(those) > 1 else "the disk of"
                 parts.append(f"{disks} {who} {were} slow, {those[0].text}, {_during(those)}")
             case Because.CUT_TO:
-                parts.append(f"nothing reached {who} {_during(those)}, although {_they(those)} ran: a path was cut")
+                parts.append(f"nothing reached {who} {_during(those)}, although {_they(those)} ran: {_path(those)}")
             case Because.CUT_FROM:
-                parts.append(f"acknowledgements of {who} did not arrive {_during(those)}: a path was cut")
+                parts.append(f"acknowledgements of {who} did not arrive {_during(those)}: {_path(those)}")
             case Because.UNANSWERED:
                 parts.append(f"{who} {those[0].text} {_during(those)}")
             case Because.LATE:
@@ -382,6 +386,19 @@ def _sentence(because: Sequence[Cause]) -> str:
             case Because.LOSS:
                 parts.append(f"{who}: {those[0].text}")
     return "; ".join(parts)
+
+
+def _path(those: Sequence[Cause]) -> str:
+    return "a path was cut" + _behind(those)
+
+
+def _behind(those: Sequence[Cause]) -> str:
+    """Return whose absence explains why nothing passed to or from other domains."""
+    domains = sorted({one.domain for one in those} - {0})
+    names = " and ".join(map(str, domains))
+    return (
+        f", or the router to {plural(len(domains), 'domain').partition(' ')[2]} {names} did not work" if domains else ""
+    )
 
 
 def _they(those: Sequence[Cause]) -> str:
