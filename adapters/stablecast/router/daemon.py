@@ -35,7 +35,8 @@ class RouterDaemon:
         self.config = config
         self._write = write
         self.portals = [
-            PortalContext(number, portal, self._feed, self._remark) for number, portal in enumerate(config.portals)
+            PortalContext(config.name, number, portal, self._feed, self._remark)
+            for number, portal in enumerate(config.portals)
         ]
         settings = [portal.settings for portal in self.portals]
         self.router = Router.create(settings, machine.clock.monotonic_ns())

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -25,7 +26,7 @@ from stablecast.runtime.own_address import OwnAddress
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
-from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.records import INSTANCE_BYTES, PORTAL_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.udp.inputs import AddSource, Say
 from stablecast.transports.resolution.udp.inputs import Wake as WakeInput
@@ -73,14 +74,19 @@ class OpenedProxy:
 class PortalContext:
     """One portal; `open` and `close` it. `number` is its place in the router."""
 
-    def __init__(self, number: int, config: PortalConfig, feed: Feed, remark: Callable[[str, bool], None]) -> None:
-        """Prepare a portal, whose inputs go to `feed`. Raises InterfaceError, and errors of its options."""
+    def __init__(
+        self, router: str, number: int, config: PortalConfig, feed: Feed, remark: Callable[[str, bool], None]
+    ) -> None:
+        """Prepare a portal of a router of this name; its inputs go to `feed`.
+
+        Raises InterfaceError, and errors of its options.
+        """
         self.number = number
         self.config = config
         self.resolution = config.resolution
         self._context = config.context
         self.interface = self._choose()
-        self.instance = machine.entropy.octets(INSTANCE_BYTES)
+        self.instance = _instance(router, config.name)
         self.address = ""
         self.transports = Transports(self.interface)
         self._feed = feed
@@ -421,6 +427,12 @@ class PortalContext:
 
     def _lost(self, peer: str) -> None:
         self._feed(ev.UnicastFailed(self.number, peer))
+
+
+def _instance(router: str, portal: str) -> bytes:
+    """Return a name for the context of a portal; its beginning tells a restarted router from a second one."""
+    lasting = sha256(f"{router}\0{portal}".encode()).digest()[:PORTAL_BYTES]
+    return lasting + machine.entropy.octets(INSTANCE_BYTES - PORTAL_BYTES)
 
 
 def _use_times(times: UseQueries) -> UseTimes:

@@ -29,6 +29,7 @@ def test_the_cheapest_place_is_taken_and_then_the_one_with_fewest_routers() -> N
     assert known.found(behind(6, cost=0, hops=0)) is None, "the source itself comes first"
 
 
+@pytest.mark.rows("R-119")
 def test_of_equal_places_the_one_that_was_found_last_is_taken() -> None:
     """A router that was killed says no more, and its stream seems to last until a time-out."""
     known = Ways()

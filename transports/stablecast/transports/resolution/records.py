@@ -27,6 +27,9 @@ ENDED_TTL = 0
 INSTANCE_BYTES = 8
 """Length of the name of a context."""
 
+PORTAL_BYTES = 4
+"""Bytes at the beginning of the name of a router's portal that stay when the router begins again."""
+
 PERSISTENT = lbmr.ExtendedFunctionality.LATE_JOIN | lbmr.ExtendedFunctionality.UME
 """The services that a persistent source offers."""
 
