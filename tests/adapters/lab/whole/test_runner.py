@@ -44,7 +44,7 @@ def test_other_hashes_of_text_change_nothing() -> None:
     assert printed == {" ".join(run(draw(seed)).fingerprint for seed in SEEDS) + "\n"}
 
 
-@pytest.mark.parametrize("seed", range(20, 26))
+@pytest.mark.parametrize("seed", range(19, 25))
 def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None:
     schedule = draw(seed)
     report = run(schedule, tmp_path)
