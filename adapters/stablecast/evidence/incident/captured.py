@@ -27,6 +27,7 @@ from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.statements import (
     At,
     Ends,
+    MissingBytes,
     RepeatedRun,
     SentStatement,
     StatedDatagram,
@@ -102,6 +103,7 @@ class _CapturedSource:
     acknowledged: dict[int, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
     spoke: dict[int, Pulse] = attrs.field(factory=lambda: defaultdict(Pulse))
     arrived: dict[str, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
+    read: dict[str, int] = attrs.field(factory=dict)
     receivers: set[str] = attrs.field(factory=set)
     streams: bool = False
     refusals: list[Notice] = attrs.field(factory=list)
@@ -122,6 +124,7 @@ class CapturedActs:
     _sessions: dict[tuple[str, int | None], Pulse] = attrs.field(factory=dict)
     _sources: dict[int, _CapturedSource] = attrs.field(factory=dict)
     _stores: dict[str, Pulse] = attrs.field(factory=dict)
+    _unread: dict[str, None] = attrs.field(factory=dict)
 
     def add_packet(self, packet: CapturePacket) -> None:
         """Count a packet of ours, and note that its host is there."""
@@ -146,6 +149,8 @@ class CapturedActs:
                     self._came(at, one, one.number(wire), count)
             case StatedMessage(at=at, message=message):
                 self._said(at, message)
+            case MissingBytes(at=at) if len(self._unread) < MAX_ENDPOINTS:
+                self._unread[at.ends[1][0]] = None
 
     def add_segment(self, segment: TcpSegment, time: int, frame: int, ours: bool) -> None:
         """Follow a segment of TCP; its times compare clocks. A refused connection is known by the port of a store."""
@@ -223,7 +228,13 @@ class CapturedActs:
             case msg.Refused(role=Role.SOURCE, incarnation=life):
                 self._refused(at, life, message)
             case msg.ConsumptionAck(incarnation=life) if (one := self._source(life)) is not None:
-                one.receivers.add(at.ends[0][0])
+                host = at.ends[0][0]
+                one.receivers.add(host)
+                if host in self._unread:  # What was cut off in the capture came to it nevertheless.
+                    read, stop = one.read.get(host, 0), one.number(message.number) + 1
+                    if read < stop:
+                        one.arrived[host].add(self._seen(at), read, stop)
+                        one.read[host] = stop
             case msg.SourceInfo(incarnation=life) if (one := self._source(life)) is not None:
                 one.topic, one.sizes = message.topic, message.group_sizes
                 for entry in message.stores:
