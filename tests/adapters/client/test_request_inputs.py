@@ -72,7 +72,7 @@ def test_as_many_speakers_are_remembered_as_there_is_room_for(monkeypatch: pytes
     """The newest ones: a peer could invent others without end."""
     monkeypatch.setattr(request_inputs, "MAX_VOICES", 2)
     source = Told()
-    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, Counter(), RangeRoutes(), Origins())
+    inputs = RequestInputs({LIFE: cast("Source", source)}, {}, Counter(), RangeRoutes(), routing(Origins()))
     own, other = peer("192.0.2.1"), peer("192.0.2.2")
     said = [ConsumptionAck(LIFE, 0, reg_id, 4) for reg_id in (5, 6, 7)]
     for message in said:
