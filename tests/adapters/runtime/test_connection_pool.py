@@ -322,7 +322,9 @@ async def test_the_oldest_connection_makes_room(monkeypatch: pytest.MonkeyPatch)
         await (await third.connection()).hear(5)
         told.pool.send(first.address, b"again")
         await (await first.connection(2)).hear(5)
+        await third.connections[0].over.wait()
         assert len(told.pool) == 1
+        assert not told.pool._ending, "those that have ended are forgotten"
         await told.pool.close()
     assert not told.reports
 

@@ -261,3 +261,38 @@ def test_a_joiner_returns_soon_after_a_long_partition() -> None:
 
     healed = world.run(observe)
     assert [at - healed < 7 * SECOND for at in joined] == [True]
+
+
+def test_a_stream_that_is_joined_while_reading_pauses_is_not_read() -> None:
+    """A receiver whose inbox is full would else fill its memory from a source that came back meanwhile."""
+    world = World(1)
+    told: list[int] = []
+    server = world.host("server")
+    world.host("client")
+
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(hello(7))
+        await asyncio.sleep(1)
+        writer.write(data(1))
+
+    async def serve() -> None:
+        await asyncio.start_server(greet, server.address, 5000)
+        await asyncio.Event().wait()
+
+    async def join_stream() -> None:
+        joiner = StreamJoiner(f"{server.address}:5000", 7, lambda _, items: told.append(len(items)), lambda _: None)
+        joiner.pause()
+        await asyncio.sleep(5)
+        assert not told
+        joiner.resume()
+        await asyncio.sleep(1)
+        told.append(0)
+
+    async def observe() -> None:
+        world.start(serve, "server")
+        await asyncio.sleep(1)
+        world.start(join_stream, "client")
+        await asyncio.sleep(20)
+
+    world.run(observe)
+    assert told == [1, 0]

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from stablecast.store.journal import Disk, Journal
+from stablecast.store.journal.record_format import RecordKind
+from stablecast.store.journal.segments import JournalRecord
 from stablecast.store.journal.summary import SegmentSummary, decoded
-from tests.adapters.store.journal.support import done_by_fetcher, numbers, read, segments, start
+from stablecast.store.journal.writer import JournalWriter
+from tests.adapters.store.journal.support import Owner, done_by_fetcher, numbers, read, segments, start
 from tests.support.machine import replace
 from tests.support.processes import HANG_S
 
@@ -227,6 +230,46 @@ async def test_records_that_are_no_messages_are_always_verified(tmp_path: Path) 
         assert report.startswith(f"{path} is damaged: 1 record without messages fails its checksum")
         assert journal.whole is (path == segments(tmp_path)[0])
         path.write_bytes(kept)
+
+
+async def test_no_summary_hides_damage_before_a_newer_checkpoint_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash in between would else leave a journal that looks whole and lacks states. An erasure is synced before."""
+    await written(tmp_path)
+    damaged = segments(tmp_path)[-1]
+    data = bytearray(damaged.read_bytes())
+    data[24 + 34] ^= 1
+    damaged.write_bytes(data)
+    summary = damaged.with_suffix(".sum")
+    before = summary.read_bytes()
+    erased, reached, passes = threading.Event(), threading.Event(), threading.Event()
+    put = JournalWriter.put
+
+    def put_and_wait(writer: JournalWriter, record: JournalRecord) -> None:
+        put(writer, record)
+        if record.kind is RecordKind.ERASE:
+            assert erased.wait(HANG_S)
+
+    def step(name: str) -> None:
+        if name == "synced":
+            erased.set()
+        elif name == "checkpoint":
+            reached.set()
+            assert passes.wait(HANG_S)
+
+    monkeypatch.setattr(JournalWriter, "put", put_and_wait)
+    owner = Owner(Journal.open(tmp_path, Disk(step=step, short_ns=-1)), lambda: [b'{"kept":2}'])
+    assert not owner.journal.whole
+    owner.journal.append_state(b'{"n":1}', 1)
+    await asyncio.to_thread(reached.wait, HANG_S)
+    await done_by_fetcher(owner)
+    assert summary.read_bytes() == before
+    passes.set()
+    await owner.until(1)
+    await done_by_fetcher(owner)
+    assert summary.read_bytes() != before
+    await owner.journal.close()
 
 
 async def test_a_summary_goes_with_its_segment(tmp_path: Path) -> None:
