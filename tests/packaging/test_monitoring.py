@@ -72,7 +72,7 @@ def routed(**left: Any) -> dict[str, float]:
     """Return the samples of a router, whose first portal has these figures."""
     target = 'job="stablecast-router",instance="router-1:15305"'
     reasons = {"dropped": ("duplicate", "blocking", "fragment size", "error"), "unicast_dropped": ("no stream", "hops")}
-    zero = {field: dict.fromkeys(names, 0) for field, names in reasons.items()}
+    zero: dict[str, Any] = {field: dict.fromkeys(names, 0) for field, names in reasons.items()}
     figures = zero | {name: zero[name] | value if name in zero else value for name, value in left.items()}
     view = RouterView("edge", (PortalView("left", 1, **figures), PortalView("right", 2, **zero)))
     return {f"up{{{target}}}": 1.0, **dict(samples_of("".join(router_exposition(view)), target))}

@@ -137,7 +137,8 @@ class OnceEach:
 class NothingUnread:
     """Rule A1; `told` is the last acknowledged number at any store, which may not fall if it `rises`.
 
-    `unseen` messages are for other shares of the topic: they may be acknowledged, and never confirmed.
+    `unseen` messages are for other shares of the topic: they may be acknowledged, and never confirmed. Earlier sessions
+    `confirmed` some: these were not for others.
     """
 
     next: int
@@ -147,6 +148,7 @@ class NothingUnread:
     paces: bool = False
     divides: bool = False
     unseen: RangeSet = attrs.field(factory=RangeSet)
+    confirmed: RangeSet = attrs.field(factory=RangeSet)
     name: str = "A1"
 
     def handlers(self) -> RuleHandlers:
@@ -174,9 +176,11 @@ class NothingUnread:
     def _on_history(self, event: History) -> None:
         self.consumed.add(event.first, event.last + 1)
         if event.confirmed:
-            self.unseen.remove(event.first, event.last + 1)
+            self.confirmed.add(event.first, event.last + 1)
         elif self.divides:
             self.unseen.add(event.first, event.last + 1)
+        for first, stop in self.confirmed:
+            self.unseen.remove(first, stop)
 
     def _on_consumed(self, event: Consumed) -> str | None:
         self.consumed.add(event.first, event.last + 1)

@@ -141,6 +141,14 @@ def test_no_message_of_another_share_is_confirmed() -> None:
         assert judged(machine, *facts, confirmed(first, number)) == [("A1", text)]
 
 
+def test_a_share_repeats_only_confirmations_of_an_earlier_session() -> None:
+    """A1: what that session consumed may have been for others; what it confirmed was not, in whatever order both come."""
+    known = [History(LIFE, 0, 3), History(LIFE, 1, 2, confirmed=True), History(LIFE, 0, 3)]
+    machine = receiver(divides=True)
+    assert judged(machine, *known, confirmed(1, 2)) == []
+    assert judged(machine, *known, confirmed(1, 3)) == [("A1", "number 3 is confirmed and was never consumed")]
+
+
 def holds(life: int, context: int = 5, role: Role = Role.SOURCE) -> PersistClient:
     machine = StoreDriver()
     machine.hear(register(reg_id=50, incarnation=life, context=context))
