@@ -142,7 +142,7 @@ def test_no_message_of_another_share_is_confirmed() -> None:
 
 
 def test_a_share_repeats_only_confirmations_of_an_earlier_session() -> None:
-    """A1: what that session consumed may have been for others; what it confirmed was not, in whatever order both come."""
+    """A1: what that session consumed may have been for others; what it confirmed was not, whatever comes first."""
     known = [History(LIFE, 0, 3), History(LIFE, 1, 2, confirmed=True), History(LIFE, 0, 3)]
     machine = receiver(divides=True)
     assert judged(machine, *known, confirmed(1, 2)) == []
