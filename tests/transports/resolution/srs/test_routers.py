@@ -4,10 +4,12 @@ import attrs
 import pytest
 
 from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.records import SourceRecord, named
 from stablecast.transports.resolution.srs import routers as module
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import Reaches
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ServiceConfig
+from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource, RemoveSource
 from stablecast.transports.resolution.udp.settings import DomainOptions
 from stablecast.transports.wire import srs
 from tests.transports.resolution.srs_domain import DEFAULTS, SECOND_SRS, SRS, SrsDomain
@@ -78,6 +80,29 @@ def test_a_lost_router_takes_no_route_from_the_next_one_at_its_port() -> None:
     played.feed("next", Reaches((2,), PORT))
     played.run(60 * SECOND)
     assert known(played.contexts["desk"]) == known(played.context("late")) == (7, {2: PORT})
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_the_next_router_repeats_what_a_lost_one_still_seems_to_repeat(withdrawn: bool) -> None:
+    """The host of the first lost its power: its connection ends only after a silence. Nobody says anything again."""
+    played = domain()
+    played.feed("desk", AddReceiver("orders"))
+    repeated = named(SourceRecord("10.0.0.1:14371", 7, 1, "10.0.0.1:14391", instance=b"instance")).origin
+    played.feed(
+        "router", AddSource("orders", "10.0.2.1:14371", 70, 11, "", persistent=False, origin=repeated, cost=1, hops=1)
+    )
+    assert played.discovered("desk") == [("orders", 11)]
+    played.leave("router")
+    played.context("next", config=PORTAL)
+    played.feed(
+        "next", AddSource("orders", "10.0.2.1:14372", 71, 12, "", persistent=False, origin=repeated, cost=1, hops=1)
+    )
+    if withdrawn:
+        played.feed("next", RemoveSource(71, 12))
+    assert played.discovered("desk") == []
+    played.run(60 * SECOND)
+    assert played.discovered("desk") == ([] if withdrawn else [("orders", 12)])
+    assert not played.services[SRS].waiting
 
 
 def test_a_service_without_the_routes_of_a_former_one_ends_them() -> None:

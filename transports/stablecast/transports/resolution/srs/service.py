@@ -12,6 +12,7 @@ changes and keepalives travel (T-403, T-406). Interest stays at the service and 
   notice.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import assert_never
 
@@ -79,6 +80,7 @@ class ResolutionService:
 
     Attributes:
         told: The interest of contexts, which routers are told.
+        waiting: What a router repeats that another one still seems to repeat, with its client; the oldest first.
         epoch: 32 bits that distinguish this life of the service from others; not 0.
     """
 
@@ -89,6 +91,7 @@ class ResolutionService:
     directory: Directory = attrs.field(factory=Directory, init=False)
     routers: Routers = attrs.field(factory=Routers, init=False)
     told: dict[Interest, None] = attrs.field(factory=dict, init=False)
+    waiting: dict[bytes, tuple[bytes, srs.SourceInfo]] = attrs.field(factory=dict, init=False)
     agenda: KeyedDeadlines[DueItem] = attrs.field(factory=KeyedDeadlines, init=False)
     counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
     numbers: int = attrs.field(default=0, init=False)
@@ -183,7 +186,9 @@ class ResolutionService:
         if client is not None:
             self.outbox.append(Remark(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
             client.lost(now)
+            sources = tuple(client.sources)
             self._lapse(client, now)
+            self._take_waiting(sources, now)
             if self.routers.lost(client.instance, now) and self.config.route_lifetime_ns:
                 self.agenda.arm((Matter.ROUTES, client.instance), now + self.config.route_lifetime_ns)
 
@@ -315,8 +320,11 @@ class ResolutionService:
             case srs.SourceDelete(otid=otid) | srs.SourceInfo(otid=otid, cost=srs.ENDED):
                 if client.sources.pop(otid, None) is None:
                     self.counted.ignored += 1
+                    if self.waiting.get(otid, (b"",))[0] == client.instance:
+                        del self.waiting[otid]
                 else:
                     self._remove(otid)
+                    self._take_waiting((otid,), now)
             case srs.SourceInfo():
                 self._announce(client, message, now)
             case srs.ReceiverInfo(name=name):
@@ -344,6 +352,8 @@ class ResolutionService:
             # A live client keeps its OTID: otherwise a hostile context could replace sources of others.
             if not owner.is_down(otid):
                 self.counted.ignored += 1
+                if client.router and owner.router:
+                    self._keep_waiting(client, info)
                 return
             del owner.sources[otid]
             self._lapse(owner, now)
@@ -355,6 +365,21 @@ class ResolutionService:
         source = AnnouncedSource(otid, info.topic, srs.encode(info), client.instance)
         if self.directory.put(source):
             self._tell(source, source.octets)
+
+    def _keep_waiting(self, client: ServiceClient, info: srs.SourceInfo) -> None:
+        """Keep what a router repeats: the other one may be dead, which shows only when its connection has ended."""
+        self.waiting.pop(info.otid, None)
+        self.waiting[info.otid] = (client.instance, info)
+        if len(self.waiting) > self.config.max_sources:
+            del self.waiting[next(iter(self.waiting))]
+
+    def _take_waiting(self, lost: Iterable[bytes], now: int) -> None:
+        """Announce anew what another router repeats of these sources."""
+        for otid in lost:
+            instance, info = self.waiting.pop(otid, (b"", None))
+            client = self.clients.get(instance)
+            if info is not None and client is not None and client.up:
+                self._announce(client, info, now)
 
     def _remove(self, otid: bytes) -> None:
         source = self.directory.remove(otid)
@@ -436,6 +461,7 @@ class ResolutionService:
         """Delete what a client dropped, and the client if it is gone."""
         for otid in dropped.sources:
             self._remove(otid)
+        self._take_waiting(dropped.sources, now)
         for interest in dropped.interests:
             self.directory.unwant(client.instance, interest)
             self._review(interest)
