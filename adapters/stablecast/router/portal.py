@@ -319,10 +319,13 @@ class PortalContext:
                 self._feed(ev.NumbersLost(source, one.wire_first, one.count))
 
         def ended(gone: bool) -> None:
-            if gone:
-                self._joined.pop(source, None)
+            if not gone:
+                return
+            # A stream that was left for another place may end later, and says nothing of that place.
+            if source in self._joined and self._joined[source].joiner is joiner:
+                del self._joined[source]
                 self._feed(ev.StreamEnded(source))
-                self._look_again(effect.topic, record.address)
+            self._look_again(effect.topic, record.address)
 
         receiving = self.config.receiving(effect.topic)
         joiner = self.transports.joiner(record.address, record.session_id, receiving, items, lost, ended)
