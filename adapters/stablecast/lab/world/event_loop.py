@@ -165,6 +165,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self._asyncgens: Any = GeneratorSet()
         self._jobs: dict[asyncio.Future[Any], None] = {}
         self._handled: set[int] = set()
+        self._secured: weakref.WeakSet[Any] = weakref.WeakSet()
         process.loops.append(self)
 
     def time(self) -> float:
@@ -193,6 +194,11 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     ) -> SimulatedTransport:
         self._ensure_fd_no_transport(sock)  # type: ignore[attr-defined]
         return SimulatedTransport(self, sock, protocol, waiter, extra, server)
+
+    def _make_ssl_transport(self, *args: Any, **how: Any) -> Any:
+        secured = super()._make_ssl_transport(*args, **how)  # type: ignore[misc]
+        self._secured.add(secured)
+        return secured
 
     def call_soon_threadsafe(
         self, callback: Callable[[Unpack[ArgsT]], object], *args: *ArgsT, context: Context | None = None
@@ -448,6 +454,8 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self._timers.clear()
         for transport in list(self._transports.values()):
             transport._sock, transport._closing = None, True  # The finalizers would report an unclosed transport.
+        for secured in self._secured:
+            secured._closed = True
         self.alarms.close()
 
     def _make_self_pipe(self) -> None:
