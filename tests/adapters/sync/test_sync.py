@@ -350,6 +350,7 @@ NOT_BLOCKING = {
     "greeting": "the context calls it",
     "hold": "the transport calls it",
     "info": "the context calls it",
+    "standing": "the transport calls it",
     "move": "the context calls it",
     "receive": "the context calls it",
     "registered_names": "the context calls it",
