@@ -3,6 +3,7 @@
 import asyncio
 from typing import assert_never
 
+from stablecast.core.errors import StablecastError
 from stablecast.router.config import RouterConfig
 from stablecast.router.portal import PortalContext
 from stablecast.router.snapshot import view_of
@@ -125,9 +126,12 @@ class RouterDaemon:
         match effect:
             case fx.OpenProxy(portal, source):
                 self._feed(ev.ProxyFailed(portal, source, str(error)))
-            case fx.JoinSource(source=source):
-                report(f"{describe(effect)} failed", error)
+            case fx.JoinSource(portal, source):
                 self._feed(ev.StreamEnded(source))
+                if isinstance(error, StablecastError):
+                    self.portals[portal].rejoin(effect, error)
+                else:
+                    report(f"{describe(effect)} failed", error)
             case fx.Forward(portal):
                 self.router.portals[portal].counted.dropped[Drop.ERROR] += 1
             case _:

@@ -51,6 +51,9 @@ ROUTE_HEAD, ROUTE_BYTES = 16, 4
 MAX_ROUTE_DOMAINS = 250
 """Domains in one record of routes."""
 
+REJOIN_SECONDS = 2.0
+"""Wait before a source whose stream could not be joined is reported again."""
+
 Feed = Callable[[ev.RouterInput], None]
 
 
@@ -94,6 +97,7 @@ class PortalContext:
         self._joined: dict[bytes, JoinedSource] = {}
         self._proxies: dict[bytes, OpenedProxy] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._retries: dict[bytes, asyncio.TimerHandle] = {}
         self._next_index = machine.entropy.bits(31)
         self._found = Combined(self._on_found, on_gone=self._on_gone)
         self._udp: Resolver | None = None
@@ -237,7 +241,7 @@ class PortalContext:
 
     async def close(self) -> None:
         """Leave all streams, and close all sockets."""
-        for source in tuple(self._joined):
+        for source in (*self._joined, *self._retries):
             self.leave(source)
         await self.close_proxies()
         await self._stack.aclose()
@@ -310,6 +314,7 @@ class PortalContext:
     def join(self, effect: fx.JoinSource) -> None:
         """Join the stream of a source. Raises PortError, AddressError, TlsError."""
         source, record = effect.source, effect.record
+        self._stop_retry(source)
 
         def items(_: int, found: list[Item]) -> None:
             self._feed(ev.ItemsArrived(source, tuple(found)))
@@ -333,12 +338,24 @@ class PortalContext:
         joiner.claim(record.index)
         self._found.resolved(effect.topic)
 
+    def rejoin(self, effect: fx.JoinSource, error: StablecastError) -> None:
+        """Report a source again later: descriptors may be scarce just now, and the resolver reports a source once."""
+        self._remark(f"portal '{self.config.name}' cannot join the source of '{effect.topic}': {error}", True)
+        found = ev.SourceFound(self.number, effect.topic, effect.record)
+        self._retries[effect.source] = asyncio.get_running_loop().call_later(REJOIN_SECONDS, self._feed, found)
+
     def _look_again(self, topic: str, place: str) -> None:
         """Report a source again when it is found again, like a receiver that lost its stream."""
         self._found.lost(topic, place, others=any(joined.topic == topic for joined in self._joined.values()))
 
+    def _stop_retry(self, source: bytes) -> None:
+        retry = self._retries.pop(source, None)
+        if retry is not None:
+            retry.cancel()
+
     def leave(self, source: bytes) -> None:
         """Leave the stream of a source."""
+        self._stop_retry(source)
         joined = self._joined.pop(source, None)
         if joined is not None:
             self._spawn(joined.joiner.close())

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import attrs
 import pytest
@@ -19,6 +20,7 @@ from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.router.daemon import RouterDaemon
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.logs import Severity
+from stablecast.runtime.ports import ScarcityError
 from stablecast.transports import codec
 from stablecast.transports.codec.routed import Endpoint, routed
 from stablecast.transports.routing.portals import Standing
@@ -127,6 +129,32 @@ def test_a_stream_passes_from_any_transport_to_any(entry: str, leaving: str) -> 
         view = router.snapshot()
         assert [view.portals[0].received.messages, view.portals[1].sent.messages] == [len(MESSAGES)] * 2
         await source.close()
+
+    world(story)
+
+
+def test_a_stream_that_cannot_be_joined_just_now_is_joined_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody reports the source a second time, and a sentence names the reason in place of a traceback."""
+
+    async def story(domains: Domains) -> None:
+        domains.group()
+        domains.group()
+        router = await domains.router("tcp", "tcp")
+        entry, scarce = router.portals[0].transports, ["no descriptor is left"]
+        join = entry.joiner
+
+        def joiner(*args: Any) -> Any:
+            if scarce:
+                raise ScarcityError(scarce.pop())
+            return join(*args)
+
+        monkeypatch.setattr(entry, "joiner", joiner)
+        source = await (await domains.context(1)).source("orders")
+        receiver = (await domains.context(2)).receiver("orders")
+        await until(lambda: not scarce and receiver._sessions)
+        await source.send(b"one")
+        assert await payloads(receiver, 1) == [b"one"]
+        assert any("cannot join the source of 'orders': no descriptor is left" in text for _, text in domains.lines)
 
     world(story)
 
