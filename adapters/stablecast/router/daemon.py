@@ -126,12 +126,12 @@ class RouterDaemon:
         match effect:
             case fx.OpenProxy(portal, source):
                 self._feed(ev.ProxyFailed(portal, source, str(error)))
-            case fx.JoinSource(portal, source):
+            case fx.JoinSource(portal, source) if isinstance(error, StablecastError):
                 self._feed(ev.StreamEnded(source))
-                if isinstance(error, StablecastError):
-                    self.portals[portal].rejoin(effect, error)
-                else:
-                    report(f"{describe(effect)} failed", error)
+                self.portals[portal].rejoin(effect, error)
+            case fx.JoinSource(source=source):
+                self._feed(ev.StreamEnded(source))
+                report(f"{describe(effect)} failed", error)
             case fx.Forward(portal):
                 self.router.portals[portal].counted.dropped[Drop.ERROR] += 1
             case _:
