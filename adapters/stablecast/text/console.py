@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from stablecast.runtime import machine
 
@@ -16,7 +16,7 @@ FILE_COLUMNS = 160
 
 def say(line: object) -> None:
     """Print one line on standard output and flush it: text as it is, other objects as JSON."""
-    print(line if isinstance(line, str) else json.dumps(line), file=machine.process.output(), flush=True)
+    _print_whole(line if isinstance(line, str) else json.dumps(line), machine.process.output())
 
 
 def show(value: object, lines: Iterable[str], as_json: bool) -> None:
@@ -27,7 +27,13 @@ def show(value: object, lines: Iterable[str], as_json: bool) -> None:
 
 def note(line: str) -> None:
     """Print one line for people on standard error and flush it."""
-    print(line, file=machine.process.errors(), flush=True)
+    _print_whole(line, machine.process.errors())
+
+
+def _print_whole(line: str, stream: TextIO) -> None:
+    """Print text and newline in one write: under PYTHONUNBUFFERED another thread's line would come between two."""
+    stream.write(line + "\n")
+    stream.flush()
 
 
 def printer() -> "Console":

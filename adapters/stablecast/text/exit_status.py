@@ -14,9 +14,9 @@ INTERRUPTED = 130
 
 def failed(reason: object, status: int = FAILED) -> int:
     """Print one sentence about a failure on standard error, and return the exit status."""
-    from stablecast.runtime import machine  # noqa: PLC0415 - every command starts here, and few fail
+    from stablecast.text.console import note  # noqa: PLC0415 - every command starts here, and few fail
 
-    print(f"stablecast: {reason}", file=machine.process.errors(), flush=True)
+    note(f"stablecast: {reason}")
     return status
 
 
