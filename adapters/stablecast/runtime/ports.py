@@ -166,7 +166,11 @@ def _socket(host: str, port: int) -> machine.Socket:
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
     """Enable keepalive probes: without them a connection to a host that is gone stays half open for ever."""
-    connected: Any = transport.get_extra_info("socket")
+    keep_socket_alive(transport.get_extra_info("socket"))
+
+
+def keep_socket_alive(connected: Any) -> None:
+    """Enable keepalive probes on a connected socket that has no transport."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         (socket.TCP_KEEPIDLE, IDLE_SECONDS),

@@ -4,20 +4,21 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 import attrs
 
 from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Remote
+from stablecast.runtime.ports import keep_socket_alive
 from stablecast.text import refusal
 from stablecast.text.json_text import from_json
 
 TIMEOUT_SECONDS = 30.0
-"""Longest wait for the next bytes of an answer, in seconds."""
+"""Longest wait for a connection, and for the next bytes of an answer, in seconds."""
 PIECE_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 64 << 20
 """Longest answer that is read as a whole, in bytes."""
@@ -34,6 +35,32 @@ WHERE = "; name where a store's web-monitor listens"
 """The remedy for a monitor that does not answer, where somebody has just typed its address."""
 
 _OPENER = build_opener(_NoRedirects)
+
+
+class _PatientConnection(HTTPConnection):
+    """Once connected, wait for as long as the other host is there: scrub and export may read a whole disk first."""
+
+    def connect(self) -> None:
+        super().connect()
+        keep_socket_alive(self.sock)
+        self.sock.settimeout(None)
+
+
+class _PatientTlsConnection(_PatientConnection, HTTPSConnection):
+    """The same over TLS."""
+
+
+class _PatientHandler(HTTPHandler):
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_PatientConnection, req)
+
+
+class _PatientTlsHandler(HTTPSHandler):
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_PatientTlsConnection, req)
+
+
+_PATIENT_OPENER = build_opener(_NoRedirects, _PatientHandler, _PatientTlsHandler)
 
 
 def token_of(path: Path | None) -> str:
@@ -93,27 +120,29 @@ class MonitorClient:
 
     def scrub(self) -> dict[str, Any]:
         """Verify the store's files; return the report."""
-        return self._ask("/scrub", {})
+        return self._ask("/scrub", {}, _PATIENT_OPENER)
 
     def export(self, given: dict[str, Any], file: BinaryIO) -> None:
         """Write the store's messages to `file` as compressed JSON lines."""
-        with self._answer("/export", given) as answer:
+        with self._answer("/export", given, _PATIENT_OPENER) as answer:
             while piece := answer.read(PIECE_BYTES):
                 file.write(piece)
 
-    def _ask(self, path: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
-        with self._answer(path, given) as answer:
+    def _ask(self, path: str, given: dict[str, Any] | None = None, opener: OpenerDirector = _OPENER) -> dict[str, Any]:
+        with self._answer(path, given, opener) as answer:
             return _object(answer.read(MAX_ANSWER_BYTES))
 
     @contextmanager
-    def _answer(self, path: str, given: dict[str, Any] | None) -> Iterator[HTTPResponse]:
+    def _answer(
+        self, path: str, given: dict[str, Any] | None, opener: OpenerDirector = _OPENER
+    ) -> Iterator[HTTPResponse]:
         within = "" if path.startswith("/api/") else f"/api/stores/{self.remote.number}"
         url = f"{self.remote.base}{within}{path}"
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         body = None if given is None else json.dumps(given).encode()
         request = Request(url, data=body, headers=headers)  # noqa: S310 - the scheme was checked when it was parsed
         try:
-            with _OPENER.open(request, timeout=TIMEOUT_SECONDS) as answer:
+            with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 yield answer
         except HTTPError as error:
             with error:

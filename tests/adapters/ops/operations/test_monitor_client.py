@@ -3,9 +3,11 @@
 import asyncio
 import io
 import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from stablecast.ops.monitor import Monitor, MonitorSettings, Permission
-from stablecast.ops.operations.monitor_client import MonitorClient, drained, remaining, token_of
+from stablecast.ops.operations.monitor_client import TIMEOUT_SECONDS, MonitorClient, drained, remaining, token_of
 from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Remote
 from stablecast.store import observatory
 from tests.adapters.ops.monitor.staged_store import Staged, busy
@@ -103,6 +105,27 @@ async def test_files_are_scrubbed_and_exported_where_they_are(tmp_path: Path) ->
         file = io.BytesIO()
         await asked(lambda: client.export({}, file))
         assert file.getvalue().startswith(b"\x28\xb5\x2f\xfd")
+
+
+async def test_scrub_and_export_wait_as_long_as_the_host_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both may read a whole disk before their first byte; all else is answered at once."""
+    (tmp_path / "lock").touch()
+    waits: list[tuple[float | None, bool]] = []
+    respond = HTTPConnection.getresponse
+
+    def noted(connection: HTTPConnection) -> HTTPResponse:
+        probed = bool(connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+        waits.append((connection.sock.gettimeout(), probed))
+        return respond(connection)
+
+    monkeypatch.setattr(HTTPConnection, "getresponse", noted)
+    async with monitored(Staged(directory=str(tmp_path))) as client:
+        await asked(client.scrub)
+        await asked(lambda: client.export({}, io.BytesIO()))
+        await asked(client.store)
+    assert waits == [(None, True), (None, True), (TIMEOUT_SECONDS, False)]
 
 
 async def test_what_the_monitor_refuses_is_said() -> None:
