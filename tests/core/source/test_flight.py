@@ -144,6 +144,16 @@ def test_the_one_that_needs_least_wakes_all() -> None:
     assert sender.ack(0, 1) == [Wakeup()]
 
 
+def test_needs_of_which_none_includes_the_other_wait_both() -> None:
+    """One needs more bytes, the other more messages: whichever fits first wakes both."""
+    for oldest, newest in (((1, 60), (3, 40)), ((3, 40), (1, 60))):
+        sender = Sender(4, 100)
+        sender.send(*oldest)
+        sender.send(*newest)
+        assert sender.block(payload_bytes=60) == sender.block(payload_bytes=10, count=3) == []
+        assert sender.ack(0, oldest[0]) == [Wakeup()]
+
+
 def test_no_send_waits_in_behaviour_notify() -> None:
     sender = Sender(1, notify=True)
     sender.send(2, 0)

@@ -48,6 +48,17 @@ def test_a_confirmation_is_a_sign_of_life() -> None:
     assert events(out) == [ReceiverGone(70, 6, LivenessFlag.TIMEOUT)]
 
 
+@pytest.mark.rows("P-338")
+def test_a_receiver_that_confirms_is_still_one_of_its_process() -> None:
+    """A confirmation does not name the process, so what its sign of life said counts on."""
+    machine, out = Liveness(TIMEOUT), list[fx.Effect]()
+    machine.on_alive(70, 9, 5, 0)
+    machine.on_confirmed(70, 9, 10)
+    machine.on_confirmed(71, 8, 10)
+    machine.on_departed(5, out)
+    assert events(drain(out)) == [ReceiverGone(70, 9, LivenessFlag.END)]
+
+
 @pytest.mark.rows("P-341")
 def test_the_two_false_cases() -> None:
     """A path that failed looks like a death, and whoever is heard again is watched again; a receiver that was
