@@ -1,7 +1,7 @@
 """Names of stores across domains. Rows R-222 to R-224."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stablecast.transports.resolution.udp.store_names import MAX_NAMES
@@ -75,6 +75,8 @@ def test_what_routers_say_is_not_passed_on() -> None:
 
 
 @given(st.text(max_size=4), st.integers(0, 0xFFFF), st.integers(0, 0xFFFF))
+@example("A\0B", 1, 0)  # A NUL ends a name, whatever follows.
+@example("\0B", 1, 0)
 def test_any_record_is_an_answer_or_none(name: str, port: int, flags: int) -> None:
     options = (
         lbmr_extended.RemoteName(flags=0, name=name.encode("utf-8", "surrogateescape") + b"\0"),
@@ -82,5 +84,5 @@ def test_any_record_is_an_answer_or_none(name: str, port: int, flags: int) -> No
     )
     body = lbmr_extended.RemoteContexts.of(lbmr_extended.RemoteRecord(flags, options))
     found = dict(answers(lbmr_extended.Packet(body, STORE), 2))
-    told = bool(name.rstrip("\0")) and port > 0 and not flags & lbmr_extended.RemoteRecord.QUERY
+    told = bool(name.partition("\0")[0]) and port > 0 and not flags & lbmr_extended.RemoteRecord.QUERY
     assert len(found) == told

@@ -13,7 +13,7 @@ from stablecast.transports.resolution.udp.schedule import Limiter
 from stablecast.transports.resolution.udp.settings import RateLimit
 from stablecast.transports.resolution.udp.store_names import MAX_NAME_BYTES, MAX_NAMES
 from stablecast.transports.wire import lbmr, lbmr_extended
-from stablecast.transports.wire.fields import octets_of, text_of
+from stablecast.transports.wire.fields import name_of, octets_of
 
 FORGET_NS = 900 * SECOND
 """Time for which a domain looks for a name after its last question (R-224)."""
@@ -71,7 +71,7 @@ def answers(packet: AnyPacket, domain: int) -> Iterator[tuple[str, lbmr_extended
             for option in record.options:
                 match option:
                     case lbmr_extended.RemoteName():
-                        name = text_of(option.name.rstrip(b"\0"))
+                        name = name_of(option.name)
                     case lbmr_extended.RemoteAddress():
                         where = option.address, option.port
                     case lbmr_extended.RemoteInstance():

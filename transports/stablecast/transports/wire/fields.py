@@ -83,6 +83,11 @@ def text_of(octets: bytes) -> str:
     return octets.decode("utf-8", "surrogateescape")
 
 
+def name_of(octets: bytes) -> str:
+    """Decode a name, which ends at the first NUL."""
+    return text_of(octets.partition(b"\0")[0])
+
+
 def octets_of(text: str) -> bytes:
     """Encode a name. Raises WireError if it contains a NUL, because a NUL ends a name."""
     try:

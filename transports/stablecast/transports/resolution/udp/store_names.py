@@ -26,7 +26,7 @@ from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.resolution.udp.settings import NameOptions, RateLimit
 from stablecast.transports.wire import lbmr, lbmr_extended
-from stablecast.transports.wire.fields import octets_of, text_of
+from stablecast.transports.wire.fields import name_of, octets_of
 
 MAX_NAMES = 1_024
 """Names that one context has, and names that it queries."""
@@ -124,7 +124,7 @@ class StoreNames:
         for option in record.options:
             match option:
                 case lbmr_extended.RemoteName():
-                    name = text_of(option.name.rstrip(b"\0"))
+                    name = name_of(option.name)
                 case lbmr_extended.RemoteAddress():
                     address = local(f"{option.domain}:{option.address}:{option.port}", own)
                 case lbmr_extended.RemoteInstance():
