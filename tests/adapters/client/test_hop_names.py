@@ -40,3 +40,19 @@ def test_names_are_bounded_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatch
     assert names.hops == {("here", LIFE): 11, ("where", OTHER): 13}
     names.learn("there", 14, 3, {LIFE, OTHER, 3})
     assert list(names.lives) == [11, 13], "without an idle one the newcomer is not kept"
+
+
+def test_to_forget_an_old_name_leaves_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hop_names, "MAX_NAMES", 2)
+    names = HopNames()
+    for place, hop, life in (("here", 11, LIFE), ("here", 12, LIFE), ("there", 13, OTHER)):
+        names.learn(place, hop, life, ())
+    assert (names.life(11), names.life(12), names.hop("here", LIFE)) == (11, LIFE, 12)
+
+
+def test_a_name_that_is_heard_again_is_forgotten_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hop_names, "MAX_NAMES", 2)
+    names = HopNames()
+    for hop in (11, 12, 11, 13):
+        names.learn("here", hop, 100 + hop, ())
+    assert list(names.lives) == [11, 13]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from stablecast.core.protocol.messages import SourceInfoRequest
 from stablecast.transports import codec
 from stablecast.transports.codec.routed import MAX_HOPS, Endpoint, delivered, destination_of, hopped, routed
+from stablecast.transports.routing import forwarding
 from stablecast.transports.routing.forwarding import MAX_STREAMS, Forwarding, Onward, UnicastDrop, way_of
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Destination, Stream, UnknownHeader
@@ -68,6 +69,15 @@ def test_the_longest_silent_stream_is_forgotten() -> None:
         passed(forwarding, sent(stream=stream))
     assert len(forwarding.streams) == MAX_STREAMS
     assert isinstance(passed(forwarding, sent(stream=0)), Onward)
+
+
+def test_a_stream_that_goes_on_is_not_the_longest_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "MAX_STREAMS", 2)
+    here = Forwarding({2: 1})
+    for number, stream in ((1, 0), (1, 1), (2, 0), (1, 2)):
+        passed(here, sent(number, stream=stream))
+    assert passed(here, sent(2, stream=0)) is UnicastDrop.DUPLICATE
+    assert isinstance(passed(here, sent(1, stream=1)), Onward)
 
 
 @given(st.binary(max_size=120) | st.binary(max_size=8).map(lambda tail: sent()[:-3] + tail))

@@ -299,6 +299,24 @@ def test_a_source_that_is_lost_is_joined_where_another_router_repeats_it() -> No
     assert fx.JoinSource(1, ORIGIN, "orders", around) in bench.feed(ev.StreamEnded(ORIGIN))
 
 
+def test_a_place_that_gave_way_to_a_nearer_one_is_joined_again_when_that_goes() -> None:
+    bench = Bench.begun()
+    bench.feed(ev.Overheard(0, packet(ORDERS)), ev.Overheard(1, packet(ORDERS)))
+    around = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=77, index=7, cost=1, hops=1)
+    bench.feed(ev.SourceFound(1, "orders", around), ev.SourceFound(0, "orders", SOURCE))
+    assert fx.JoinSource(1, ORIGIN, "orders", around) in bench.feed(ev.StreamEnded(ORIGIN))
+
+
+def test_the_late_end_of_a_place_is_not_that_of_the_next_one_there() -> None:
+    """The other router has repeated the source anew, before its earlier proxy is known to have ended."""
+    bench = Bench.begun().flowing()
+    bench.feed(ev.Overheard(0, packet(ORDERS)))
+    before = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=77, index=7, cost=5, hops=2)
+    around = attrs.evolve(before, session_id=78)
+    bench.feed(*(ev.SourceFound(1, "orders", one) for one in (before, around)), ev.SourceGone(1, "orders", before))
+    assert fx.JoinSource(1, ORIGIN, "orders", around) in bench.feed(ev.StreamEnded(ORIGIN))
+
+
 @pytest.mark.rows("R-275", "R-042")
 def test_access_lists_decide_on_proxies() -> None:
     """R-275."""
