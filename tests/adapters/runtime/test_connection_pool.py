@@ -65,6 +65,24 @@ async def test_what_waited_for_the_connection_makes_room_when_it_is_made(monkeyp
     assert not told.reports
 
 
+async def test_what_waited_for_the_end_of_a_turn_makes_room_when_it_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel took all of it at once, so the transport never paused and reports nothing."""
+    monkeypatch.setattr(module, "ROOM_BYTES", 4)
+    told, room = Told(), list[str]()
+    async with listener() as peer:
+        told.pool.send(peer.address, b"0")
+        connection = await peer.connection()
+        await connection.hear(1)
+        told.pool.on_room = room.append
+        for octets in (b"1", b"2345"):
+            told.pool.send(peer.address, octets)
+        assert not told.pool.room(peer.address)
+        await connection.hear(6)
+        assert room == [peer.address]
+        await told.pool.close()
+    assert not told.reports
+
+
 async def test_later_messages_of_a_turn_leave_together_and_in_order() -> None:
     """The first does not wait for what may follow."""
     told = Told()
