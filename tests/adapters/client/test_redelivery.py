@@ -96,8 +96,8 @@ async def test_messages_that_are_not_settled_come_again_after_closing(net: Netwo
 
 
 async def test_a_block_may_refuse_its_message(net: Network) -> None:
-    """The end of the block does not acknowledge it."""
-    _, context, receiver = await orders(net, 1)
+    """The end of the block does not acknowledge it. A delay of 0 is not that of the policy."""
+    _, context, receiver = await orders(net, 1, redelivery=Redelivery(delay=3600))
     for attempt in range(2):
         async with await anext(receiver) as message:
             message.nack(3600 * attempt)
