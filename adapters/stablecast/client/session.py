@@ -401,8 +401,8 @@ class ClientSession:
         """Acknowledge the consumed messages without waiting for the interval."""
         self.report_consumed()
         self._driver.feed(inputs.Finish())
-        if self.succession.heir is not None:
-            self.succession.heir.feed(inputs.Finish())
+        if self.succession.heir is not None:  # The last one answers: a life before it may have ended, too.
+            self.succession.end.feed(inputs.Finish())
 
     def acknowledge(self, first: int, number: int) -> None:
         """Acknowledge up to `number`, handed over from `first` on; raise MisuseError if one was not delivered."""
