@@ -98,6 +98,8 @@ def test_a_gap_of_a_stream_is_a_loss() -> None:
     assert streams.check(SESSION, run_of([b"b"], 9)) is None
     streams.forget(LIFE)
     assert streams.check(LIFE, run_of([b"b"], 9)) is None
+    assert streams.check(LIFE, run_of([b"z"], top)) is None, "it is further below than above"
+    assert streams.check(LIFE, run_of([b"c"], 2)) == Lost(LIFE, 0, 2)
 
 
 def test_a_run_of_retransmissions_is_bounded() -> None:
