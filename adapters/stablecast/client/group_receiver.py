@@ -363,8 +363,14 @@ class GroupReceiver(IteratedReceiver):
             report(text, error)
             raise
 
-    def _may_give(self, share: int) -> bool:
-        """Return whether the application gets messages of a share, whose first message shows that it was granted."""
+    def _may_give(self, share: int, leased: bool) -> bool:
+        """Return whether the application gets messages of a share, whose first message shows that it was granted.
+
+        A share that is not leased is lost at once: what is not given now comes again with its next claim only.
+        """
+        if not leased:
+            self._look()
+            return False
         if self._machine.shares[share].state is ShareState.CLAIMING:
             self._driver.feed(Progress(share, ShareEvent.GRANTED))
         return self._machine.shares[share].state is ShareState.HELD

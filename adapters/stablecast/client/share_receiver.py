@@ -80,12 +80,13 @@ class ShareReceiver(Receiver):
         number: int,
         delivery: Delivery,
         shares_of: Callable[[Batch], list[int]],
-        may_give: Callable[[int], bool],
+        may_give: Callable[[int, bool], bool],
         on_event: Callable[[Event], None] | None,
     ) -> None:
         """Receive the messages of share `number`.
 
-        `shares_of` returns the share of each message of a batch, and `may_give` whether the member has a share.
+        `shares_of` returns the share of each message of a batch, and `may_give` whether the member has a share, by its
+        number and whether it is leased.
         """
         super().__init__(place, config, on_event, None, None, delivery=delivery)  # type: ignore[arg-type]
         self.place = place
@@ -148,7 +149,7 @@ class ShareReceiver(Receiver):
         """Give the messages of this share to the application, and consume the others."""
         owner = batch.owner
         assert isinstance(owner, ClientSession)
-        if self.draining or not owner.leased or not self._may_give(self.number):
+        if self.draining or not self._may_give(self.number, owner.leased):
             for first, stop in batch.spans(0, batch.count):
                 owner.dropped(stop - first)
             return

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Context, Message, MisuseError, Redelivery, Source
+from stablecast.client import Context, Message, MisuseError, Redelivery, Source, group_receiver
 from stablecast.client.group_receiver import GroupReceiver
 from stablecast.client.message_division import MessageDivision, MessageKey, octets_of
 from stablecast.client.presence import announcement, decoded, presence_topic
+from stablecast.client.share_receiver import ShareReceiver
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.events import Confirmed, SharesChanged
 from stablecast.core.sharing.division import share_of_key, share_of_number
@@ -65,6 +66,17 @@ async def divided(*workers: Worker) -> None:
             and all(len(worker.member.shares) - least in (0, 1) for worker in workers)
         )
     )
+
+
+def lapsed(member: GroupReceiver) -> ShareReceiver:
+    """End the leases of the only share of a member, as a pause beyond them does; return its receiver."""
+    (share,) = member._open.values()
+    for session in share.sessions:
+        for registration in session._machine.enrollment.registrations.values():
+            registration.timers.deadlines = {
+                kind: due - 10_000 * MILLISECOND for kind, due in registration.timers.deadlines.items()
+            }
+    return share
 
 
 async def send(source: Source, first: int, stop: int) -> None:
@@ -235,16 +247,29 @@ async def test_a_member_that_was_stopped_hands_nothing_over(net: Network, source
     await send(source, 0, 3)
     assert (await anext(inner)).payload == b"0"
     await until(lambda: len(inner._delivery.inbox) + inner._delivery.inbox.rest >= 2)
-    (share,) = inner._open.values()
-    for session in share.sessions:
-        for registration in session._machine.enrollment.registrations.values():
-            registration.timers.deadlines = {
-                kind: due - 10_000 * MILLISECOND for kind, due in registration.timers.deadlines.items()
-            }
+    share = lapsed(inner)
     inner._looked_at -= 1
     inner._delivery.reader.until = 0
     assert (await anext(inner)).payload == b"1"
     assert inner._open[0] is not share
+
+
+async def test_a_message_without_a_lease_comes_again_with_the_next_claim(
+    net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The member looks at its leases now and then, and may be granted the share anew before it looks."""
+    monkeypatch.setattr(group_receiver, "WATCH_SECONDS", 3600)
+    context = await net.context()
+    inner = context.receiver("orders", group="billing", shares=1, options=QUICK)
+    await send(source, 0, 1)
+    assert (await anext(inner)).payload == b"0"
+    lapsed(inner)
+    await send(source, 1, 3)
+    await until(lambda: not inner.shares)
+    assert not inner._delivery.inbox
+    monkeypatch.undo()
+    inner._watch()
+    assert [(await anext(inner)).payload for _ in range(2)] == [b"1", b"2"]
 
 
 async def test_the_end_of_a_life_takes_no_later_life_from_a_share(source: Source) -> None:
