@@ -189,6 +189,11 @@ async def test_a_life_is_heard_at_one_place_at_a_time(net: Network) -> None:
         assert await take(receiver, 1) == [3]
         assert events.of(UnrecoverableLoss) == [UnrecoverableLoss(2, 2)]
         assert [session.incarnation for session in receiver._sessions.values()] == [life]
+        receiver.found(old.address, 5, "", 7, life)
+        await (await new.connection()).over.wait()
+        (await old.connection(2)).transport.write(data(5, b"5"))
+        assert await take(receiver, 1) == [5], "the first place again"
+        assert events.of(UnrecoverableLoss) == [UnrecoverableLoss(2, 2), UnrecoverableLoss(4, 4)]
 
 
 async def test_a_router_that_begins_again_repeats_the_same_life(net: Network) -> None:
