@@ -201,6 +201,7 @@ class StoreArrivals:
         self._places: dict[int, str] = {}
         self._joined: dict[int, tuple[str, tuple[int, int]]] = {}
         self._names: dict[Incarnation, Incarnation] = {}
+        self._announced: dict[Incarnation, SourceInfo] = {}
         self.distant = DistantSources(self._join_repeated)
         listener = SessionListener(self._on_run, self._on_announcement, self._on_lost, self._on_silent)
         self._sessions = SharedSessions(interface, listener)
@@ -317,6 +318,7 @@ class StoreArrivals:
             joiner.abandon()
 
     def _forget_name(self, life: Incarnation) -> None:
+        self._announced.pop(life, None)
         self._names = {hop: one for hop, one in self._names.items() if one != life} if self._names else {}
 
     def statistics(self) -> dict[str, dict[str, int]]:
@@ -397,7 +399,11 @@ class StoreArrivals:
             self._oddities["malformed-on-stream"] += 1
             return
         if isinstance(message, SourceInfo) and message.incarnation in self._names:
-            message = attrs.evolve(message, incarnation=self._names[message.incarnation])
+            life = self._names[message.incarnation]
+            message = attrs.evolve(message, incarnation=life)
+            if self._announced.get(life) == message:
+                return  # A router repeats it for a source that is gone, too: it is no sign of life.
+            self._announced[life] = message
         if isinstance(message, SourceInfo) and message.incarnation in self.traffic:
             traffic = self.traffic[message.incarnation]
             traffic.groups = message.group_sizes

@@ -127,7 +127,7 @@ def play(kind: str, home: int, story: Callable[[Site, list[bytes]], None], pause
     return found
 
 
-@pytest.mark.rows("R-220", "T-006")
+@pytest.mark.rows("R-220", "T-006", "T-220")
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 @pytest.mark.parametrize("home", [1, 2])
 def test_everything_passes_the_router(home: int, kind: str) -> None:
