@@ -10,11 +10,9 @@ from stablecast.config.option_kinds import Value
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.lab.world.process import SimulatedProcess
-from stablecast.store.store import Store, StoreSettings
 from tests.adapters.lab.world.scene import Scene, scene
 from tests.adapters.router.test_daemon import TRANSPORTS
 from tests.adapters.router.test_hosts import MESSAGES, NAMES, STORE, Site
-from tests.adapters.router.test_persistence import made
 from tests.support.abstract_states import abstract
 
 SOURCE: dict[str, Value] = {"ume_proxy_source": 1, "ume_activity_timeout": 15_000}
@@ -37,7 +35,6 @@ class Election:
     quorum: bool = False
     eager: int = 1
     homes: dict[int, int] = attrs.field(factory=STORES.copy)
-    stores: dict[int, Store] = attrs.field(factory=dict)
     begun: list[int] = attrs.field(factory=list)
     selling: list[SimulatedProcess] = attrs.field(factory=list)
     keeping: dict[int, SimulatedProcess] = attrs.field(factory=dict)
@@ -52,17 +49,7 @@ class Election:
     async def store(self, store: int) -> None:
         interval = (5 if store == self.eager else 20) * SECOND
         config = StoreConfig("", seed=1, allow_proxy=True, proxy_interval_ns=interval, proxy_quorum=self.quorum)
-        settings = StoreSettings(
-            self.place(store).partition(":")[2],
-            made(f"store-{store}"),
-            config,
-            new=True,
-            resolver=(self.site.relay_of(self.homes[store]),),
-            context_name=f"store-{store}",
-        )
-        self.stores[store] = Store(settings)
-        await self.stores[store].start()
-        await asyncio.Event().wait()
+        await self.site.keep(self.homes[store], self.place(store).partition(":")[2], str(store), config)
 
     async def sell(self) -> None:
         """Send one half of the messages with each life."""
@@ -104,8 +91,8 @@ class Election:
         """Return what each living store is in the election."""
         return {
             number: state
-            for number, store in self.stores.items()
-            if not self.keeping[number].gone
+            for number, process in self.keeping.items()
+            if not process.gone and (store := self.site.stores.get(str(number))) is not None
             for _, (state, _, _) in abstract(store._machine.registry.elections)
         }
 

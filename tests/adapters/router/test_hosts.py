@@ -6,10 +6,12 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from stablecast.client import Context
+from stablecast.client import Context, resolution
+from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.resolver import RelayDaemon
+from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.router.daemon import RouterDaemon
 from stablecast.store.store import Store, StoreSettings
@@ -25,31 +27,41 @@ NAMES = {1: "shop", 2: "desk"}
 
 @attrs.define
 class Site:
-    """Hosts `shop` in domain 1 and `desk` in domain 2, and `edge` with the router, the only one that reaches both."""
+    """Hosts `shop` in domain 1 and `desk` in domain 2, and `edge` with the router, the only one that reaches both.
+
+    The domains of `services` have a service there, the others a relay.
+    """
 
     scene: Scene
     transport: str
+    services: tuple[int, ...] = ()
     router: SimulatedProcess | None = None
+    stores: dict[str, Store] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, scene: Scene, transport: str) -> "Site":
+    def of(cls, scene: Scene, transport: str, services: tuple[int, ...] = ()) -> "Site":
         for name in (*NAMES.values(), EDGE):
             scene.host(name)
         scene.cut(scene.host(NAMES[1]), scene.host(NAMES[2]))
-        site = cls(scene, transport)
+        site = cls(scene, transport, services)
         for domain, name in NAMES.items():
-            scene.start(lambda one=domain: site.relay(one), name)  # type: ignore[misc]  # the loop's domain
+            scene.start(lambda one=domain: site.find(one), name)  # type: ignore[misc]  # the loop's domain
         site.begin_router()
         return site
 
     def address(self, domain: int) -> str:
         return self.scene.host(NAMES[domain]).address
 
-    def relay_of(self, domain: int) -> str:
-        return f"{self.address(domain)}:{RELAY}"
+    def finder(self, domain: int) -> dict[str, Value]:
+        """Return the option by which sources are found in a domain."""
+        option = "resolver_service" if domain in self.services else "resolver_unicast_daemon"
+        return {option: f"{self.address(domain)}:{RELAY}"}
 
-    async def relay(self, domain: int) -> None:
-        await RelayDaemon.start(self.address(domain), RELAY)
+    async def find(self, domain: int) -> None:
+        if domain in self.services:
+            await SrsDaemon.start(SrsConfig(interface=self.address(domain), port=RELAY), lambda _: None)
+        else:
+            await RelayDaemon.start(self.address(domain), RELAY)
         await asyncio.Event().wait()
 
     def begin_router(self) -> None:
@@ -62,7 +74,7 @@ class Site:
                 name,
                 domain,
                 options=configuration(
-                    {"resolver_unicast_daemon": self.relay_of(domain), "default_interface": own},
+                    self.finder(domain) | {"default_interface": own},
                     TRANSPORTS[self.transport],
                 ),
             )
@@ -72,23 +84,25 @@ class Site:
         await asyncio.Event().wait()
 
     async def store(self, domain: int) -> None:
+        await self.keep(domain, f"{self.address(domain)}:{STORE}", f"store-{domain}", StoreConfig("", seed=1))
+
+    async def keep(self, domain: int, address: str, name: str, config: StoreConfig) -> None:
+        """Run a store in a domain."""
+        found = (str(*self.finder(domain).values()),)
+        relays, services = ((), found) if domain in self.services else (found, ())
         settings = StoreSettings(
-            f"{self.address(domain)}:{STORE}",
-            made("store"),
-            StoreConfig("", seed=1),
-            new=True,
-            resolver=(self.relay_of(domain),),
-            context_name=f"store-{domain}",
+            address, made(name), config, new=True, resolver=relays, resolver_service=services, context_name=name
         )
-        await Store(settings).start()
+        self.stores[name] = Store(settings)
+        await self.stores[name].start()
         await asyncio.Event().wait()
 
     async def stay(self) -> None:
         await asyncio.Event().wait()
 
     def context(self, domain: int) -> Context:
-        relay = self.relay_of(domain)
-        return Context(resolver=[relay], interface=self.address(domain), session_id=domain)
+        found = resolution("safe", self.finder(domain))
+        return Context(resolution=found, interface=self.address(domain), session_id=domain)
 
 
 async def sell(site: Site, store: str, pause: float) -> None:

@@ -144,3 +144,28 @@ def test_a_source_names_a_store_of_another_domain() -> None:
         await source.wait_stable(source.next_number - 1, PATIENCE)
 
     world(story)
+
+
+@pytest.mark.rows("R-222", "R-251")
+@pytest.mark.parametrize("home", [1, 2])
+def test_names_pass_beside_services(home: int) -> None:
+    """Services know no names: each domain has a relay for them besides, and the router uses both."""
+
+    async def story(domains: Domains) -> None:
+        for _ in range(2):
+            await domains.service()
+            await domains.relay()
+        domains.options = [domains.options[at] | domains.options[at + 1] for at in (0, 2)]
+        router = await domains.router("tcp", "tcp")
+        kept = await store(domains, home)
+        here, there = await context(domains, 3 - home, 1), await context(domains, home, 2)
+        source = await here.source("orders", options={"ume_store_name": f"store-{home}"}, wait=False)
+        await source.registered(PATIENCE)
+        assert here.store_names == {f"store-{home}": f"{home}:{kept.address}"}
+        receiver = there.receiver("orders")
+        await source.send_many(MESSAGES)
+        assert await payloads(receiver, len(MESSAGES)) == MESSAGES
+        await source.wait_stable(source.next_number - 1, PATIENCE)
+        assert [view.dropped["duplicate"] for view in router.snapshot().portals] == [0, 0]
+
+    world(story)

@@ -9,7 +9,7 @@ from stablecast.core.protocol.settings import StoreConfig
 from stablecast.evidence.incident.report import examine
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.store.store import Store, StoreSettings
-from tests.adapters.router.test_hosts import MESSAGES, STORE, Site, play
+from tests.adapters.router.test_hosts import MESSAGES, RELAY, STORE, Site, play
 from tests.adapters.router.test_persistence import made
 
 
@@ -21,14 +21,14 @@ def test_a_router_that_is_away_is_named(fault: str, tmp_path: Path, monkeypatch:
             made("store"),
             StoreConfig("", seed=1),
             new=True,
-            resolver=(site.relay_of(domain),),
+            resolver=(f"{site.address(domain)}:{RELAY}",),
             trace=Path("traces"),
         )
         await Store(settings).start()
         await site.stay()
 
     def context(site: Site, domain: int) -> Context:
-        relay = site.relay_of(domain)
+        relay = f"{site.address(domain)}:{RELAY}"
         return Context(resolver=[relay], interface=site.address(domain), session_id=domain, trace=Path("traces"))
 
     monkeypatch.setattr(Site, "store", store)
