@@ -36,6 +36,7 @@ from stablecast.evidence.capture.statements import (
     is_repair,
 )
 from stablecast.evidence.incident.actors import Actor, Notice, NumberedActs, keep
+from stablecast.evidence.incident.captured_routers import CapturedRouters
 from stablecast.evidence.incident.tcp_lives import Absences, Pulse, Span, TcpLives
 from stablecast.evidence.incident.witness import FIRST_MULTICAST, CaptureWitness
 from stablecast.evidence.trace.converter import encode_input
@@ -68,11 +69,20 @@ class CapturedActor(Actor):
         witness: The capture.
         quiet: Times for which the endpoint sent nothing.
         system: Packets of its host, also those that its system sends for a process that hangs.
+        routers: By host: the host of the router that passes messages on between both.
+        is_router: Whether it is a router itself, which is a receiver of what it repeats.
     """
 
     witness: CaptureWitness = attrs.field(kw_only=True)
     quiet: list[Span] = attrs.field(factory=list)
     system: Pulse = attrs.field(factory=Pulse)
+    routers: dict[str, str] = attrs.field(factory=dict)
+    is_router: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the endpoint for people."""
+        return "router" if self.is_router else super().name
 
     @property
     def clock(self) -> str:
@@ -121,6 +131,7 @@ class CapturedActs:
     witness: CaptureWitness
     plan: PortPlan
     lives: TcpLives = attrs.field(factory=TcpLives)
+    routers: CapturedRouters = attrs.field(factory=CapturedRouters)
     _sessions: dict[tuple[str, int | None], Pulse] = attrs.field(factory=dict)
     _sources: dict[int, _CapturedSource] = attrs.field(factory=dict)
     _stores: dict[str, Pulse] = attrs.field(factory=dict)
@@ -129,6 +140,7 @@ class CapturedActs:
     def add_packet(self, packet: CapturePacket) -> None:
         """Count a packet of ours, and note that its host is there."""
         self.witness.packets += 1
+        self.routers.add_packet(packet)
         # The system answers for processes that died, but not with messages.
         if packet.source is not None and packet.number and packet.layers:
             self.lives.host(packet.source[0]).come(packet.time_ns, packet.number)
@@ -148,6 +160,7 @@ class CapturedActs:
                 if one is not None:
                     self._came(at, one, one.number(wire), count)
             case StatedMessage(at=at, message=message):
+                self.routers.add_message(at, packet)
                 self._said(at, message)
             case MissingBytes(at=at) if len(self._unread) < MAX_ENDPOINTS:
                 self._unread[at.ends[1][0]] = None
@@ -282,7 +295,10 @@ class CapturedActs:
             yield from self._store_lives(address)
         for life, one in self._sources.items():
             for host in one.arrived:
-                yield from self._receiver_lives(life, one, host)
+                if host not in self.routers.announced:
+                    yield from self._receiver_lives(life, one, host)
+        for host in self.routers.announced:
+            yield from self._router_lives(host)
 
     def _actor(self, role: Role, endpoint: str, address: str, life: int, pulse: Pulse) -> CapturedActor:
         actor = CapturedActor(self.witness.path, role, endpoint, address, life, witness=self.witness)
@@ -290,6 +306,7 @@ class CapturedActs:
         actor.ended, actor.records = pulse.last, pulse.frame + 1
         actor.wall_known, actor.quiet = True, pulse.pauses
         actor.system = self.lives.alive.get(actor.host, Pulse())
+        actor.routers = self.routers.passed.get(actor.host, {})
         return actor
 
     def _source_actor(self, life: int, one: _CapturedSource) -> CapturedActor:
@@ -359,6 +376,13 @@ class CapturedActs:
             each.delivered = _in_order(mine)
             yield each
 
+    def _router_lives(self, host: str) -> Iterator[CapturedActor]:
+        pulse = Pulse(self.witness.pulse.first, self.witness.pulse.first_frame)
+        pulse.last, pulse.frame = self.witness.pulse.last, self.witness.pulse.frame
+        actor = self._actor(Role.RECEIVER, "", f"{host}:0", 0, pulse)
+        actor.is_router = True
+        yield from self._divided(actor, [Absences(self.routers.away(host, self.lives.host(host).all()))])
+
     def _own_host(self, host: str) -> list[Absences]:
         """Return the absences of a whole host, if the capture has all of its connections."""
         return [self.lives.host(host)] if self.witness.sees_come(host) else []
@@ -379,6 +403,7 @@ class CapturedActs:
             )
             last.began, last.opening, last.wall_known = span.until, span.last_frame, True
             last.quiet, last.system = actor.quiet, actor.system
+            last.routers, last.is_router = actor.routers, actor.is_router
         last.ended, last.records = end, max(last.records, last.opening + 1)
         yield last
 

@@ -44,6 +44,7 @@ class Cause:
 
     Attributes:
         domain: The domain of the endpoint, as the source names it, if a router is between both; else 0.
+        router: The host of that router, where captures show it.
     """
 
     because: Because
@@ -53,12 +54,22 @@ class Cause:
     text: str = ""
     proofs: tuple[Proof, ...] = ()
     domain: int = 0
+    router: str = ""
 
 
 def of_store(store: EndpointLives | None, address: str, gap: Gap) -> Cause | None:
     """Return why a store did not make messages stable in a gap of its source; None if it did its part."""
     because = _of_store(store, address, gap)
-    return None if because is None else attrs.evolve(because, domain=split_domain(address)[0])
+    return (
+        None if because is None else attrs.evolve(because, domain=split_domain(address)[0], router=_router(store, gap))
+    )
+
+
+def _router(one: EndpointLives | None, gap: Gap) -> str:
+    """Return the host of the router between the source of a gap and another endpoint; empty if none is known."""
+    lives = [] if one is None else one.lives
+    found = [life.routers.get(gap.source.host, "") for life in lives if isinstance(life, CapturedActor)]
+    return next(filter(None, found), "")
 
 
 def _of_store(store: EndpointLives | None, address: str, gap: Gap) -> Cause | None:
@@ -215,6 +226,11 @@ def _late(because: Because, who: str, gap: Gap, went: Passed, came: Passed) -> C
 
 def of_reader(reader: EndpointLives, gap: Gap) -> Cause | None:
     """Return why a receiver did not deliver in a gap, by what it did itself; None if its trace does not show it."""
+    because = _of_reader(reader, gap)
+    return None if because is None else attrs.evolve(because, router=_router(reader, gap))
+
+
+def _of_reader(reader: EndpointLives, gap: Gap) -> Cause | None:
     down = _down(reader, gap)
     if down is not None:
         return down

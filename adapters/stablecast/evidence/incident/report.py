@@ -15,6 +15,7 @@ from stablecast.evidence.incident.actors import Actor, EndpointLives, Notice, Pr
 from stablecast.evidence.incident.capture_contents import chosen, read_captures
 from stablecast.evidence.incident.capture_findings import of_advice, of_paths, on_the_way
 from stablecast.evidence.incident.captured import CapturedActor
+from stablecast.evidence.incident.captured_routers import AWAY
 from stablecast.evidence.incident.causes import Because, Cause
 from stablecast.evidence.incident.clocks import FAR_NS, HostOffset, align
 from stablecast.evidence.incident.datagram_paths import PathLoss, losses
@@ -293,9 +294,10 @@ def _of_absences(
                 continue
             if before.role is Role.RECEIVER and before.closed:
                 continue
+            gone = "silent" if before.ending == AWAY else "down"
             how = before.ending or ("ended in order" if before.closed else "was killed")
             text = (
-                f"{member.name[0].upper()}{member.name[1:]} was down for {(until - since) / 1e9:.1f} s, from "
+                f"{member.name[0].upper()}{member.name[1:]} was {gone} for {(until - since) / 1e9:.1f} s, from "
                 f"{clock(since)} to {clock(until)}: {how if before.ending else f'it {how}'}"
             )
             if before.role is Role.SOURCE:
@@ -394,6 +396,9 @@ def _path(those: Sequence[Cause]) -> str:
 
 def _behind(those: Sequence[Cause]) -> str:
     """Return whose absence explains why nothing passed to or from other domains."""
+    routers = sorted({one.router for one in those} - {""})
+    if routers:
+        return f", or the {plural(len(routers), 'router').partition(' ')[2]} at {' and '.join(routers)} did not work"
     domains = sorted({one.domain for one in those} - {0})
     names = " and ".join(map(str, domains))
     return (
