@@ -92,8 +92,10 @@ class ConfigFindings:
     elsewhere: bool = False
 
     def problem(self, place: ConfigPlace, text: str) -> None:
-        """Add a problem, which makes the configuration unusable."""
-        self.problems.append(ConfigProblem(place, text))
+        """Add a problem, which makes the configuration unusable, unless it was found before."""
+        one = ConfigProblem(place, text)
+        if one not in self.problems:
+            self.problems.append(one)
 
     def notice(self, place: ConfigPlace, text: str) -> None:
         """Add a notice, which only informs the user."""

@@ -23,7 +23,7 @@ notice, as documented (R-282).
 """
 
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -408,19 +408,7 @@ class _Reader:
     def _options(self, element: Element, portal: PortalConfig, xml_config: Element | None) -> ClientConfiguration:
         """Return the options of a portal in the documented order: xml-config above lbm-attributes above lbm-config."""
         layers = [layer for one in element.iterfind("lbm-config") for layer in self._file(one)]
-        settings = [
-            Setting(
-                one.get("scope", ""),
-                one.get("name", "").lower(),
-                one.get("value", ""),
-                one.sourceline or 0,
-                str(self.path),
-            )
-            for one in element.iterfind("lbm-attributes/option")
-        ]
-        for one, setting in zip(element.iterfind("lbm-attributes/option"), settings, strict=True):
-            self.found.tried(place_of(one), lambda setting=setting: option_notices(setting))  # type: ignore[misc]
-        layers.append(ConfigLayer(str(self.path), tuple(settings)))
+        layers.append(ConfigLayer(str(self.path), tuple(self._own_options(element))))
         if xml_config is not None:
             layers += self._xml_layers(xml_config, portal)
         made = ClientConfiguration(tuple(layers))
@@ -432,6 +420,15 @@ class _Reader:
         if interface:
             self.found.attempt(place, "", lambda: address_of(interface))
         return made
+
+    def _own_options(self, element: Element) -> Iterator[Setting]:
+        """Yield the options of a portal in the router's own file; a wrong one is a problem, and left out."""
+        for one in element.iterfind("lbm-attributes/option"):
+            scope, name, line = one.get("scope", ""), one.get("name", "").lower(), one.sourceline or 0
+            setting = Setting(scope, name, one.get("value", ""), line, str(self.path))
+            place = place_of(one) if line else ConfigPlace(0, f"{place_of(element).element}.{scope}.{name}")
+            if self.found.tried(place, lambda setting=setting: option_notices(setting)):  # type: ignore[misc]
+                yield setting
 
     def _file(self, element: Element) -> list[ConfigLayer]:
         path = Path(kept_text(element))

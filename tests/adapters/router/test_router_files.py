@@ -294,6 +294,40 @@ def test_a_problem_of_a_table_has_its_keys(tmp_path: Path) -> None:
     assert "router.toml:portals.endpoint.1.domain-id: option domain-id must lie between 1" in found
 
 
+WRONG_TABLES = """
+[[portals.endpoint]]
+name = "left"
+domain-id = 1
+context = { resolver_unicast_daemon = "10.300.3.4:15380" }
+source = { transport = "smoke" }
+
+[[portals.endpoint]]
+name = "right"
+domain-id = 2
+context = { default_interface = "10.9.999.1", resolver_multicast_address = "10.0.3.4" }
+
+[[portals.endpoint]]
+name = "third"
+domain-id = 3
+context = { resolver_unicast_daemon = "10.0.3.4:15380", request_tcp_port_low = 15000, request_tcp_port_high = 14000 }
+"""
+
+
+def test_each_wrong_option_is_named_once_by_its_keys(tmp_path: Path) -> None:
+    """The address of a relay counts for resolution, for the context, and by itself."""
+    found = [line.split(": ")[0].rpartition(":")[2] for line in problems(write(tmp_path, WRONG_TABLES, "router.toml"))]
+    assert found == [
+        "portals.endpoint.0.context.resolver_unicast_daemon",
+        "portals.endpoint.0.source.transport",
+        "portals.endpoint.1.context.resolver_multicast_address",
+        "portals.endpoint.1",
+        "portals.endpoint.2",
+    ]
+    wrong = '<option scope="context" name="resolver_unicast_daemon" value="10.300.3.4:1"/>'
+    (told,) = problems(write(tmp_path, portal_text(f"<lbm-attributes>{wrong}</lbm-attributes>")))
+    assert "<option>" in told
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -8,7 +8,8 @@ import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Register, Role
-from stablecast.evidence.capture.ip import TcpSegment
+from stablecast.evidence.capture.decoder import CapturePacket
+from stablecast.evidence.capture.ip import FrameVerdict, TcpSegment
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.statements import At, StatedMessage
 from stablecast.evidence.incident import command
@@ -179,7 +180,9 @@ def test_a_refused_connection_is_known_by_the_port_of_a_store() -> None:
         acts.add_segment(TcpSegment(client, UNUSUAL, 1, TcpSegment.SYN, b"", 0), port * SECOND, port, ours)
         if ours:
             acts.add_segment(TcpSegment(UNUSUAL, client, 1, TcpSegment.SYN | ACK, b"", 0), port * SECOND, port, ours)
-            acts.add(StatedMessage(At(port, port * SECOND, (client, UNUSUAL)), registering), packet=None)  # type: ignore[arg-type]
+            at = At(port, port * SECOND, (client, UNUSUAL))
+            packet = CapturePacket(port, 0, at.time_ns, *at.ends, None, None, "", (), FrameVerdict.DECODED)
+            acts.add(StatedMessage(at, registering), packet)
         else:
             acts.add_segment(TcpSegment(UNUSUAL, client, 1, RST | ACK, b"", 0), port * SECOND, port, ours)
     stranger = ("10.0.0.9", 80)
