@@ -1,7 +1,8 @@
 """Streams that the shares of one member receive together: each source's stream is joined once, and given to all.
 
 A share that is claimed later gets the source's newest announcement at once, because the source repeats it only when
-something changes. It is then in the place of a receiver that joined late. A source that ended while others of its
+something changes. It has the newest number that has arrived, so the share is in the place of a receiver that joined
+late. A source that ended while others of its
 context send on the stream is announced to no share any more: a share names the sources that it found.
 """
 
@@ -14,12 +15,15 @@ import attrs
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine import serial
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.codec.renamed import with_high
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import Message
 
 if TYPE_CHECKING:
     from stablecast.runtime.reliable_stream import ReliableJoiner
@@ -72,7 +76,8 @@ class SharedStream:
         self.joiner: StreamJoiner | ReliableJoiner
         self.shares: dict[StreamShare, None] = {}
         self._forget = forget
-        self._announcements: dict[int, tuple[int, Item]] = {}
+        self._announcements: dict[int, tuple[int, Message]] = {}
+        self._newest: dict[int, int] = {}
 
     def add(self, share: StreamShare) -> None:
         """Give the stream to one more share, the announcements first."""
@@ -113,6 +118,9 @@ class SharedStream:
 
     def _keep(self, session_id: int, item: Item) -> None:
         if isinstance(item, Run):
+            life, newest = codec.join(session_id, item.topic_index), serial.wire(item.first + item.count - 1)
+            if life in self._newest and serial.before(self._newest[life], newest):
+                self._newest[life] = newest
             return
         try:
             message = codec.decode(item)
@@ -121,15 +129,17 @@ class SharedStream:
         if isinstance(message, SourceInfo):
             self._announcements.pop(message.incarnation, None)
             self._announcements[message.incarnation] = (session_id, item)
+            self._newest[message.incarnation] = serial.wire(message.high)
             if len(self._announcements) > MAX_ANNOUNCEMENTS:
-                del self._announcements[next(iter(self._announcements))]
+                oldest = next(iter(self._announcements))
+                del self._announcements[oldest], self._newest[oldest]
 
     def _announce(self, share: StreamShare, topic: int | None) -> None:
         if topic is None and share.claimed:
             return
         for life, (session_id, item) in tuple(self._announcements.items()):
             if share in self.shares and topic in (None, codec.split(life)[1]):
-                share.on_items(session_id, [item])
+                share.on_items(session_id, [with_high(item, self._newest[life])])
 
 
 class SharedStreams:

@@ -8,9 +8,11 @@ import pytest
 from stablecast.client import shared_streams
 from stablecast.client.shared_streams import SharedStream, StreamShare
 from stablecast.core.protocol.inputs import Lost
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message, MessageKind, decode
 from tests.core.samples import info
@@ -89,3 +91,21 @@ async def test_the_newest_announcements_are_kept(monkeypatch: pytest.MonkeyPatch
     stream.add(StreamShare(stream, lambda _, items: got.extend(items), lambda _: None, lambda _: None))
     await asyncio.sleep(0)
     assert got == [announced(1), announced(3)]
+
+
+async def test_a_later_share_is_told_the_newest_number_that_arrived() -> None:
+    """With the number of the announcement, what passed since would be missing to it."""
+    stream = SharedStream(lambda: None)
+    stream.joiner = mock.Mock()
+    stream.on_items(SESSION, [announced(1), announced(2), Run(1, 40, 2, 2, b""), Run(1, 10, 2, 2, b"")])
+    got: list[Item] = []
+    stream.add(StreamShare(stream, lambda _, items: got.extend(items), lambda _: None, lambda _: None))
+    await asyncio.sleep(0)
+    highs = [told.high for told in map(codec.decode, got) if isinstance(told, SourceInfo)]  # type: ignore[arg-type]
+    assert highs == [41, info().high]
+    stream.on_items(SESSION, [announced(1)])
+    stream.on_items(SESSION + 1, [Run(1, 90, 1, 1, b"")])
+    got.clear()
+    stream.add(StreamShare(stream, lambda _, items: got.extend(items), lambda _: None, lambda _: None))
+    await asyncio.sleep(0)
+    assert got == [announced(2), announced(1)]
