@@ -2,7 +2,8 @@
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.effects import AskLow
@@ -94,28 +95,37 @@ def checked_start(start_at: Callable[[AskLow], int] | None) -> Callable[[AskLow]
     return checked
 
 
-def check_claims(config: SourceConfig, living: Iterable[SourceConfig]) -> None:
-    """Raise MisuseError if another living source claims the same session id or RegID.
+class Claimant(Protocol):
+    """A source, as far as its claims matter."""
+
+    config: SourceConfig
+
+    @property
+    def over(self) -> bool:
+        """Return whether it can send no more."""
+
+
+Claim = tuple[str, str]
+"""What one living source of a context has alone, in words, and the topic for which it has that; empty: for all."""
+
+
+def claims_of(config: SourceConfig) -> list[Claim]:
+    """Return what a source claims at its stores: its RegIDs, or the session id of its topic that replaces them."""
+    if config.stores and config.session_id:
+        return [(f"session id {config.session_id}", config.topic)]
+    reg_ids = {(store.name or store.address, store.reg_id) for store in config.stores if store.reg_id}
+    return [(f"RegID {reg_id} at store {store}", "") for store, reg_id in sorted(reg_ids)]
+
+
+def check_claims(config: SourceConfig, claimed: Mapping[Claim, Claimant]) -> None:
+    """Raise MisuseError if another living source has claimed the same session id or RegID.
 
     Without the check the later source would take the RegID over, and the earlier one would end.
     """
-    for other in living:
-        if not (config.stores and other.stores):
-            continue
-        if config.topic == other.topic and config.session_id and config.session_id == other.session_id:
-            claimed = f"session id {config.session_id}"
-        elif common := sorted(_reg_ids(config) & _reg_ids(other)):
-            claimed = "RegID {1} at store {0}".format(*common[0])
-        else:
-            continue
-        raise MisuseError(
-            f"this context has a source of '{other.topic}' with {claimed}: use that one, or give another session id or "
-            "other RegIDs"
-        )
-
-
-def _reg_ids(config: SourceConfig) -> set[tuple[str, int]]:
-    """Return the RegIDs that a source asks for, by store. A session id replaces them."""
-    if config.session_id:
-        return set()
-    return {(store.name or store.address, store.reg_id) for store in config.stores if store.reg_id}
+    for claim in claims_of(config):
+        other = claimed.get(claim)
+        if other is not None and not other.over:
+            raise MisuseError(
+                f"this context has a source of '{other.config.topic}' with {claim[0]}: use that one, or give another "
+                "session id or other RegIDs"
+            )

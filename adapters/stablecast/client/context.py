@@ -20,6 +20,7 @@ from stablecast.client.advice import (
     advised,
 )
 from stablecast.client.argument_checks import (
+    Claim,
     check_callback,
     check_claims,
     check_group,
@@ -27,6 +28,7 @@ from stablecast.client.argument_checks import (
     check_session_id,
     check_topic_name,
     checked_start,
+    claims_of,
 )
 from stablecast.client.callbacks import RegIdRequest
 from stablecast.client.errors import Closed
@@ -209,6 +211,7 @@ class Context:
         self._next_index = machine.entropy.bits(31)
         self.transports = Transports(self.interface)
         self._sources: dict[int, Source] = {}
+        self._claimed: dict[Claim, Source] = {}
         self._receivers: dict[str, Receiver] = {}
         self._wildcards = Wildcards(self, self._receivers, self._defaults.transport)
         self.abandoned = self._wildcards.abandoned
@@ -449,7 +452,7 @@ class Context:
         own = self.pool.routing.domain
         stores = (attrs.evolve(store, address=local(store.address, own)) for store in config.stores)
         config = attrs.evolve(config, stores=tuple(stores)) if own else config
-        check_claims(config, (source.config for source in self._sources.values() if not source.over))
+        check_claims(config, self._claimed)
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
@@ -462,6 +465,7 @@ class Context:
             self.times.measure_source(source)
         source.on_receiver_gone = self._on_receiver_gone
         self._sources[config.incarnation] = source
+        self._claimed |= dict.fromkeys(claims_of(config), source)
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
             source.stream = prepared.open(source)
@@ -866,6 +870,9 @@ class Context:
 
     def _forget_source(self, incarnation: int) -> None:
         source = self._sources.pop(incarnation, None)
+        for claim in () if source is None else claims_of(source.config):
+            if self._claimed.get(claim) is source:
+                del self._claimed[claim]
         if source is not None and self._names is not None:
             self._names.remove(source)
         if source is not None and self._resolver is not None:

@@ -71,6 +71,18 @@ async def test_a_reg_id_belongs_to_one_source_of_a_context(net: Network) -> None
         await here.source("orders", session_id=4)
 
 
+async def test_a_new_source_asks_none_that_claims_something_else(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand sources of a context would be asked fifty million times."""
+    asked = list[Source]()
+    monkeypatch.setattr(Source, "over", property(asked.append))
+    store = await net.store()
+    here = await net.context()
+    for number in range(8):
+        await here.source("orders", stores=[store], session_id=number + 1, wait=False)
+        await here.source("trades", stores=[f"{store}:{1_000 + number}"], wait=False)
+    assert not asked
+
+
 async def test_a_source_that_failed_or_was_overtaken_blocks_no_other(net: Network) -> None:
     here = await net.context(session_id=7)
     with pytest.raises(RegistrationFailed):
