@@ -1,6 +1,7 @@
 """One portal of a router on sockets: its resolution, the streams it joins, its proxy sources, its request port."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
@@ -95,6 +96,7 @@ class PortalContext:
         self._feed = feed
         self._remark = remark
         self._joined: dict[bytes, JoinedSource] = {}
+        self._joined_of = Counter[str]()
         self._proxies: dict[bytes, OpenedProxy] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._retries: dict[bytes, asyncio.TimerHandle] = {}
@@ -328,13 +330,14 @@ class PortalContext:
                 return
             # A stream that was left for another place may end later, and says nothing of that place.
             if source in self._joined and self._joined[source].joiner is joiner:
-                del self._joined[source]
+                self._forget(source)
                 self._feed(ev.StreamEnded(source))
             self._look_again(effect.topic, record.address)
 
         receiving = self.config.receiving(effect.topic)
         joiner = self.transports.joiner(record.address, record.session_id, receiving, items, lost, ended)
         self._joined[source] = JoinedSource(effect.topic, record.address, joiner)
+        self._joined_of[effect.topic] += 1
         joiner.claim(record.index)
         self._found.resolved(effect.topic)
 
@@ -346,7 +349,15 @@ class PortalContext:
 
     def _look_again(self, topic: str, place: str) -> None:
         """Report a source again when it is found again, like a receiver that lost its stream."""
-        self._found.lost(topic, place, others=any(joined.topic == topic for joined in self._joined.values()))
+        self._found.lost(topic, place, others=topic in self._joined_of)
+
+    def _forget(self, source: bytes) -> JoinedSource | None:
+        joined = self._joined.pop(source, None)
+        if joined is not None:
+            self._joined_of[joined.topic] -= 1
+            if not self._joined_of[joined.topic]:
+                del self._joined_of[joined.topic]
+        return joined
 
     def _stop_retry(self, source: bytes) -> None:
         retry = self._retries.pop(source, None)
@@ -356,7 +367,7 @@ class PortalContext:
     def leave(self, source: bytes) -> None:
         """Leave the stream of a source."""
         self._stop_retry(source)
-        joined = self._joined.pop(source, None)
+        joined = self._forget(source)
         if joined is not None:
             self._spawn(joined.joiner.close())
 

@@ -18,6 +18,7 @@ from stablecast.resolver import RelayDaemon
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.router.daemon import RouterDaemon
+from stablecast.router.portal import JoinedSource
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.logs import Severity
 from stablecast.runtime.ports import ScarcityError
@@ -155,6 +156,37 @@ def test_a_stream_that_cannot_be_joined_just_now_is_joined_later(monkeypatch: py
         await source.send(b"one")
         assert await payloads(receiver, 1) == [b"one"]
         assert any("cannot join the source of 'orders': no descriptor is left" in text for _, text in domains.lines)
+
+    world(story)
+
+
+def test_the_end_of_one_stream_looks_at_no_other() -> None:
+    """Thousands of streams end together when their host dies, or when their session of LBT-RU does."""
+    searched = list[object]()
+
+    class Unsearched(dict[bytes, JoinedSource]):
+        def values(self) -> Any:
+            searched.append(self)
+            return super().values()
+
+    async def story(domains: Domains) -> None:
+        domains.group()
+        domains.group()
+        router = await domains.router("tcp", "tcp")
+        entry = router.portals[0]
+        here, there = await domains.context(1), await domains.context(2)
+        sources = [await here.source(topic) for topic in ("orders", "trades")]
+        receivers = [there.receiver(topic) for topic in ("orders", "trades")]
+        await until(lambda: all(receiver._sessions for receiver in receivers))
+        first = next(iter(entry._joined))
+        ended = entry._joined[first].joiner._on_end
+        entry._joined = Unsearched(entry._joined)
+        ended(True)
+        assert first not in entry._joined
+        await until(lambda: first in entry._joined)
+        assert not searched
+        await sources[0].send(b"one")
+        assert await payloads(receivers[0], 1) == [b"one"]
 
     world(story)
 

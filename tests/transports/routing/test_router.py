@@ -16,8 +16,8 @@ from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing.access import AccessEntry, Condition, Subject
 from stablecast.transports.routing.forwarding import UnicastDrop, way_of
-from stablecast.transports.routing.portals import Drop, PortalSettings, Standing
-from stablecast.transports.routing.router import EVERYTHING, Router
+from stablecast.transports.routing.portals import EVERYTHING, Drop, PortalSettings, Standing
+from stablecast.transports.routing.router import AT_ONCE, Router
 from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.lbmc import Message
 from tests.transports.routing.bench import (
@@ -244,6 +244,59 @@ def test_a_quiet_receiver_answers_and_keeps_its_proxy() -> None:
 def test_a_question_is_no_interest() -> None:
     bench = Bench.begun()
     assert bench.feed(ev.Overheard(1, uses(ORDERS, lbmr_extended.USE))) == []
+
+
+MANY = 3 * AT_ONCE + 1
+
+
+def of_turns(bench: Bench, kind: type[fx.RouterEffect]) -> list[int]:
+    """Let time pass, and return how many effects of a kind each turn has."""
+    turns = list[int]()
+    end = bench.now + 2 * SECOND
+    while (due := bench.router.next_timeout()) is not None and due <= end:
+        bench.now = max(bench.now, due)
+        bench.router.handle_timeout(bench.now)
+        turns.append(sum(isinstance(effect, kind) for effect in bench.router.take_effects()))
+    return [count for count in turns if count]
+
+
+def test_many_sources_are_repeated_a_few_in_each_turn() -> None:
+    """Ten thousand proxies that opened in one turn stopped all streams for so long that their receivers gave up."""
+    bench = Bench.begun()
+    bench.feed(ev.Overheard(1, packet(PATTERN)))
+    sources = [record(number) for number in range(1, MANY + 1)]
+    bench.feed(*(ev.SourceFound(0, f"order {one.session_id}", one) for one in sources))
+    assert len(bench.of(fx.OpenProxy)) == AT_ONCE
+    assert of_turns(bench, fx.OpenProxy) == [AT_ONCE, AT_ONCE, 1]
+    assert [source.joined for source in bench.router.table.sources.values()] == sources
+    left = bench.feed(ev.Overheard(1, uses(PATTERN, lbmr_extended.LEAVE)))
+    assert sum(isinstance(effect, fx.CloseProxy) for effect in left) == AT_ONCE
+    assert of_turns(bench, fx.CloseProxy) == [AT_ONCE, AT_ONCE, 1]
+    assert not bench.router.table.sources
+
+
+def test_many_sources_that_are_lost_end_a_few_in_each_turn() -> None:
+    bench = Bench.begun()
+    bench.feed(ev.Overheard(1, packet(PATTERN)))
+    for number in range(1, MANY + 1):
+        bench.feed(ev.SourceFound(0, f"order {number}", record(number)))
+    bench.run(0)
+    bench.feed(*(ev.StreamEnded(origin) for origin in tuple(bench.router.table.sources)))
+    assert of_turns(bench, fx.CloseProxy) == [AT_ONCE, AT_ONCE, AT_ONCE, 1]
+    assert not bench.router.table.sources
+
+
+def test_a_source_that_waits_for_its_turn_may_be_gone_by_then() -> None:
+    bench = Bench.begun()
+    bench.feed(ev.Overheard(1, packet(PATTERN)))
+    sources = [record(number) for number in range(1, MANY + 1)]
+    bench.feed(*(ev.SourceFound(0, f"order {one.session_id}", one) for one in sources))
+    bench.feed(ev.SourceGone(0, f"order {MANY}", sources[-1]))
+    bench.feed(ev.Overheard(1, uses(PATTERN, lbmr_extended.LEAVE)))
+    bench.run(SECOND)
+    assert len(bench.of(fx.OpenProxy)) == len(bench.of(fx.CloseProxy))
+    assert not bench.router.table.sources
+    assert not bench.router.unsettled
 
 
 @pytest.mark.rows("R-062")

@@ -171,6 +171,17 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
     )
 
 
+def sender_of(options: Iterable[lbmr.PacketOption]) -> tuple[bytes, bool]:
+    """Return the name of the context that sent a packet, empty if it has none, and whether it is a router's."""
+    instance, router = b"", False
+    for option in options:
+        if isinstance(option, lbmr.SourceId):
+            instance = option.source_id
+        elif isinstance(option, lbmr.SourceType):
+            router = option.source_type == lbmr.SourceType.GATEWAY
+    return instance, router
+
+
 def proof_of(packet: lbmr.AnyPacket | None) -> bytes | None:
     """Return the proof of an address in a relay's answer to a keepalive, empty if it has none.
 

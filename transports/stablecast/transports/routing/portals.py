@@ -7,16 +7,20 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.resolution.udp.settings import RateLimit
-from stablecast.transports.routing.access import AccessList
+from stablecast.transports.routing.access import AccessList, Properties, admits
 from stablecast.transports.routing.duplicates import SIZE, STEP
 from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.routing.interest import DomainInterest, UseTimes
 from stablecast.transports.routing.names import DomainNames
 from stablecast.transports.routing.queues import MAX_QUEUE_BYTES, PortalQueues
-from stablecast.transports.wire.lbmr import Query
+from stablecast.transports.wire.lbmr import Query, ResolutionRequest
 
 LISTEN_NS = 2 * SECOND + 500 * MILLISECOND
 """Time for which a portal listens for another router before it forwards: twice the interval of routes, and more."""
+
+
+EVERYTHING = ResolutionRequest.ADVERTISEMENTS | ResolutionRequest.QUERIES | ResolutionRequest.PATTERN_QUERIES
+"""What a portal asks its domain for at its start."""
 
 
 class Standing(IntEnum):
@@ -131,3 +135,16 @@ class Portal:
     def forwards(self) -> bool:
         """Whether it takes part in its domain."""
         return self.standing is Standing.FORWARDS
+
+    def lets_in(self, properties: Properties) -> bool:
+        """Return whether the inbound list admits a source, and count it if not."""
+        return self._admits(self.settings.inbound, properties)
+
+    def lets_out(self, properties: Properties) -> bool:
+        """Return whether the outbound list admits a source, and count it if not."""
+        return self._admits(self.settings.outbound, properties)
+
+    def _admits(self, entries: AccessList | None, properties: Properties) -> bool:
+        passes = admits(entries, properties)
+        self.counted.rejected += not passes
+        return passes

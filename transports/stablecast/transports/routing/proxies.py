@@ -12,6 +12,7 @@ import attrs
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing.duplicates import NumberWindow
+from stablecast.transports.routing.portals import PortalSettings
 from stablecast.transports.wire.lbmc import Message
 
 
@@ -70,6 +71,19 @@ class RoutedSource:
         if wanted is not None and self.joined is None:
             self.joined = wanted
             yield fx.JoinSource(self.portal, self.origin, self.topic, wanted)
+
+
+def told(record: SourceRecord, entry: PortalSettings) -> SourceRecord:
+    """Return what the advertisement of a proxy says of a source that came in through the portal `entry`."""
+    return attrs.evolve(
+        record,
+        address="",
+        session_id=0,
+        index=0,
+        cost=record.cost + entry.cost,
+        hops=record.hops + 1,
+        domain=record.domain or entry.domain,
+    )
 
 
 def distance(record: SourceRecord) -> tuple[int, int]:

@@ -10,6 +10,7 @@ A portal first listens. If another router is in its domain, it says so and stand
 same domains each message would arrive twice. It takes part as soon as the other one is silent for long enough.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import assert_never
@@ -19,16 +20,16 @@ import attrs
 from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.routed import Routed
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, sender_of
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
-from stablecast.transports.routing.access import admits, properties_of
+from stablecast.transports.routing.access import properties_of
 from stablecast.transports.routing.duplicates import NumberWindow
 from stablecast.transports.routing.forwarding import Forwarding, UnicastDrop
 from stablecast.transports.routing.names import answers, question
-from stablecast.transports.routing.portals import Drop, Portal, PortalSettings, Standing
-from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources, distance
+from stablecast.transports.routing.portals import EVERYTHING, Drop, Portal, PortalSettings, Standing
+from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources, distance, told
 from stablecast.transports.routing.streams import Streams
 from stablecast.transports.wire import lbmr, lbmr_extended
 
@@ -38,10 +39,8 @@ MAX_SOURCES = 131_072
 RETRY_NS = 5_000_000_000
 """Time until a proxy source that could not be opened is tried again, in nanoseconds."""
 
-EVERYTHING = (
-    lbmr.ResolutionRequest.ADVERTISEMENTS | lbmr.ResolutionRequest.QUERIES | lbmr.ResolutionRequest.PATTERN_QUERIES
-)
-"""What a portal asks its domain for at its start."""
+AT_ONCE = 64
+"""Sources of which one turn opens or closes proxies. The others wait for the next turns, and streams go on between."""
 
 
 class Matter(IntEnum):
@@ -60,7 +59,13 @@ DueItem = tuple[Matter, int, bytes]
 
 @attrs.define
 class Router:
-    """The machine of one router; use `create`."""
+    """The machine of one router; use `create`.
+
+    Attributes:
+        unsettled: The sources whose proxies are opened or closed in the next turns.
+        room: Sources whose proxies this turn may still open or close.
+        turned: When this turn began: the last timeout that was handled, in nanoseconds.
+    """
 
     portals: list[Portal]
     forwarding: Forwarding
@@ -69,6 +74,9 @@ class Router:
     outbox: list[fx.RouterEffect] = attrs.field(factory=list, init=False)
     streams: Streams = attrs.field(init=False)
     beyond: int = attrs.field(default=0, init=False)
+    unsettled: OrderedDict[bytes, None] = attrs.field(factory=OrderedDict, init=False)
+    room: int = attrs.field(default=AT_ONCE, init=False)
+    turned: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.streams = Streams(self.portals, self.table, self.outbox)
@@ -112,8 +120,11 @@ class Router:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Perform what is due: questions, routes, and the ends of lost sources."""
-        while (item := self.agenda.pop(now)) is not None:
+        """Perform what is due: questions, routes, the ends of lost sources, and what the turns before have left."""
+        self.room, self.turned = AT_ONCE, now
+        while self.unsettled and self.room > 0:
+            self._settle_now(self.unsettled.popitem(last=False)[0])
+        while self.room > 0 and (item := self.agenda.pop(now)) is not None:
             matter, number, origin = item
             match matter:
                 case Matter.LISTENED:
@@ -139,7 +150,7 @@ class Router:
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""
         asking = [portal.interest.next_timeout() for portal in self.portals if portal.forwards]
-        return soonest(self.agenda.next(), *asking)
+        return soonest(self.agenda.next(), self.turned if self.unsettled else None, *asking)
 
     def take_effects(self) -> list[fx.RouterEffect]:
         """Return the effects since the last call, in order."""
@@ -150,12 +161,7 @@ class Router:
     # ------------------------------------------------------------------------------------------------------ interest
 
     def _on_packet(self, number: int, packet: lbmr.AnyPacket | lbmr_extended.Packet, now: int) -> None:
-        instance, router = b"", False
-        for option in packet.options:
-            if isinstance(option, lbmr.SourceId):
-                instance = option.source_id
-            elif isinstance(option, lbmr.SourceType):
-                router = option.source_type == lbmr.SourceType.GATEWAY
+        instance, router = sender_of(packet.options)
         if router:
             self._on_router(number, instance, now)
             return  # What another router asks for, it asks on behalf of others (R-024).
@@ -202,7 +208,8 @@ class Router:
         """Look for a symbol that a domain wants from now on, and repeat what is known."""
         if self.portals[number].forwards:
             self._want(query)
-            self._settle_meant(number, query)
+            for source in self._meant(number, query):
+                self._settle(source.origin)
 
     def _on_left(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         if self.portals[number].interest.left(query, holder, now):
@@ -213,12 +220,7 @@ class Router:
         self._want(query)
         topics = [query.name] if isinstance(query, lbmr.TopicQuery) else list(self.table.topics)
         for source in self.table.of(topics):
-            if number in source.proxies:
-                self._settle(source.origin)
-            if not source.proxies and not self._is_wanted(source.portal, source.topic):
-                # What becomes of it is not reported any more.
-                self.agenda.stop((Matter.LOST, 0, source.origin))
-                self.table.remove(source)
+            self._settle(source.origin)
 
     def _want(self, query: lbmr.Query) -> None:
         """Look for a topic or a pattern in each domain if another one wants it."""
@@ -243,10 +245,6 @@ class Router:
         if isinstance(query, lbmr.TopicQuery):
             return self.table.of((query.name,))
         return self.table.of([topic for topic in self.table.topics if interest.means(query, topic)])
-
-    def _settle_meant(self, number: int, query: lbmr.Query) -> None:
-        for source in self._meant(number, query):
-            self._settle(source.origin)
 
     def _is_wanted(self, number: int, topic: str) -> bool:
         """Return whether another domain than that of a portal wants a topic."""
@@ -339,10 +337,18 @@ class Router:
             self.table.remove(source)
 
     def _settle(self, origin: bytes) -> None:
-        """Open and close the proxies of a source as its topic is wanted, and join or leave it."""
+        """Open and close the proxies of a source as its topic is wanted: in this turn if it has room, or soon."""
+        if self.room > 0 and origin not in self.unsettled:
+            self._settle_now(origin)
+        else:
+            self.unsettled[origin] = None
+
+    def _settle_now(self, origin: bytes) -> None:
+        """Open and close the proxies of a source, join or leave it, and forget it if no domain wants it any more."""
         source = self.table.sources.get(origin)
         if source is None:
             return
+        before = len(self.outbox)
         record = source.record
         for number, portal in enumerate(self.portals):
             wanted = (
@@ -351,34 +357,25 @@ class Router:
                 and self.portals[source.portal].forwards
                 and portal.interest.matches(source.topic)
             )
-            if wanted and number not in source.proxies and record is not None and self._admits(source, record, number):
+            if wanted and number not in source.proxies and record is not None and self._passes(source, record, number):
                 self._open(source, record, number)
             elif not wanted and number in source.proxies:
                 self._close(source, number)
         self.outbox += source.move()
+        self.room -= len(self.outbox) > before
+        if not source.proxies and not self._is_wanted(source.portal, source.topic):
+            # What becomes of it is not reported any more.
+            self.agenda.stop((Matter.LOST, 0, origin))
+            self.table.remove(source)
 
-    def _admits(self, source: RoutedSource, record: SourceRecord, number: int) -> bool:
+    def _passes(self, source: RoutedSource, record: SourceRecord, number: int) -> bool:
         properties = properties_of(source.topic, record)
-        inbound, outbound = self.portals[source.portal].settings.inbound, self.portals[number].settings.outbound
-        for place, entries in ((source.portal, inbound), (number, outbound)):
-            if not admits(entries, properties):
-                self.portals[place].counted.rejected += 1
-                return False
-        return True
+        return self.portals[source.portal].lets_in(properties) and self.portals[number].lets_out(properties)
 
     def _open(self, source: RoutedSource, record: SourceRecord, number: int) -> None:
         settings, entry = self.portals[number].settings, self.portals[source.portal].settings
         source.proxies[number] = ProxySource(number, NumberWindow(settings.window, settings.window_step))
-        told = attrs.evolve(
-            record,
-            address="",
-            session_id=0,
-            index=0,
-            cost=record.cost + entry.cost,
-            hops=record.hops + 1,
-            domain=record.domain or entry.domain,
-        )
-        self.outbox.append(fx.OpenProxy(number, source.origin, source.topic, told))
+        self.outbox.append(fx.OpenProxy(number, source.origin, source.topic, told(record, entry)))
 
     def _close(self, source: RoutedSource, number: int) -> None:
         del source.proxies[number]
@@ -387,6 +384,7 @@ class Router:
         self.outbox.append(fx.CloseProxy(number, source.origin))
 
     def _close_all(self, source: RoutedSource) -> None:
+        self.room -= 1
         for number in tuple(source.proxies):
             self._close(source, number)
         self.outbox += source.move()
@@ -484,8 +482,9 @@ class Router:
         for query in {query: None for portal in self.portals for query in (*portal.interest.wanted, *portal.wants)}:
             self._want(query)
         for source in tuple(self.table.sources.values()):
-            self._settle(source.origin)
-            if not self.portals[source.portal].forwards:
+            if self.portals[source.portal].forwards:
+                self._settle(source.origin)
+            else:
                 self._close_all(source)
                 self.table.remove(source)
         for number, portal in enumerate(self.portals):
