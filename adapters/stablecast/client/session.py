@@ -208,6 +208,11 @@ class ClientSession:
         return self._machine.state is ReceiverState.ACTIVE
 
     @property
+    def withdrawn(self) -> bool:
+        """Return True once the stores were asked to forget the receiver. Messages are still delivered."""
+        return self._machine.state is ReceiverState.WITHDRAWN
+
+    @property
     def leased(self) -> bool:
         """Return True while no other receiver can have this session id at enough stores."""
         return self._machine.status.leased(machine.clock.monotonic_ns())

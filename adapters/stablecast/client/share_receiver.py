@@ -96,7 +96,6 @@ class ShareReceiver(Receiver):
         self._give = delivery.deliver
         self._shares_of = shares_of
         self._may_give = may_give
-        self._granted: set[int] = set()
 
     def on_notify(self, event: Event, source: str = "") -> None:
         """Report an event, unless it says that another member has this share."""
@@ -118,9 +117,7 @@ class ShareReceiver(Receiver):
     @property
     def lost(self) -> bool:
         """Return whether another member may have this share at the stores of a source."""
-        sessions = self.sessions
-        self._granted = {one.incarnation for one in sessions if one.begun or one.incarnation in self._granted}
-        return any(one.incarnation in self._granted and not one.leased for one in sessions)
+        return any(session.begun and not session.leased for session in self.sessions)
 
     @property
     def contested(self) -> bool:
@@ -149,7 +146,8 @@ class ShareReceiver(Receiver):
         """Give the messages of this share to the application, and consume the others."""
         owner = batch.owner
         assert isinstance(owner, ClientSession)
-        if self.draining or not self._may_give(self.number, owner.leased):
+        # The stores forget a share on request, and its messages still come.
+        if self.draining or not self._may_give(self.number, owner.leased or owner.withdrawn):
             for first, stop in batch.spans(0, batch.count):
                 owner.dropped(stop - first)
             return

@@ -272,6 +272,25 @@ async def test_a_message_without_a_lease_comes_again_with_the_next_claim(
     assert [(await anext(inner)).payload for _ in range(2)] == [b"1", b"2"]
 
 
+@pytest.mark.rows("P-584", "P-588")
+async def test_messages_of_a_share_that_the_stores_forgot_still_come(net: Network, source: Source) -> None:
+    """They are not acknowledged, and the member does not claim the share again."""
+    context = await net.context()
+    inner = context.receiver("orders", group="billing", shares=1)
+    await send(source, 0, 3)
+    found = [(await anext(inner)).payload for _ in range(3)]
+    (share,) = inner._open.values()
+    await inner.deregister()
+    assert [session.withdrawn for session in share.sessions] == [True]
+    for number in range(3, 6):
+        await send(source, number, number + 1)
+        found.append((await anext(inner)).payload)
+        inner._look()
+    assert found == [b"%d" % number for number in range(6)]
+    assert inner._open == {0: share}
+    await inner.close()
+
+
 async def test_the_end_of_a_life_takes_no_later_life_from_a_share(source: Source) -> None:
     """Both have one place, and the end of the first may be told after the second was found there."""
     session, index = codec.split(source.life)
