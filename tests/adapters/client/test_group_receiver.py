@@ -291,6 +291,29 @@ async def test_messages_of_a_share_that_the_stores_forgot_still_come(net: Networ
     await inner.close()
 
 
+async def test_a_share_that_opens_later_joins_a_source_at_its_newest_place() -> None:
+    async with Context() as context:
+        inner = context.receiver("orders", group="billing", shares=1, source=f"127.0.0.1:{unused_port()}")
+        places = [f"127.0.0.1:{unused_port()}" for _ in range(2)]
+        for session, place in enumerate(places, 5):
+            inner.found(place, session, "", 7, 9)
+        await until(lambda: inner._open and inner._open[0].names.hops)
+        assert [place for place, _ in inner._open[0].names.hops] == places[1:]
+
+
+async def test_a_share_is_released_although_no_store_shows_its_records(
+    net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its member cannot wait for stores that may be away for long."""
+    monkeypatch.setattr(group_receiver, "RECORD_SECONDS", 0.0)
+    monkeypatch.setattr(ShareReceiver, "record", lambda _: False)
+    inner = (await net.context()).receiver("orders", group="billing", shares=1)
+    await send(source, 0, 1)
+    assert (await anext(inner)).payload == b"0"
+    await inner.close()
+    assert not inner.shares
+
+
 async def test_the_end_of_a_life_takes_no_later_life_from_a_share(source: Source) -> None:
     """Both have one place, and the end of the first may be told after the second was found there."""
     session, index = codec.split(source.life)

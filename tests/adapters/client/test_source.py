@@ -14,6 +14,7 @@ from stablecast.client import (
 from stablecast.config.options import Value
 from stablecast.core.protocol.effects import Resend
 from stablecast.core.protocol.events import (
+    Event,
     Overtaken,
     QuorumLost,
     RegistrationComplete,
@@ -124,6 +125,26 @@ async def test_sending_stops_when_the_stores_are_gone_and_goes_on(net: Network) 
     sent = await source.send(b"two")
     assert sent.number == 1
     await sent.stable()
+
+
+async def test_a_source_that_is_registered_again_takes_nothing_for_stable(net: Network) -> None:
+    """What was in flight when the quorum was lost is in flight still."""
+    events, through = Events(), list[int]()
+    store = await net.store()
+    source = await (await net.context()).source("orders", stores=[store], on_event=events)
+    await (await source.send(b"one")).stable()
+    await net.stop()
+    two = await source.send(b"two")
+    await events.first(QuorumLost)
+
+    def note(event: Event) -> None:
+        if isinstance(event, RegistrationComplete):
+            through.append(source.stable_through)
+
+    source._on_event = note
+    await net.store(listen=store)
+    await two.stable()
+    assert through == [0]
 
 
 async def test_a_new_life_goes_on_where_the_last_one_ended(net: Network) -> None:
