@@ -11,12 +11,12 @@ from stablecast.evidence.capture.doctor import resolution_findings
 from stablecast.evidence.capture.doctor.capture_quality import CaptureQuality
 from stablecast.evidence.capture.doctor.findings import CaptureAdvice
 from stablecast.evidence.capture.doctor.resolution_history import ResolutionHistory
-from stablecast.evidence.capture.doctor.router_history import ResolutionPacket, RouterHistory
+from stablecast.evidence.capture.doctor.router_history import ResolutionPacket, RouterHistory, ServiceRecord
 from stablecast.evidence.capture.doctor.session_findings import SessionFindings
 from stablecast.evidence.capture.doctor.session_history import SessionHistory
 from stablecast.evidence.capture.doctor.thresholds import Thresholds
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.ports import TransportKey
+from stablecast.evidence.capture.ports import TrafficKind, TransportKey
 from stablecast.evidence.capture.statements import At, StatedDatagram, is_repair
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import lbmc, lbmr, lbtrm
@@ -55,6 +55,11 @@ class Examination:
             self._routers.add(at, first)
             if isinstance(first, lbmr.Packet):
                 self._resolution.add(at, first, self._topics)
+        elif packet.kind is TrafficKind.SRS and packet.source and packet.target:
+            at = At(packet.number, packet.time_ns, (packet.source, packet.target))
+            for layer in packet.layers:
+                if isinstance(layer.record, ServiceRecord):
+                    self._routers.add_record(at, layer.record)
         elif isinstance(first, lbtrm.Data) and packet.transport is not None and not is_repair(first):
             topics = self._topics.setdefault(packet.transport, Counter())
             for layer in packet.layers[1:]:
@@ -96,7 +101,7 @@ class Examination:
             history.topics = self._topics.get(session, Counter())
         yield from resolution_findings.unwanted(self._resolution, multicast, self.thresholds)
         yield from resolution_findings.deaf(self._resolution, self.thresholds)
-        yield from self._routers.findings(self.thresholds)
+        yield from self._routers.findings(self.thresholds, self._end_ns)
 
 
 def _names(datagram: StatedDatagram) -> tuple[str, str]:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.transports.wire import lbmr, lbmr_extended
+from stablecast.evidence.capture.doctor import CaptureAdvice
+from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.srs.source_records import source_info
+from stablecast.transports.wire import lbmr, lbmr_extended, rsocket, srs
 from tests.adapters.evidence.capture.doctor.played_session import MS, Timed, advice
 from tests.adapters.evidence.capture.doctor.test_resolution_findings import RESOLUTION
-from tests.support.captures import datagram
+from tests.support.captures import datagram, segment
 from tests.support.pcap import Address
 
 SECOND_MS = 1_000
@@ -81,3 +84,76 @@ def test_sources_of_a_domain_to_which_no_route_leads(tmp_path: Path) -> None:
     routes = [route(SECOND_MS * turn + 1, 2) for turn in range(60)]
     assert advice(tmp_path / "two.pcap", sorted(told + routes)) == {}
     assert names(advice(tmp_path / "three.pcap", sorted(told + routes[:20]))) == {"no-route"}
+
+
+SERVICE: Address = ("10.0.9.8", 27_000)
+SERVED = f"the domain at {SERVICE[0]}:{SERVICE[1]}"
+
+
+class Told:
+    """What a service tells a context, one record a frame."""
+
+    def __init__(self) -> None:
+        self.packets: list[Timed] = []
+        self.number = 1
+        self.say(0, rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(1000, 2000))), back=True)
+
+    def say(self, second: int, octets: bytes, *, back: bool = False) -> None:
+        ends = (EDGE, SERVICE) if back else (SERVICE, EDGE)
+        self.packets.append((second * SECOND_MS * MS, segment(*ends, 1 if back else self.number, octets)))
+        self.number += 0 if back else len(octets)
+
+    def tell(self, second: int, record: srs.Message) -> None:
+        self.say(second, rsocket.encode(rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=srs.encode(record))))
+
+    def route(self, second: int, name: bytes, *domains: int, kind: type = srs.RouteInfo) -> None:
+        host = "10.0.2.1" if name.startswith(b"edge") else "10.0.2.2"
+        self.tell(second, kind(domains=domains, address=host, port=14_391, instance=name))
+
+    def found(self, path: Path, **thresholds: float) -> dict[tuple[str, str], CaptureAdvice]:
+        return advice(path, self.packets, **thresholds)
+
+
+def test_two_routers_at_a_service(tmp_path: Path) -> None:
+    """They do not hear each other there. One that follows another one is there beside its routes for a while."""
+    told = Told()
+    told.route(1, b"edge0001", 2, 3)
+    told.route(2, b"oth_0001", 3)
+    told.tell(29, srs.DomainInfo(domain=1, instance=b"edge0001"))
+    told.route(30, b"oth_0001", 3, kind=srs.RouteEnd)
+    told.route(31, b"edge0002", 2)
+    told.route(200, b"edge0002", 9)
+    assert told.found(tmp_path / "one.pcap") == {}
+    told.route(201, b"oth_0002", 3)
+    told.tell(242, srs.DomainInfo(domain=1, instance=b"edge0001"))
+    found = told.found(tmp_path / "two.pcap")
+    assert {*found} == {("second-router", SERVED)}
+    assert found["second-router", SERVED].figures == {"routers": ["10.0.2.1:14391", "10.0.2.2:14391"]}
+    assert told.found(tmp_path / "few.pcap", second_router=12) == {}
+    told.route(250, b"oth_0002", 3, kind=srs.RouteEnd)
+    assert {*told.found(tmp_path / "ended.pcap", second_router=19)} == {("second-router", SERVED)}
+
+
+def test_numbers_and_ways_that_a_service_tells(tmp_path: Path) -> None:
+    told = Told()
+    told.tell(1, srs.DomainInfo(domain=1, instance=b"edge0001"))
+    for second in range(20, 40):
+        told.tell(second, far_source(domain=2))
+        told.tell(second, far_source(domain=1))
+        told.tell(second, far_source(domain=3, cost=srs.ENDED))
+    assert {*told.found(tmp_path / "one.pcap")} == {("no-route", SERVED)}
+    told.tell(41, srs.DomainInfo(domain=4, instance=b"edge0001"))
+    found = told.found(tmp_path / "two.pcap")
+    assert {*found} == {("no-route", SERVED), ("domain-numbers", SERVED)}
+    assert found["domain-numbers", SERVED].figures == {"domains": [1, 4]}
+    again = Told()
+    again.route(1, b"edge0001", 2)
+    again.tell(1, srs.DomainInfo(domain=1, instance=b"edge0001"))
+    for second in range(20, 40):
+        again.tell(second, far_source(domain=2))
+    assert again.found(tmp_path / "three.pcap") == {}
+
+
+def far_source(domain: int, cost: int = 0) -> srs.SourceInfo:
+    told = source_info("orders", SourceRecord("10.0.2.1:14371", 7, 1, instance=b"instance", domain=domain))
+    return attrs.evolve(told, cost=cost)
