@@ -14,6 +14,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture.doctor.findings import CaptureAdvice
 from stablecast.evidence.capture.doctor.thresholds import Thresholds
+from stablecast.evidence.capture.doctor.use_questions import TRIES, UseQuestions
 from stablecast.evidence.capture.ip import Endpoint, endpoint_text
 from stablecast.evidence.capture.statements import At
 from stablecast.transports.resolution.records import PORTAL_BYTES
@@ -49,6 +50,7 @@ class _Place:
         shown: The first packet of each of them.
         standing: By domain: the portals whose route to it a service told, and did not end.
         doubled: By domain: since when there are two of them, ns.
+        questions: What routers asked about topics and patterns.
     """
 
     began_ns: int
@@ -60,6 +62,7 @@ class _Place:
     shown: dict[int, int] = attrs.field(factory=dict)
     standing: dict[int, set[bytes]] = attrs.field(factory=dict)
     doubled: dict[int, int] = attrs.field(factory=dict)
+    questions: UseQuestions = attrs.field(factory=UseQuestions)
 
     def leave(self, domain: int, portal: bytes, now: int) -> None:
         """Note that a service ended a route, and count how long another portal had one to the same domain."""
@@ -87,10 +90,12 @@ class RouterHistory:
 
     def add(self, at: At, packet: ResolutionPacket) -> None:
         """Follow the next datagram of topic resolution."""
-        instance, number = b"", 0
+        instance, number, router = b"", 0, False
         for option in packet.options:
             if isinstance(option, lbmr.SourceId):
                 instance = option.source_id
+            elif isinstance(option, lbmr.SourceType):
+                router = option.source_type == lbmr.SourceType.GATEWAY
             elif isinstance(option, lbmr.LocalDomain):
                 number = option.domain
         body = packet.body if isinstance(packet, lbmr_extended.Packet) else None
@@ -109,6 +114,7 @@ class RouterHistory:
                 _announce(place, at, instance[:PORTAL_BYTES], body)
             for one in told:
                 _advertise(place, at, one)
+            place.questions.add(at, packet, instance, router=router)
 
     def add_record(self, at: At, record: ServiceRecord) -> None:
         """Follow the next record on a connection to a service; that has the lower port."""
@@ -205,6 +211,25 @@ def _of(where: str, place: _Place, turns: int, thresholds: Thresholds) -> Iterat
                 {"routers": routers},
             ),
         )
+    unanswered = place.questions.unanswered
+    if len(unanswered) >= thresholds.unanswered > 0:
+        query, frames = next(iter(unanswered.items()))
+        symbols = sorted(_text(one) for one in unanswered)
+        yield (
+            tuple(symbols),
+            CaptureAdvice(
+                "unanswered",
+                whose,
+                f"has contexts that want {_text(query)} and did not answer a router that asked {TRIES} times for it, "
+                f"{len(unanswered)} topics and patterns in all",
+                "The router stops repeating them until they are asked for again. Use a release that knows routers, and "
+                "check that the questions reach its contexts.",
+                len(unanswered),
+                thresholds.unanswered,
+                frames,
+                {"symbols": symbols},
+            ),
+        )
     for domain, count in place.unreached.items():
         if count >= thresholds.no_route > 0:
             yield (
@@ -221,3 +246,7 @@ def _of(where: str, place: _Place, turns: int, thresholds: Thresholds) -> Iterat
                     {"domain": domain},
                 ),
             )
+
+
+def _text(query: lbmr.Query) -> str:
+    return repr(query.name if isinstance(query, lbmr.TopicQuery) else query.pattern)

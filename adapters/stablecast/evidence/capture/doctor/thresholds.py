@@ -35,6 +35,7 @@ class Thresholds:
     domain_numbers: float = _threshold(2, "numbers", "numbers of one domain")
     second_router: float = _threshold(10, "turns", "turns of two routers that announce the same routes in a domain")
     no_route: float = _threshold(10, "advertisements", "advertisements from a domain to which no router leads")
+    unanswered: float = _threshold(1, "symbols", "topics and patterns for which a context did not answer a router")
     missing: float = _threshold(0.001, "share", "datagrams that the capture misses, and that no receiver asks for")
     truncated: float = _threshold(0.001, "share", "packets of the protocol that the snap length of the capture cut")
     copies: float = _threshold(0.01, "share", "packets that were captured twice")

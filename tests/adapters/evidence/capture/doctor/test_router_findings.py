@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import attrs
+import pytest
 
 from stablecast.evidence.capture.doctor import CaptureAdvice
 from stablecast.transports.resolution.records import SourceRecord
@@ -157,3 +158,47 @@ def test_numbers_and_ways_that_a_service_tells(tmp_path: Path) -> None:
 def far_source(domain: int, cost: int = 0) -> srs.SourceInfo:
     told = source_info("orders", SourceRecord("10.0.2.1:14371", 7, 1, instance=b"instance", domain=domain))
     return attrs.evolve(told, cost=cost)
+
+
+def say(
+    at_ms: int, packet: lbmr.AnyPacket | lbmr_extended.Packet, name: bytes = b"", to: Address = RESOLUTION
+) -> Timed:
+    """A router says something in domain 1, or the context of this name does."""
+    kind = {} if name else {"source_type": lbmr.SourceType.GATEWAY}
+    trailer = lbmr.standard_options(name or b"edge0001", domain=1, **kind)
+    octets = (lbmr_extended if isinstance(packet, lbmr_extended.Packet) else lbmr).encode(
+        attrs.evolve(packet, options=trailer)
+    )
+    return at_ms * MS, datagram(OTHER if name else EDGE, to, octets)
+
+
+def query(at_ms: int, name: bytes = b"context1") -> Timed:
+    return say(at_ms, lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("orders"),), (), ()), name)
+
+
+def used(at_ms: int, kind: int = lbmr_extended.USE, flags: int = 0, name: bytes = b"") -> Timed:
+    record = lbmr_extended.TopicRecord.of(lbmr.TopicQuery("orders"), kind, flags)
+    return say(at_ms, lbmr_extended.Packet(lbmr_extended.Management(records=(record,)), ()), name)
+
+
+ASKED = [used(10_000 + 3_000 * turn) for turn in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        ([query(1_000), *ASKED, query(40_000)], {"unanswered"}),
+        ([query(1_000), *ASKED], set()),
+        ([query(1_000), *ASKED[:4], query(40_000)], set()),
+        ([query(1_000), *ASKED[:2], *ASKED[:2], *ASKED[:2], query(40_000)], set()),
+        ([query(1_000), *ASKED, used(23_000, flags=0x80, name=b"context2"), query(40_000)], set()),
+        ([query(1_000), used(2_000, lbmr_extended.LEAVE, name=b"context1"), *ASKED, query(40_000)], set()),
+        ([query(1_000), *ASKED, query(40_000, b"context2")], set()),
+        ([*ASKED, query(40_000)], set()),
+    ],
+)
+def test_a_context_that_does_not_answer_a_router(packets: list[Timed], found: set[str], tmp_path: Path) -> None:
+    """It was there, as it asks again; one that left, or another one, or an answer, is no finding."""
+    told = advice(tmp_path / "one.pcap", packets, deaf=0)
+    assert names(told) == found
+    assert all(one.figures == {"symbols": ["'orders'"]} for one in told.values())
