@@ -62,9 +62,16 @@ ROUTERS: Final = (
     Mutant(
         "the-files-of-options-override-the-router's",
         "adapters/router/router_files",
-        "        layers.append(ConfigLayer(str(self.path), tuple(settings)))\n",
-        "        layers.insert(0, ConfigLayer(str(self.path), tuple(settings)))\n",
+        "        layers.append(ConfigLayer(str(self.path), tuple(self._own_options(element))))\n",
+        "        layers.insert(0, ConfigLayer(str(self.path), tuple(self._own_options(element))))\n",
         Test(f"{_FILES}::test_the_order_of_options"),
+    ),
+    Mutant(
+        "a-router-keeps-a-dead-source-alive",
+        "adapters/store/arrivals",
+        "            if self._announced.get(life) == message:\n",
+        "            if message is None:\n",
+        Test("adapters/router/test_elections.py::test_stores_of_two_domains_elect_one_proxy[lbtrm-2-False]"),
     ),
     Mutant(
         "routes-are-said-to-heal-at-once",
