@@ -13,7 +13,11 @@ WHY_NOT = reason_to_skip()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 COUNT = 40
+KINDS = ("multicast", "relay", "service")
 TRANSPORTS = ("tcp", "lbtrm", "lbtru")
+KILLS = 2
+BETWEEN_KILLS = 200
+"""Messages of a source, which take about as long as the start of a router."""
 
 
 def sendings(stores: tuple[str, ...]) -> list[Sending]:
@@ -54,13 +58,16 @@ def begin(domains: RoutedDomains, *stores: str) -> list[Reading]:
 @pytest.mark.parametrize(
     ("here", "there", "leaving"),
     [
-        ("multicast", "multicast", "lbtrm"),
-        ("relay", "service", "lbtru"),
-        ("service", "relay", "tcp"),
+        (here, there, TRANSPORTS[(row + column) % len(TRANSPORTS)])
+        for row, here in enumerate(KINDS)
+        for column, there in enumerate(KINDS)
     ],
 )
 def test_everything_passes_between_two_networks(here: str, there: str, leaving: str, tmp_path: Path) -> None:
-    """Both portals of the first case have the same group: what one of them hears must not reach the other."""
+    """Each two of both kinds of resolution and the transport meet once; the function runs all 27 combinations.
+
+    Both portals of the first case have the same group: what one of them hears must not reach the other.
+    """
     with routed_domains(tmp_path, here, there) as domains:
         domains.router(leaving, leaving)
         expected = begin(domains, domains.store(1), f"2:{domains.store(2)}")
@@ -75,3 +82,27 @@ def test_two_networks_get_what_a_third_one_sends(tmp_path: Path) -> None:
         receivers = [domains.program(domain, "receiver", *expected) for domain in (2, 3)]
         for receiver in receivers:
             check(receiver, expected)
+
+
+@pytest.mark.rows("R-062")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_nothing_that_stores_keep_is_lost_or_twice_when_the_router_is_killed(transport: str, tmp_path: Path) -> None:
+    """Of each topic, receivers get every number once and in order; the last ones were sent after the last kill."""
+    with routed_domains(tmp_path, "relay", "relay") as domains:
+        router = domains.router(transport, transport)
+        stores = [domains.store(1), f"2:{domains.store(2)}"]
+        # Sources whose store is behind the router must not give it up before the router is back.
+        options = {"transport": transport, "ume_store_activity_timeout": 60_000}
+        kept = [(f"kept-{kill}.{side}", kill, store) for kill in range(KILLS + 1) for side, store in enumerate(stores)]
+        sources = [Sending(topic, options, (store,)) for topic, _, store in kept]
+        assert domains.program(1, "source", *sources).line() == "ready"
+        readings = [Reading(topic, COUNT + kill * BETWEEN_KILLS) for topic, kill, _ in kept]
+        receiver = domains.program(2, "receiver", *readings)
+        for kill in range(KILLS + 1):
+            for _ in stores:
+                ((_, numbers),) = json.loads(receiver.line() or "[]")[1].items()
+                assert numbers == list(range(numbers[0], numbers[0] + COUNT + kill * BETWEEN_KILLS))
+            if kill < KILLS:
+                router.process.kill()
+                router.process.wait()
+                router = domains.router(transport, transport)
