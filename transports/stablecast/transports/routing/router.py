@@ -39,7 +39,7 @@ MAX_SOURCES = 131_072
 RETRY_NS = 5_000_000_000
 """Time until a proxy source that could not be opened is tried again, in nanoseconds."""
 
-AT_ONCE = 64
+AT_ONCE = 16
 """Sources of which one turn opens or closes proxies. The others wait for the next turns, and streams go on between."""
 
 
