@@ -97,6 +97,7 @@ class PortalContext:
         self._remark = remark
         self._joined: dict[bytes, JoinedSource] = {}
         self._joined_of = Counter[str]()
+        self._unjoined = 0
         self._proxies: dict[bytes, OpenedProxy] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._retries: dict[bytes, asyncio.TimerHandle] = {}
@@ -343,7 +344,10 @@ class PortalContext:
 
     def rejoin(self, effect: fx.JoinSource, error: StablecastError) -> None:
         """Report a source again later: descriptors may be scarce just now, and the resolver reports a source once."""
-        self._remark(f"portal '{self.config.name}' cannot join the source of '{effect.topic}': {error}", True)
+        self._unjoined += 1
+        if self._unjoined.bit_count() == 1:
+            what = f"portal '{self.config.name}' cannot join the source of '{effect.topic}': {error}"
+            self._remark(f"{what} ({self._unjoined} so far)", True)
         found = ev.SourceFound(self.number, effect.topic, effect.record)
         self._retries[effect.source] = asyncio.get_running_loop().call_later(REJOIN_SECONDS, self._feed, found)
 

@@ -392,6 +392,17 @@ def test_a_proxy_that_cannot_open_is_tried_again() -> None:
     ]
 
 
+def test_of_many_proxies_that_cannot_open_a_few_are_named() -> None:
+    """Without descriptors thousands fail every five seconds."""
+    bench = Bench.begun().flowing()
+    for _ in range(9):
+        bench.feed(ev.ProxyFailed(1, ORIGIN, "no descriptor is left"))
+        bench.run(5 * SECOND)
+    assert [one.text.rpartition(": ")[2] for one in bench.of(Remark)] == [
+        f"no descriptor is left ({count} so far)" for count in (1, 2, 4, 8)
+    ]
+
+
 def test_a_proxy_that_is_opened_anew_is_no_error() -> None:
     bench = Bench.begun().flowing()
     assert not [one for one in bench.feed(ev.ProxyFailed(1, ORIGIN, "")) if isinstance(one, Remark)]

@@ -91,6 +91,7 @@ class PortalCounters:
         unhandled: Control messages that are none of the joined source.
         unicast_received, unicast_sent: Messages of the request port, and those that left through this portal.
         unidentified: Sources without an identity, which are never repeated.
+        unopened: Proxies that could not be opened. The 1st, 2nd, 4th ... of them is named.
         rejected: Looks at sources that an access list kept out.
         dropped: Messages that did not leave here, by reason.
         unicast_dropped: Unicast messages that came in here and went no further, by reason.
@@ -106,6 +107,7 @@ class PortalCounters:
     unicast_received: int = 0
     unicast_sent: int = 0
     unidentified: int = 0
+    unopened: int = 0
     rejected: int = 0
     dropped: Counter[Drop] = attrs.field(factory=Counter)
     unicast_dropped: Counter[UnicastDrop] = attrs.field(factory=Counter)

@@ -399,12 +399,15 @@ class Router:
         source = self.table.sources.get(event.source)
         if source is None or event.portal not in source.proxies:
             return
+        portal = self.portals[event.portal]
         if event.reason:
-            name = self.portals[event.portal].settings.name
-            self.portals[event.portal].counted.dropped[Drop.ERROR] += 1
-            self._remark(f"portal '{name}' cannot repeat the source of '{source.topic}': {event.reason}")
+            portal.counted.unopened += 1
+            portal.counted.dropped[Drop.ERROR] += 1
+            if portal.counted.unopened.bit_count() == 1:
+                what = f"portal '{portal.settings.name}' cannot repeat the source of '{source.topic}': {event.reason}"
+                self._remark(f"{what} ({portal.counted.unopened} so far)")
         del source.proxies[event.portal]
-        self.portals[event.portal].queues.forget(source.origin)
+        portal.queues.forget(source.origin)
         self.outbox += source.move()
         self.agenda.arm((Matter.RETRY, event.portal, source.origin), now + RETRY_NS)
 
