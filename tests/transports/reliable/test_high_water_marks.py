@@ -1,11 +1,13 @@
 """High-water marks of idle topics."""
 
+from typing import Any
+
 import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable import high_water_marks as module
-from stablecast.transports.reliable.high_water_marks import TopicMarks, marks, message, room_for
+from stablecast.transports.reliable.high_water_marks import TopicMark, TopicMarks, marks, message, room_for
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Batch, Tsni
 
@@ -56,6 +58,37 @@ def test_topics_due_at_once_share_a_message_as_far_as_there_is_room() -> None:
     assert told(first) + told(second) == [(topic, topic) for topic in range(50)]
     assert len(told(first)) == 40
     assert found.next == 10 * SECOND
+
+
+def test_many_topics_are_looked_through_once_for_all_their_messages() -> None:
+    """Thousands of idle topics share a session, and a message has room for 150."""
+    looks = list[object]()
+
+    class Looked(dict[int, TopicMark]):
+        def items(self) -> Any:
+            looks.append(self)
+            return super().items()
+
+    found = TopicMarks(SECOND, 0, 3, Looked())
+    for topic in range(100):
+        found.on_data(topic, 41, 0)
+    messages = []
+    while one := found.due_message(SECOND):
+        messages.append(told(one))
+    assert [topic for part in messages for topic, _ in part] == list(range(100))
+    assert len(messages) == 34
+    assert len(looks) == 1
+
+
+def test_a_topic_that_has_data_or_is_closed_meanwhile_is_left_out() -> None:
+    found = TopicMarks(SECOND, 0, 1)
+    for topic in range(4):
+        found.on_data(topic, 41, 0)
+    assert told(found.due_message(SECOND)) == [(0, 41)]
+    found.on_data(1, 42, SECOND)
+    found.forget(2)
+    assert told(found.due_message(SECOND)) == [(3, 41)]
+    assert not found.due_message(SECOND)
 
 
 def test_a_closed_topic_is_not_announced() -> None:

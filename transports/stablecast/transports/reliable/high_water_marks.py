@@ -4,6 +4,7 @@ A topic without data for the interval is announced, and again after each interva
 are due together share a message. Every mark is data of the session, so it delays the next session message.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
@@ -24,16 +25,24 @@ class TopicMark:
     due: int
     until: int
 
+    def is_due(self, now: int) -> bool:
+        """Return whether the topic is announced now."""
+        return self.due <= now and (not self.until or now < self.until)
+
 
 @attrs.define
 class TopicMarks:
-    """The topics of a session, by index. `next` is at or before the first announcement; `most` fit a message."""
+    """The topics of a session, by index. `next` is at or before the first announcement; `most` fit a message.
+
+    `telling` are those that were found due, and wait for the next message.
+    """
 
     interval: int
     active: int
     most: int
     topics: dict[int, TopicMark] = attrs.field(factory=dict)
     next: int | None = None
+    telling: deque[int] = attrs.field(factory=deque)
 
     def on_data(self, topic: int, high: int, now: int) -> None:
         """Note data up to the wire number `high`. Raises MisuseError if the session has too many topics."""
@@ -58,13 +67,17 @@ class TopicMarks:
         """Return a message with the topics that are due; empty if there are none."""
         if self.next is None or now < self.next:
             return b""
+        if not self.telling:
+            self.telling.extend(topic for topic, mark in self.topics.items() if mark.is_due(now))
         told: list[tuple[int, int]] = []
-        for topic, mark in self.topics.items():
-            if mark.due <= now and (not mark.until or now < mark.until) and len(told) < self.most:
+        while self.telling and len(told) < self.most:
+            topic = self.telling.popleft()
+            mark = self.topics.get(topic)
+            if mark is not None and mark.is_due(now):
                 told.append((topic, mark.high))
                 mark.due = now + self.interval
-        # Topics beyond `most` are still due, so the next call returns them.
-        self.next = min((m.due for m in self.topics.values() if not m.until or m.due < m.until), default=None)
+        if not self.telling:  # Otherwise the next call tells the others.
+            self.next = min((m.due for m in self.topics.values() if not m.until or m.due < m.until), default=None)
         return message(told)
 
 
