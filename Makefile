@@ -55,7 +55,7 @@ OWN_NETWORK := $(shell unshare --net ip link set lo up 2>/dev/null && echo unsha
 # Machines have two cores. Three parts of the tests run at a time, because those with daemons mostly wait. The longest begin.
 # To record coverage makes code three times slower and each start of a process twice, and its report decides nothing:
 # `make coverage` records it, for the parts that show most.
-PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/lab/,composed model prove sim whole world)
+PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/lab/,model prove sim whole world)
 JUDGES := tests/tools/evidence tests/tools/site tests/adapters/evidence $(wildcard tests/test_*.py)
 OUTSIDE := tests/adapters/testing tests/tools/agreement tests/packaging tests/tools/bench tests/e2e tests/examples tests/tools/release \
     tests/tools/torture

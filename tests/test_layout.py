@@ -265,7 +265,6 @@ ROOMS: Mapping[str, str] = {
     "lab.whole":
         "core lab.reduction text runtime runtime.machine client sync store store.journal evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
-    "lab.composed": "core text config lab.model lab.prove",
     "lab.prove": "core text config lab.model lab.proof",
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",

@@ -28,7 +28,7 @@ SHORTCUTS = {
 }
 """Properties of endpoints that return a part, for the core and its tests."""
 KNOWN: dict[str, str] = {
-    "adapters/stablecast/lab/composed/receivers.py": "an explorer tells states apart, for which a status is too coarse",
+    "adapters/stablecast/lab/prove/receivers.py": "an explorer tells states apart, for which a status is too coarse",
     "adapters/stablecast/lab/prove/stores.py": "an explorer tells states apart, for which a status is too coarse",
 }
 """Files outside the core that reach into an endpoint, each with its reason; the list may only shrink."""

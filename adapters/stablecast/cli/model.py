@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stablecast.cli.declarations import CommandGroup, Json, TracePaths
-from stablecast.lab.composed.bounds import SHORT, STATES
+from stablecast.lab.prove.bounds import COMPOSED_SHORT, COMPOSED_STATES
 
 app = typer.Typer(
     cls=CommandGroup, no_args_is_help=True, help="Check the TLA+ models of the protocol and compare the core with them."
@@ -64,22 +64,24 @@ def tie_command(names: Names = None, models: Models = None, as_json: Json = Fals
 @app.command("composed")
 def composed_command(
     names: Annotated[list[str] | None, typer.Argument(help="Variants; default: all.")] = None,
-    states: Annotated[int, typer.Option("--states", help="States to explore, over all variants.", min=1)] = STATES,
+    states: Annotated[
+        int, typer.Option("--states", help="States to explore, over all variants.", min=1)
+    ] = COMPOSED_STATES,
     as_json: Json = False,
 ) -> None:
     """Explore one whole system of the core with all faults, and check the guarantees in every state."""
-    from stablecast.lab.composed import command
+    from stablecast.lab.prove import composed
 
-    raise typer.Exit(command.run(states, names or [], as_json))
+    raise typer.Exit(composed.run(states, names or [], as_json))
 
 
 @app.command("uncovered")
 def uncovered_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
     """List functions and branches of the core that graphs do not run, with reasons; default: some of each model."""
-    from stablecast.lab.composed.command import explore
     from stablecast.lab.model import command
+    from stablecast.lab.prove.composed import explore
 
-    raise typer.Exit(command.unused(names or [], models, as_json, lambda: explore(SHORT)))
+    raise typer.Exit(command.unused(names or [], models, as_json, lambda: explore(COMPOSED_SHORT)))
 
 
 @app.command("trace")

@@ -27,3 +27,8 @@ class ProofFault(StrEnum):
 
 TAKEOVERS: Final = (ProofFault.RIVAL, ProofFault.TWIN)
 """Faults of two live processes."""
+
+COMPOSED_STATES: Final = 1_100_000
+"""States of all variants of `stablecast model composed`."""
+COMPOSED_SHORT: Final = 12_000
+"""States of all variants in the short form, in a few seconds."""

@@ -129,7 +129,7 @@ def _told(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]]) -> dict[st
         "passes": [_pass(searched.bounds, one) for searched, one in done],
         "stores": story.legend(world.instance),
         "steps": _run(world, found),
-        "lost": story.lost(found.loss) if found else None,
+        "lost": story.loss_json(found.loss) if found else None,
         "remedies": story.remedies(world.instance, found) if found else [],
         **_advice(world.instance),
     }
@@ -162,11 +162,8 @@ def _print(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]], say: Say)
 
 def _print_run(world: ProofWorld, found: FoundRun, say: Say) -> None:
     say("")
-    for number, step in enumerate(story.steps(world, found), 1):
-        say(f"{number:3}. {step.action}")
-        for text in step.told:
-            say(f"       reported to the application: {text}")
-        say("       " + "   ".join(f"{name}: {held}" for name, held in step.stores.items()))
+    for text in story.lines(story.steps(world, found)):
+        say(text)
     say(story.ending(found))
     for text in story.remedies(world.instance, found):
         say(f"with {text}")

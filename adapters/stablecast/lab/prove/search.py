@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import attrs
 
-from stablecast.lab.prove.state import Action, Deed, Loss, State
+from stablecast.lab.prove.rules import PROVED, Rule, first_loss
+from stablecast.lab.prove.state import Action, Deed, Loss, Run, State
 from stablecast.lab.prove.world import ProofWorld
 
 
@@ -28,7 +29,7 @@ class ProofVerdict(StrEnum):
 class FoundRun:
     """Hold a run from the start to a loss, or if there is none to a stall."""
 
-    run: tuple[Action, ...]
+    run: Run
     loss: Loss | None = None
 
 
@@ -51,10 +52,11 @@ class SearchResult:
 class Search:
     """Search a world. `came` holds the predecessor of each state, and `sound` the states that can end well.
 
-    Without `stalls`, only losses are searched.
+    A state that breaks a rule is a loss. Without `stalls`, only losses are searched.
     """
 
     world: ProofWorld
+    rules: tuple[Rule, ...] = PROVED
     stalls: bool = True
     came: dict[State, tuple[State, Action] | None] = attrs.field(factory=dict)
     seen: set[tuple[object, ...]] = attrs.field(factory=set)
@@ -82,14 +84,14 @@ class Search:
         self.seen.add(key)
         self.came[state] = came
         queue.append(state)
-        loss = self.world.loss(state)
+        loss = first_loss(self.world, self.rules, state)
         if loss is not None:
             return FoundRun(self._way(state), loss)
         if self.stalls and self.stall is None and not ends_well(self.world, state, self.sound):
             self.stall = FoundRun(self._way(state))
         return None
 
-    def _way(self, state: State) -> tuple[Action, ...]:
+    def _way(self, state: State) -> Run:
         actions = []
         came = self.came[state]
         while came is not None:

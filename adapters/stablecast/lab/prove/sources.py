@@ -1,9 +1,11 @@
-"""Represent a source by a number: each state of the core's endpoint is kept once, and each input performed once.
+"""Drive a life of the source of a world.
 
 The configuration is the operator's where it decides safety: stores and groups, rules, consensus, behaviour, repairs.
 Time is not modelled. No process waits longer than for an answer that does not come. Stable messages are released at
 once, the worst case for late stores. The source always requests its RegID again.
 """
+
+from collections.abc import Mapping
 
 import attrs
 
@@ -12,10 +14,11 @@ from stablecast.core.protocol.events import Overtaken, QuorumLost, RegistrationC
 from stablecast.core.protocol.inputs import SourceInput, Tick
 from stablecast.core.protocol.messages import Incarnation, LateJoinInfo, Pace, Register, SourceInfo
 from stablecast.core.protocol.settings import Notification, Retention, SourceConfig, StoreSpec
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
-from stablecast.lab.model.clone import clone
 from stablecast.lab.model.store_process import INTERVAL_NS, SOURCE_ID, store_address, untimed
+from stablecast.lab.prove.endpoints import EndpointStates
 
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 BEGUN = (SourceState.ACTIVE, SourceState.SUSPENDED)
@@ -155,47 +158,33 @@ class SourceReaction:
 
 
 @attrs.define
-class SourceStates:
-    """Keep every state of a life by number, and the result of each input.
-
-    `parts` are the general knowledge of a state and that of each store, by the number in `names`.
-    If `fine`, `twins` are endpoints that came to a known state in another way.
-    """
+class SourceStates(EndpointStates[SourceLife, SourceSummary, SourceInput, SourceReaction]):
+    """Keep every state of a life by number, and the result of each input."""
 
     config: SourceConfig
-    states: list[SourceLife] = attrs.field(factory=list)
-    views: list[SourceSummary] = attrs.field(factory=list)
-    numbers: dict[tuple[int, tuple[int, ...]], int] = attrs.field(factory=dict)
-    taken: dict[tuple[int, SourceInput], SourceReaction] = attrs.field(factory=dict)
-    parts: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
-    names: dict[tuple[object, ...], int] = attrs.field(factory=dict)
-    fine: bool = False
-    twins: dict[int, SourceLife] = attrs.field(factory=dict)
+
+    @classmethod
+    def create(cls, config: SourceConfig, *, fine: bool = False) -> "SourceStates":
+        """Return the lives of a source of this configuration."""
+        return cls(config, places=len(config.stores), fine=fine)
 
     def new(self, life: int, context: int = 0) -> int:
         """Return a new life; `context` is that of another life if one context has both, 0: its own, at its address."""
         own = context or life
         config = attrs.evolve(self.config, incarnation=life, context=own, reply_to=f"source{own}:1")
-        return self._number(SourceLife(SourceEndpoint.create(config)))
+        return self.number(SourceLife(SourceEndpoint.create(config)))
 
-    def generation(self, state: int, index: int) -> int:
-        """Return the generation of the request to a store."""
-        return self.states[state].endpoint.status.registrations[index].request.generation
+    def registrations(self, endpoint: SourceLife) -> Mapping[int, RegistrationStatus]:
+        """Return what a life knows of its registrations."""
+        return endpoint.endpoint.status.registrations
 
-    def hear(self, state: int, event: SourceInput) -> SourceReaction:
-        """Return the result of an input."""
-        known = self.taken.get((state, event))
-        if known is None:
-            known = self.taken[state, event] = self.perform(clone(self.states[state]), event)
-        return known
-
-    def perform(self, life: SourceLife, event: SourceInput) -> SourceReaction:
+    def perform(self, endpoint: SourceLife, step: SourceInput) -> SourceReaction:
         """Perform an input with a machine, which changes."""
-        life.now += INTERVAL_NS if isinstance(event, Tick) else 0
-        life.endpoint.receive(event, life.now)
+        endpoint.now += INTERVAL_NS if isinstance(step, Tick) else 0
+        endpoint.endpoint.receive(step, endpoint.now)
         answers: list[LateJoinInfo | Resend] = []
         told: list[Told] = []
-        for effect in life.endpoint.take_effects():
+        for effect in endpoint.endpoint.take_effects():
             match effect:
                 case Resend():
                     answers.append(effect)
@@ -205,19 +194,4 @@ class SourceStates:
                     told.append(event_told)
                 case Notify(event=Stable() as stable) if stable.flags & StableFlag.STABLE:
                     told.append(stable)
-        return SourceReaction(self._number(life), tuple(answers), tuple(told))
-
-    def _number(self, life: SourceLife) -> int:
-        each = tuple(self._name(life.of(index)) for index in range(len(self.config.stores)))
-        parts = (self._name(life.common()), each)
-        number = self.numbers.setdefault(parts, len(self.states))
-        if number == len(self.states):
-            self.states.append(life)
-            self.views.append(life.look())
-            self.parts.append(parts)
-        elif self.fine:
-            self.twins.setdefault(number, life)
-        return number
-
-    def _name(self, part: tuple[object, ...]) -> int:
-        return self.names.setdefault(part, len(self.names))
+        return SourceReaction(self.number(endpoint), tuple(answers), tuple(told))

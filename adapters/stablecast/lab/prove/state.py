@@ -64,6 +64,7 @@ Action = tuple[Deed, tuple[int, ...]]
 BEGIN and COME_BACK have the stores that the process reaches, STOP those that lose unsynced records, SEND those that
 lose the message (-1: the receiver does), any other action its store.
 """
+Run = tuple[Action, ...]
 NOBODY = -1
 """No source runs."""
 
@@ -80,11 +81,13 @@ class LossKind(StrEnum):
 
 @attrs.frozen
 class Loss:
-    """Name a lost message by life and number, and how it is lost."""
+    """Name a lost message by life and number, how it is lost, and the guarantee that breaks, with the reason."""
 
     kind: LossKind
     life: int
     number: int
+    rule: str = "S3"
+    why: str = ""
 
 
 @attrs.define
@@ -92,9 +95,9 @@ class StateParts:
     """Hold the source (-1: none runs), the number of its lives, the stores, and what was reported stable.
 
     `aside` is the other live process (-1: there is none), and `takeovers` how often one took the stores from the other.
-    `doubled` means that both are sources of one context, and neither is partitioned. `receiver` is the receiver, if the
-    world has one, and `late` has the acknowledgements under way from each store. `emptied` is the store that lost its
-    disk last (-1: none did), where the world asks whether it is whole again.
+    `doubled` means that both are sources of one context, and neither is partitioned. `receiver` is the receiver, and
+    `late` has the acknowledgements under way from each store. `emptied` is the store that lost its disk last (-1: none
+    did), where the world asks whether it is whole again.
     """
 
     source: int

@@ -1,8 +1,4 @@
-"""Represent a store by a number: each state of the core's endpoint and disk is kept once, and each step performed once.
-
-Stores do not know each other, so a step depends only on the store's own state. Every state has a number, and the
-results of its steps are cached. A search through a million combinations takes a few thousand steps of the real machine.
-The endpoints do not know their index; the caller adds it to their answers.
+"""Drive a store of a world: the core's endpoint and its disk. The endpoint does not know its index.
 
 A disk has a synced part, which survives a crash, and a written one, which is the store's while it runs.
 """
@@ -41,6 +37,7 @@ from stablecast.lab.model.store_process import (
     numbers_of,
     store_address,
 )
+from stablecast.lab.prove.endpoints import EndpointStates
 
 ADDRESS = store_address(0)
 TOKENS = 1_000
@@ -174,8 +171,8 @@ class ProofStore(WorldStore):
         self.restart(self.now, trails)
         self.receive(Start(), self.now)
 
-    def key(self) -> tuple[object, ...]:
-        """Return a key that distinguishes states: the endpoint as the models see it, and its disk."""
+    def common(self) -> tuple[object, ...]:
+        """Return what distinguishes states: the endpoint as the models see it, and its disk."""
         repository = self.repository
         shown: tuple[object, ...] = ()
         if repository is not None:
@@ -185,6 +182,10 @@ class ProofStore(WorldStore):
             shown = (*shown, *self._fine_key())
         disks = [_disk_key(journal, fine=self.fine) for journal in (self.written, self.synced)]
         return (self.machine is not None, bool(self.unsynced), shown, *disks)
+
+    def of(self, _: int) -> tuple[object, ...]:
+        """Return nothing: a store does not know the others."""
+        return ()
 
     def _fine_key(self) -> tuple[object, ...]:
         """Return what matters beside the source: receivers, the order of writes, and what waits for them."""
@@ -224,23 +225,16 @@ def _disk_key(journal: WorldJournal, *, fine: bool = False) -> tuple[object, ...
     return (record, tuple(sorted(journal.messages.items())), journal.memory, *receivers)
 
 
-@attrs.define
-class StoreStates:
-    """Keep every state of a store by number, and the result of each step.
+StoreReaction = tuple[int, tuple[Message | Data, ...]]
+"""The state after a step, and the messages of the store."""
 
-    `fine`: the states are those of a finer world. `twins` are endpoints that came to a known state in another way.
-    """
+
+@attrs.define
+class StoreStates(EndpointStates[ProofStore, StoreSummary, Step, StoreReaction]):
+    """Keep every state of a store by number, and the result of each step and refill."""
 
     config: StoreConfig
-    fine: bool = False
-    states: list[ProofStore] = attrs.field(factory=list)
-    views: list[StoreSummary] = attrs.field(factory=list)
-    numbers: dict[tuple[object, ...], int] = attrs.field(factory=dict)
-    taken: dict[tuple[int, Step], tuple[int, tuple[Message | Data, ...]]] = attrs.field(factory=dict)
-    twins: dict[int, ProofStore] = attrs.field(factory=dict)
-    refilled: dict[tuple[int, SourceInfo, tuple[int, ...]], tuple[int, tuple[Message | Data, ...]]] = attrs.field(
-        factory=dict
-    )
+    refilled: dict[tuple[int, SourceInfo, tuple[int, ...]], StoreReaction] = attrs.field(init=False, factory=dict)
 
     @classmethod
     def create(cls, repairs: Repair, *, refill: bool = False, fine: bool = False, delay_ns: int = 0) -> "StoreStates":
@@ -253,25 +247,18 @@ class StoreStates:
         config = attrs.evolve(config, repository=attrs.evolve(config.repository, write_delay_ns=delay_ns))
         if refill:
             config = attrs.evolve(config, refill=True, refill_rate=0, refill_byte_rate=0, retry_ns=RETRY_NS)
-        return cls(config, fine)
+        return cls(config, places=0, fine=fine)
 
     def new(self) -> int:
         """Return a store that was never used and does not run yet."""
-        return self._number(ProofStore(self.config, fine=self.fine))
+        return self.number(ProofStore(self.config, fine=self.fine))
 
-    def take(self, state: int, step: Step) -> tuple[int, tuple[Message | Data, ...]]:
-        """Return the state after a step, and the messages of the store."""
-        known = self.taken.get((state, step))
-        if known is None:
-            known = self.taken[state, step] = self.perform(clone(self.states[state]), step)
-        return known
-
-    def perform(self, process: ProofStore, step: Step) -> tuple[int, tuple[Message | Data, ...]]:
+    def perform(self, endpoint: ProofStore, step: Step) -> StoreReaction:
         """Perform a step with a machine, which changes."""
-        sent = tuple(map(_uncounted, self._step(process, step)))
-        return (self._number(process), sent)
+        sent = tuple(map(_uncounted, self._step(endpoint, step)))
+        return (self.number(endpoint), sent)
 
-    def refill(self, state: int, info: SourceInfo, peers: tuple[int, ...]) -> tuple[int, tuple[Message | Data, ...]]:
+    def refill(self, state: int, info: SourceInfo, peers: tuple[int, ...]) -> StoreReaction:
         """Return the state after a store asked its peers for all that it lacks, and its messages to the source.
 
         `info` announces the life of the source; `peers` are the states of other stores at which that life is current.
@@ -284,17 +271,8 @@ class StoreStates:
             )
             entries = tuple(StoreEntry(at, 0, address, SOURCE_ID, 0) for at, address in enumerate(others, 1))
             sent = _ask(process, attrs.evolve(info, stores=entries), {one: clone(of) for one, of in others.items()})
-            known = self.refilled[state, info, peers] = (self._number(process), tuple(sent))
+            known = self.refilled[state, info, peers] = (self.number(process), tuple(sent))
         return known
-
-    def _number(self, process: ProofStore) -> int:
-        number = self.numbers.setdefault(process.key(), len(self.states))
-        if number == len(self.states):
-            self.states.append(process)
-            self.views.append(process.look())
-        elif self.fine:
-            self.twins.setdefault(number, process)
-        return number
 
     @property
     def delay_ns(self) -> int:

@@ -4,7 +4,7 @@ Stores are A, B, C in the order of the configuration. Message 0 of the first lif
 0''. Remedies are found by trial: the same run is repeated with one change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import StoreBehavior
 from stablecast.lab.prove.bounds import ProofFault
 from stablecast.lab.prove.instance import Instance
+from stablecast.lab.prove.rules import lost
 from stablecast.lab.prove.search import FoundRun, ends_well
 from stablecast.lab.prove.sources import Told
 from stablecast.lab.prove.state import NOBODY, Action, Deed, Loss, LossKind, State
@@ -66,6 +67,14 @@ def steps(world: ProofWorld, found: FoundRun) -> list[StoryStep]:
         reports = tuple(dict.fromkeys(_report(event, life) for life, event in draft.told))
         told.append(StoryStep(_action(world, state, action), reports, holdings(world, state)))
     return told
+
+
+def lines(told: Iterable[StoryStep]) -> Iterator[str]:
+    """Yield the steps of a run as lines of text."""
+    for number, step in enumerate(told, 1):
+        yield f"{number:3}. {step.action}"
+        yield from (f"       reported to the application: {text}" for text in step.told)
+        yield "       " + "   ".join(f"{name}: {held}" for name, held in step.stores.items())
 
 
 def holdings(world: ProofWorld, state: State) -> dict[str, str]:
@@ -159,6 +168,8 @@ def ending(found: FoundRun) -> str:
         )
     name = message(loss.life, loss.number)
     match loss.kind:
+        case LossKind.BROKEN:
+            return loss.why
         case LossKind.GONE:
             return f"LOSS: {name} was reported stable, and no store has it any more"
         case LossKind.REUSED:
@@ -222,7 +233,7 @@ def harmless(instance: Instance, found: FoundRun) -> bool:
     for action in found.run:
         if possible(world, state, action):
             state = world.do(state, action).done()
-            if world.loss(state) is not None:
+            if lost(world, state) is not None:
                 return False
     return ends_well(world, state)
 
@@ -258,6 +269,6 @@ def possible(world: ProofWorld, state: State, action: Action) -> bool:
             return world.store(state, *indices).up
 
 
-def lost(loss: Loss | None) -> dict[str, Any] | None:
+def loss_json(loss: Loss | None) -> dict[str, Any] | None:
     """Return a loss as JSON."""
     return None if loss is None else {"kind": loss.kind, "message": message(loss.life, loss.number)}

@@ -1,4 +1,4 @@
-"""Combine one source, its stores and all faults: the possible actions of a state, and their results.
+"""Combine one source, its stores, a receiver and all faults: the possible actions of a state, and their results.
 
 Steps are coarse. What nothing can prevent happens at once: a store that is up is registered, learns where the source
 resumes (and syncs that), and receives what is sent. What may fail or wait is a step of its own. A store syncs and
@@ -12,91 +12,52 @@ context makes a second source of its topic, and both continue. One of the two ha
 *aside*, and may return through any of them. From the first takeover on the SRI of a life reaches each store in a step
 of its own, so a life may end before every store knows it.
 
-**Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again,
-or (3) is at none of the stores that a receiver can ask when it may give up.
+**A fine world** has a receiver and smaller steps. Each message of the stream may be lost on its way to any store, and
+to the receiver. A store learns by an SRI what it missed, which is a step of its own. It syncs all of its writes or the
+first one only, and its acknowledgements arrive at once or late, also after their life ended. With a delay of writes,
+messages are in memory first. The receiver registers with the stores, asks them for what it missed, consumes, dies, and
+returns.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import product
 
 import attrs
 
 from stablecast.core.protocol.events import Stable
-from stablecast.core.protocol.history import owner
 from stablecast.core.protocol.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
-from stablecast.core.protocol.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
-from stablecast.core.protocol.quorum import GroupRules, Quorums
-from stablecast.lab.model.store_process import data, store_address
+from stablecast.core.protocol.messages import (
+    ConsumptionAck,
+    LateJoinInfo,
+    Message,
+    Refused,
+    Register,
+    Registered,
+    RetransmitRequest,
+    SourceInfo,
+    StableAck,
+    StoreEntry,
+)
+from stablecast.lab.model.store_process import SOURCE_ID, data, store_address
 from stablecast.lab.prove.bounds import MAX_TAKEOVERS, ProofFault
-from stablecast.lab.prove.instance import Instance, ProofBounds
-from stablecast.lab.prove.sources import SourceStates, SourceSummary, reduced
-from stablecast.lab.prove.state import NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
-from stablecast.lab.prove.stores import Step, StoreFate, StoreStates, StoreSummary
+from stablecast.lab.prove.receivers import RECEIVER_ID, ReceiverFate, ReceiverStep
+from stablecast.lab.prove.state import NOBODY, REGISTERING, Action, Deed, Draft, State
+from stablecast.lab.prove.stores import TOKENS, Step, StoreFate
+from stablecast.lab.prove.view import WorldView
+
+_FATES = {Deed.WAIT: ReceiverFate.TICK, Deed.CONSUME: ReceiverFate.CONSUME, Deed.QUIT: ReceiverFate.QUIT}
 
 
 @attrs.define
-class ProofWorld:
-    """Hold the instance and the cached states of its endpoints. `symmetric`: stores of a group are interchangeable."""
-
-    instance: Instance
-    sources: SourceStates
-    stores: StoreStates
-    symmetric: bool
-    groups: list[int]
-    indices: list[int]
-    quorums: Quorums
-    allowed: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
-
-    @classmethod
-    def create(cls, instance: Instance) -> "ProofWorld":
-        """Return the world of an instance."""
-        config = reduced(instance.source, instance.bounds.messages)
-        sources = SourceStates(config)
-        life = sources.states[sources.new(0)]
-        status = life.endpoint.status
-        groups = [store.group for store in config.stores]
-        rotating = status.turn is not None
-        told = status.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
-        stores = StoreStates.create(instance.store_repairs, refill=instance.refills)
-        return cls(instance, sources, stores, not rotating, groups, sorted(status.registrations), told)
-
-    @property
-    def bounds(self) -> ProofBounds:
-        """The bounds of the search."""
-        return self.instance.bounds
+class ProofWorld(WorldView):
+    """Let actions happen."""
 
     def start(self) -> State:
-        """Return the initial state: no source ever ran, and all stores are empty."""
-        return State(NOBODY, 0, (self.stores.new(),) * len(self.sources.config.stores))
-
-    def key(self, state: State) -> tuple[object, ...]:
-        """Return a key of a state. Equal stores of a group are interchangeable."""
-        rest = (state.lives, state.safe, state.wipes, state.takeovers, state.doubled)
-        if not self.symmetric:
-            return (state.source, state.aside, state.stores, rest)
-        common, each = self._parts(state.source)
-        other, beside = self._parts(state.aside)
-        places = sorted(
-            (self.groups[index], state.stores[index], each[index], beside[index], *self.place(state, index))
-            for index in self.indices
-        )
-        return (common, other, tuple(places), rest)
-
-    def place(self, state: State, index: int) -> tuple[object, ...]:
-        """Return what else distinguishes a store."""
-        return ()
-
-    def _parts(self, source: int) -> tuple[int, tuple[int, ...]]:
-        """Return what a process knows in general, and of each store."""
-        return (NOBODY, (NOBODY,) * len(self.sources.config.stores)) if source < 0 else self.sources.parts[source]
-
-    def source(self, state: State | Draft) -> SourceSummary | None:
-        """Return the running source, if there is one."""
-        return None if state.source < 0 else self.sources.views[state.source]
-
-    def store(self, state: State | Draft, index: int) -> StoreSummary:
-        """Return the store with an index."""
-        return self.stores.views[state.stores[index]]
+        """Return the state after the opening; without one no source and no receiver ever ran."""
+        stores, late = (self.stores.new(),) * len(self.groups), ((),) * len(self.groups)
+        state = State(NOBODY, 0, stores, receiver=self.receivers.new(), late=late)
+        for action in self.opening:
+            state = self.do(state, action).done()
+        return state
 
     # Possible actions.
 
@@ -105,18 +66,20 @@ class ProofWorld:
         source = self.source(state)
         if source is None:
             if state.lives <= self.bounds.restarts:
-                yield from ((Deed.BEGIN, there) for there in self._choices(state, self.indices) if there)
-            yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.may_wipe(state, index))
+                yield from ((Deed.BEGIN, there) for there in self.choices(state, self.indices) if there)
+            yield from ((Deed.WIPE, (index,)) for index in self.different(state) if self.may_wipe(state, index))
             yield from self._takeovers(state)
+            yield from self._fine_actions(state)
             return
         if self.may_stop(state):
             dirty = [index for index in self.indices if self.store(state, index).dirty]
-            yield from ((Deed.STOP, lost) for lost in self._choices(state, dirty))
+            yield from ((Deed.STOP, lost) for lost in self.choices(state, dirty))
         if source.may_send and source.next < self.bounds.messages:
-            yield (Deed.SEND, ())
-        for index in self._different(state):
+            yield from ((Deed.SEND, missing) for missing in self._missing(state, source.counting))
+        for index in self.different(state):
             yield from ((deed, (index,)) for deed in self._deeds(state, index))
         yield from self._takeovers(state)
+        yield from self._fine_actions(state)
 
     def may_stop(self, state: State) -> bool:
         """Return whether the source may crash: another process follows."""
@@ -128,33 +91,46 @@ class ProofWorld:
         may = state.takeovers < MAX_TAKEOVERS and (source is None or source.begun)
         if may and source is not None and state.aside == NOBODY and state.lives <= self.bounds.restarts:
             if ProofFault.RIVAL in faults:
-                yield from ((Deed.TAKE_OVER, there) for there in self._choices(state, self.indices) if there)
+                yield from ((Deed.TAKE_OVER, there) for there in self.choices(state, self.indices) if there)
             if ProofFault.TWIN in faults and source.active:
                 yield (Deed.DOUBLE, ())
         if state.aside != NOBODY and (may or source is None):
             if state.doubled:
                 yield (Deed.ALTERNATE, ())
             else:
-                yield from ((Deed.COME_BACK, there) for there in self._choices(state, self.indices) if there)
+                yield from ((Deed.COME_BACK, there) for there in self.choices(state, self.indices) if there)
 
-    def _classes(self, state: State, indices: Iterable[int]) -> list[list[int]]:
-        each, beside = self._parts(state.source)[1], self._parts(state.aside)[1]
-        classes: dict[tuple[object, ...], list[int]] = {}
-        for index in indices:
-            place = self.groups[index] if self.symmetric else index
-            key = (place, state.stores[index], each[index], beside[index], *self.place(state, index))
-            classes.setdefault(key, []).append(index)
-        return list(classes.values())
+    def _missing(self, state: State, counting: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """Yield who loses the next message of the stream."""
+        if not self.fine:
+            yield ()
+            return
+        attends = self._attends(state)
+        for stores in self.choices(state, counting):
+            yield stores
+            if attends:
+                yield (NOBODY, *stores)
 
-    def _different(self, state: State) -> list[int]:
-        return [alike[0] for alike in self._classes(state, self.indices)]
+    def _attends(self, state: State | Draft) -> bool:
+        source = self.source(state)
+        return source is not None and self.receiver(state).life == source.life
 
-    def _choices(self, state: State, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:
-        """Yield every choice among these stores, the largest first; of equal stores only their number matters."""
-        classes = self._classes(state, indices)
-        for counts in product(*(range(len(alike), -1, -1) for alike in classes)):
-            chosen = (alike[:count] for alike, count in zip(classes, counts, strict=True))
-            yield tuple(sorted(index for alike in chosen for index in alike))
+    def _fine_actions(self, state: State) -> Iterator[Action]:
+        """Yield what a receiver may do, and the arrivals of late acknowledgements."""
+        if not self.fine:
+            return
+        receiver, source = self.receiver(state), self.source(state)
+        if source is not None and source.info is not None and source.life > receiver.life:
+            yield (Deed.ATTEND, ())
+        if receiver.life:
+            yield (Deed.QUIT, ())
+        if receiver.consumes:
+            yield (Deed.CONSUME, ())
+        if receiver.waits:
+            yield (Deed.WAIT, ())
+        if source is not None and source.info is not None and self._attends(state) and receiver.high < source.next - 1:
+            yield (Deed.LEARN, ())
+        yield from ((Deed.HEAR, (index,)) for index in self.different(state) if state.late[index])
 
     def _deeds(self, state: State, index: int) -> Iterator[Deed]:
         store = self.store(state, index)
@@ -173,58 +149,40 @@ class ProofWorld:
         if self.uninformed(state, index):
             yield Deed.INFORM
         yield Deed.LEAVE
+        if not self.fine:
+            return
+        if store.rests > 1:
+            yield Deed.SYNC_FIRST
+        if store.dirty and not state.late[index]:
+            yield Deed.SYNC_LATE
+        if store.writes:
+            yield Deed.WRITE
 
-    def asks(self, state: State, index: int) -> bool:
-        """Return whether a store waits for an active source to say what it retains."""
-        store, source = self.store(state, index), self.source(state)
-        return store.question is not None and source is not None and source.active and store.life == source.life
-
-    def may_wipe(self, state: State, index: int) -> bool:
-        """Return whether the disk of a store that is away may be lost now.
-
-        With `ProofFault.WIPE` an operator waits until the other stores lack nothing, as `stablecast store roll` does.
-        """
-        store = self.store(state, index)
-        if store.up or not store.used or state.wipes >= self.bounds.wipes:
-            return False
-        careful = ProofFault.WIPE in (self.bounds.faults or ())
-        return not careful or all(self.whole(state, other) for other in self.indices if other != index)
-
-    def whole(self, state: State, index: int) -> bool:
-        """Return whether a store reports that it lacks nothing, to an operator who sees that its source may send."""
-        store, source = self.store(state, index), self.source(state)
-        if source is None or not source.active or index not in source.counting or store.life != source.life:
-            return False
-        return not (store.dirty or store.lacking) and store.question is None
-
-    def offered(self, state: State, index: int) -> bool:
-        """Return whether another store of the same life has what a store lacks."""
-        store, source = self.store(state, index), self.source(state)
-        if not store.lacking or source is None or source.info is None or store.life != source.life:
-            return False
-        return any(
-            not store.lacking.isdisjoint(self.store(state, other).content) for other in self._peers(state, index)
-        )
-
-    def _peers(self, state: State | Draft, index: int) -> list[int]:
-        life = self.store(state, index).life
-        return [other for other in self.indices if other != index and self.store(state, other).life == life]
-
-    def uninformed(self, state: State, index: int) -> bool:
-        """Return whether a registered store does not know where this life resumes."""
-        store, source = self.store(state, index), self.source(state)
-        if source is None or source.info is None or index not in source.counting:
-            return False
-        return store.up and store.life != source.life
-
-    def dirty(self, state: State, index: int) -> bool:
-        """Return whether a store has unsynced writes."""
-        return self.store(state, index).dirty
+    # Consequences of an action.
 
     def do(self, state: State, action: Action) -> Draft:
         """Return the draft of the state after an action."""
         deed, indices = action
         draft = Draft.of(state)
+        match deed:
+            case Deed.ATTEND:
+                self._feed(draft, self._info(draft))
+            case Deed.LEARN:
+                self._feed(draft, Arrived(self._info(draft)))
+            case Deed.WAIT | Deed.CONSUME | Deed.QUIT:
+                self._feed(draft, _FATES[deed])
+            case Deed.HEAR:
+                self._hear_late(draft, *indices)
+            case Deed.SYNC_LATE:
+                self._sync_late(draft, *indices)
+            case Deed.SYNC_FIRST | Deed.WRITE:
+                self._take(draft, indices[0], StoreFate[deed.name])
+            case _:
+                self._do_coarse(draft, deed, indices)
+        return draft
+
+    def _do_coarse(self, draft: Draft, deed: Deed, indices: tuple[int, ...]) -> None:
+        """Let an action happen after which the source asks whom it waits for."""
         match deed:
             case Deed.BEGIN:
                 self._begin(draft, indices)
@@ -256,16 +214,15 @@ class ProofWorld:
             case _:
                 (index,) = indices
                 self._take(draft, index, StoreFate[deed.name])
-                draft.wipes += deed is Deed.WIPE
+                if deed is Deed.WIPE:
+                    draft.wipes += 1
+                    draft.emptied = index if self.fine else NOBODY
                 if deed in (Deed.LEAVE, Deed.CRASH):
                     self._miss(draft, index)
         if deed in REGISTERING:
             self._register(draft)
         self._ask(draft)
         self._bury(draft)
-        return draft
-
-    # Consequences of an action.
 
     def _begin(self, draft: Draft, there: tuple[int, ...], context: int = 0) -> None:
         for index in there:
@@ -318,7 +275,7 @@ class ProofWorld:
     def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
         """Pass an input to the source; return its answers for the store that asked."""
         life = self.sources.views[draft.source].life
-        heard = self.sources.hear(draft.source, event)
+        heard = self.sources.take(draft.source, event)
         draft.source = heard.state
         answers: list[Message | Data] = []
         for answer in heard.answers:
@@ -334,14 +291,22 @@ class ProofWorld:
         return answers
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
-        """Perform a step of a store; the source gets its messages and answers."""
+        """Perform a step of a store; its connection to the receiver breaks if it goes."""
+        went = self.fine and step in (StoreFate.LEAVE, StoreFate.CRASH) and self.store(draft, index).up
         self._put(draft, index, *self.stores.take(draft.stores[index], step))
+        if went:
+            self._feed(draft, Reset(store_address(index)))
 
     def _put(self, draft: Draft, index: int, store: int, sent: Iterable[Message | Data]) -> None:
-        """Replace a store; the source gets its messages and answers."""
+        """Replace a store; the source gets its messages and answers, then the receiver."""
         draft.put(index, store)
+        ours: list[Message | Data] = []
         for message in sent:
             match message:
+                case Data():
+                    ours.append(message)
+                case Registered(reg_id=reg_id) if reg_id == RECEIVER_ID:
+                    ours.append(message)
                 case StableAck():
                     self._hear(draft, Arrived(attrs.evolve(message, store_index=index)))
                 case Registered() | Refused():
@@ -351,15 +316,24 @@ class ProofWorld:
                     for answer in self._hear(draft, Arrived(message)):
                         assert isinstance(answer, Data | LateJoinInfo)
                         self._take(draft, index, answer)
+        for message in ours:
+            if isinstance(message, Registered):
+                generation = self.receivers.generation(draft.receiver, index)
+                self._feed(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
+            elif isinstance(message, Data):
+                self._feed(draft, message)
 
-    def _send(self, draft: Draft, missing: tuple[int, ...] = ()) -> None:
-        """Send a message to every registered store; in finer worlds some lose it."""
+    def _send(self, draft: Draft, missing: tuple[int, ...]) -> None:
+        """Send a message to the receiver and to every registered store, but for those that lose it."""
         source = self.source(draft)
         assert source is not None
         self._hear(draft, Sent(source.next, 1, 0))
         for index in source.counting:
             if index not in missing:
                 self._take(draft, index, data(source.life, source.next, False))
+        if NOBODY not in missing and self._attends(draft):
+            sent = data(source.life, source.next, False)
+            self._feed(draft, attrs.evolve(sent, token=TOKENS * source.life + source.next))
 
     def _fill(self, draft: Draft, index: int) -> None:
         """Let a store ask the source what it retains, and request it."""
@@ -374,7 +348,7 @@ class ProofWorld:
         source = self.source(draft)
         assert source is not None
         assert source.info is not None
-        peers = tuple(draft.stores[other] for other in self._peers(draft, index))
+        peers = tuple(draft.stores[other] for other in self.peers(draft, index))
         self._put(draft, index, *self.stores.refill(draft.stores[index], source.info, peers))
 
     def _miss(self, draft: Draft, index: int) -> None:
@@ -401,8 +375,8 @@ class ProofWorld:
 
     def _inform(self, draft: Draft) -> None:
         source = self.source(draft)
-        if source is None or source.info is None:
-            return
+        if source is None or source.info is None or self.fine:
+            return  # In a fine world an SRI is a step of its own.
         for index in source.counting:
             store = self.store(draft, index)
             known = store.life == source.life
@@ -417,34 +391,39 @@ class ProofWorld:
         self._take(draft, index, source.info)
         self._take(draft, index, StoreFate.SYNC)
 
-    # Properties.
+    def _sync_late(self, draft: Draft, index: int) -> None:
+        store, sent = self.stores.take(draft.stores[index], StoreFate.SYNC)
+        late = tuple(message for message in sent if isinstance(message, StableAck))
+        draft.late = (*draft.late[:index], late, *draft.late[index + 1 :])
+        self._put(draft, index, store, [message for message in sent if not isinstance(message, StableAck)])
 
-    def loss(self, state: State) -> Loss | None:
-        """Return a message that was reported stable and is lost, if there is one."""
-        if not state.safe:
-            return None
-        source = self.source(state)
-        active = source is not None and source.active
-        for life, number in sorted(state.safe):
-            if not any(self._holds(state, index, life, number) for index in self.indices):
-                return Loss(LossKind.GONE, life, number)
-            if source is not None and active and owner(source.lives, number) not in (None, life):
-                return Loss(LossKind.REUSED, life, number)
-        if source is None or not active:
-            return None
-        for life, number in sorted(state.safe) if self._may_give_up(source.counting) else ():
-            if not any(self._holds(state, index, life, number) for index in source.counting):
-                return Loss(LossKind.UNRECOVERABLE, life, number)
-        return None
+    def _hear_late(self, draft: Draft, index: int) -> None:
+        late, draft.late = draft.late[index], (*draft.late[:index], (), *draft.late[index + 1 :])
+        for ack in late if draft.source != NOBODY else ():
+            self._hear(draft, Arrived(attrs.evolve(ack, store_index=index)))
 
-    def _holds(self, state: State, index: int, life: int, number: int) -> bool:
-        return self.store(state, index).content.get(number) == life
+    # The receiver.
 
-    def _may_give_up(self, asked: tuple[int, ...]) -> bool:
-        """Return whether a receiver that is registered with these stores gives up what none of them has."""
-        known = self.allowed.get(asked)
-        if known is None:
-            mask = sum(1 << index for index in asked)
-            known = bool(asked) and self.quorums.may_give_up(mask, self.instance.receiver_repairs)
-            self.allowed[asked] = known
-        return known
+    def _info(self, draft: Draft) -> SourceInfo:
+        """Return the SRI of the source as the receiver gets it."""
+        source = self.source(draft)
+        assert source is not None
+        assert source.info is not None
+        entries = tuple(
+            StoreEntry(index, self.groups[index], store_address(index), SOURCE_ID, 0) for index in self.indices
+        )
+        # A later SRI has a newer version, and says more only by its numbers.
+        return attrs.evolve(source.info, stores=entries, version=source.next)
+
+    def _feed(self, draft: Draft, step: ReceiverStep) -> None:
+        """Let the receiver perform a step; stores that are up get its messages, and answer."""
+        done = self.receivers.take(draft.receiver, step)
+        draft.receiver = done.state
+        index_at = {store_address(index): index for index in self.indices}
+        for to, message in done.sent:
+            index = index_at.get(to)
+            if index is None or not self.store(draft, index).up:
+                continue
+            match message:
+                case Register() | ConsumptionAck() | RetransmitRequest():
+                    self._take(draft, index, message)

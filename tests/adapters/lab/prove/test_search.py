@@ -3,6 +3,7 @@
 import pytest
 
 from stablecast.lab.prove.instance import ProofBounds, instance
+from stablecast.lab.prove.rules import lost
 from stablecast.lab.prove.search import ProofVerdict, Search
 from stablecast.lab.prove.state import Deed, LossKind
 from stablecast.lab.prove.world import ProofWorld
@@ -27,8 +28,8 @@ def test_documented_a_stable_message_loses_its_number(name: str, steps: int) -> 
     assert result.loss is not None
     assert result.loss.loss is not None
     assert (result.loss.loss.kind, len(result.loss.run)) == (LossKind.REUSED, steps)
-    assert world.loss(play(world, result.loss.run)) == result.loss.loss
-    assert world.loss(play(world, result.loss.run[:-1])) is None
+    assert lost(world, play(world, result.loss.run)) == result.loss.loss
+    assert lost(world, play(world, result.loss.run[:-1])) is None
 
 
 @pytest.mark.rows("P-440")

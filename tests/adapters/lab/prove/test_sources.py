@@ -21,7 +21,7 @@ from stablecast.lab.prove.sources import SourceStates, Told, reduced
 
 def sources(*stores: int) -> SourceStates:
     options = [f"ume_store=10.0.0.{store}:14567:{store}" for store in stores]
-    return SourceStates(reduced(instance([], options, "safe", ProofBounds()).source, 2))
+    return SourceStates.create(reduced(instance([], options, "safe", ProofBounds()).source, 2))
 
 
 def granted(index: int) -> Arrived:
@@ -32,7 +32,7 @@ def granted(index: int) -> Arrived:
 def hear(known: SourceStates, state: int, *events: SourceInput) -> tuple[int, list[Told]]:
     told: list[Told] = []
     for event in events:
-        heard = known.hear(state, event)
+        heard = known.take(state, event)
         state = heard.state
         told += heard.told
     return state, told
@@ -64,9 +64,9 @@ def test_what_the_application_is_told() -> None:
 def test_a_store_that_asks_is_answered() -> None:
     known = sources(1)
     sent, _ = hear(known, known.new(1), Start(), granted(0), Sent(0, 1, 0))
-    assert isinstance(known.hear(sent, Arrived(LateJoinRequest(1, 0, store_address(0)))).answers[0], LateJoinInfo)
+    assert isinstance(known.take(sent, Arrived(LateJoinRequest(1, 0, store_address(0)))).answers[0], LateJoinInfo)
     request = RetransmitRequest(Role.STORE, 1, 0, 1, 0, 0, store_address(0))
-    assert isinstance(known.hear(sent, Arrived(request)).answers[0], Resend)
+    assert isinstance(known.take(sent, Arrived(request)).answers[0], Resend)
 
 
 def test_a_store_that_is_listed_twice_is_nobody() -> None:

@@ -28,7 +28,7 @@ def test_a_timeline() -> None:
     assert told[4].told == ("registration complete, the next message is 0'",)
     assert told[4].stores == {"A": "0 (away)", "B": "-"}
     assert story.ending(result.loss).startswith("LOSS: 0 was reported stable, and the source will use its number again")
-    assert story.lost(result.loss.loss) == {"kind": "reused", "message": "0"}
+    assert story.loss_json(result.loss.loss) == {"kind": "reused", "message": "0"}
     assert story.legend(world.instance) == ["A = 127.0.0.1:14567, group 0", "B = 127.0.0.1:14568, group 1"]
 
 
@@ -65,7 +65,7 @@ def test_each_ending() -> None:
     assert story.ending(FoundRun(())).startswith("STALL: ")
     assert "no store has it" in story.ending(FoundRun((), Loss(LossKind.GONE, 2, 0)))
     assert "0' was reported stable; a receiver" in story.ending(FoundRun((), Loss(LossKind.UNRECOVERABLE, 2, 0)))
-    assert story.lost(None) is None
+    assert story.loss_json(None) is None
 
 
 def test_what_helps_is_found_by_trying() -> None:

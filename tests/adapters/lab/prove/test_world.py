@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.lab.model.store_process import store_address
-from stablecast.lab.prove import story
+from stablecast.lab.prove import rules, story
 from stablecast.lab.prove.bounds import TAKEOVERS
 from stablecast.lab.prove.instance import Instance, ProofBounds, instance
 from stablecast.lab.prove.sources import reduced
@@ -35,7 +35,7 @@ def forgetful(made: Instance) -> ProofWorld:
 
 def seen(world: ProofWorld, state: State) -> object:
     source = world.source(state)
-    return (story.holdings(world, state), state.safe, world.loss(state), source and (source.active, source.next))
+    return (story.holdings(world, state), state.safe, rules.lost(world, state), source and (source.active, source.next))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -105,7 +105,7 @@ def test_a_store_that_comes_when_all_is_stable_gets_nothing() -> None:
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.SYNC, (1,)), (Deed.RETURN, (2,))]
     late = play(world, run)
     assert late.safe == {(1, 0)}
-    assert [world.loss(state) for state in (late, play(world, run[:-1]), late)] == [None] * 3
+    assert [rules.lost(world, state) for state in (late, play(world, run[:-1]), late)] == [None] * 3
     assert world.store(world.do(late, (Deed.FILL, (2,))).done(), 2).content == {}
 
 
@@ -115,7 +115,7 @@ def test_a_stable_message_whose_disks_are_lost_is_gone() -> None:
         world,
         [(Deed.BEGIN, (0,)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.LEAVE, (0,)), (Deed.WIPE, (0,))],
     )
-    found = world.loss(lost)
+    found = rules.lost(world, lost)
     assert found is not None
     assert found.kind is LossKind.GONE
 
@@ -126,8 +126,8 @@ def test_a_source_that_returns_to_another_group_begins_anew(profile: str, kind: 
     """T20: formal design, 7.2; the repaired source waits for both groups."""
     world = ProofWorld.create(read("two_groups_of_one", profile))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.STOP, (1,))]
-    assert world.loss(play(world, run)) is None
-    found = world.loss(play(world, [*run, (Deed.BEGIN, (1,))]))
+    assert rules.lost(world, play(world, run)) is None
+    found = rules.lost(world, play(world, [*run, (Deed.BEGIN, (1,))]))
     assert (found and found.kind) == kind
 
 
@@ -153,7 +153,7 @@ def test_a_receiver_gives_up_what_the_stores_there_do_not_have(profile: str, kin
     """Formal design, 7.2; the repaired receiver waits for a quorum of every group."""
     world = ProofWorld.create(read("two_groups_of_one", profile))
     run = [(Deed.BEGIN, (0, 1)), (Deed.LEAVE, (1,)), (Deed.SEND, ()), (Deed.SYNC, (0,))]
-    found = world.loss(play(world, [*run, (Deed.RETURN, (1,)), (Deed.LEAVE, (0,))]))
+    found = rules.lost(world, play(world, [*run, (Deed.RETURN, (1,)), (Deed.LEAVE, (0,))]))
     assert (found and found.kind) == kind
 
 

@@ -1,9 +1,10 @@
-"""Represent a receiver and its application by a number: each state is kept once, and each step performed once.
+"""Drive a receiver of a world, and its application.
 
 The receiver has one session at a time, with one life of the source. Its application consumes messages in their order,
 and acknowledges each at once. It dies without a word, and keeps nothing then: only the stores know how far it was.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 import attrs
@@ -15,9 +16,10 @@ from stablecast.core.protocol.messages import Message, Register, RetransmitReque
 from stablecast.core.protocol.request_window import OpenRequest, RequestWindow
 from stablecast.core.protocol.settings import AckMode, OtrTimes, ReceiverConfig, RegistrationTimes
 from stablecast.core.receiver import ReceiverSession, ReceiverState
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
-from stablecast.lab.model.clone import clone
 from stablecast.lab.model.store_process import LONG_NS
+from stablecast.lab.prove.endpoints import EndpointStates
 from stablecast.lab.prove.stores import TOKENS
 
 RECEIVER_ID = 9
@@ -155,43 +157,22 @@ class ReceiverReaction:
 
 
 @attrs.define
-class ReceiverStates:
-    """Keep every state of a receiver by number, and the result of each step; `twins` are further ways to a state."""
+class ReceiverStates(EndpointStates[ReceiverLife, ReceiverSummary, ReceiverStep, ReceiverReaction]):
+    """Keep every state of a receiver by number, and the result of each step."""
 
     config: ReceiverConfig
-    stores: int
-    states: list[ReceiverLife] = attrs.field(factory=list)
-    views: list[ReceiverSummary] = attrs.field(factory=list)
-    parts: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
-    numbers: dict[tuple[int, tuple[int, ...]], int] = attrs.field(factory=dict)
-    names: dict[tuple[object, ...], int] = attrs.field(factory=dict)
-    taken: dict[tuple[int, ReceiverStep], ReceiverReaction] = attrs.field(factory=dict)
-    twins: dict[int, ReceiverLife] = attrs.field(factory=dict)
-
-    @classmethod
-    def create(cls, config: ReceiverConfig, stores: int) -> "ReceiverStates":
-        """Return the states of receivers of this configuration; the first one has no session yet."""
-        return cls(config, stores)
 
     def new(self) -> int:
         """Return a receiver that never had a session."""
-        return self._number(ReceiverLife())
+        return self.number(ReceiverLife())
 
-    def generation(self, state: int, index: int) -> int:
-        """Return the generation of the request to a store."""
-        session = self.states[state].session
-        known = None if session is None else session.status.registrations.get(index)
-        return 0 if known is None else known.request.generation
+    def registrations(self, endpoint: ReceiverLife) -> Mapping[int, RegistrationStatus]:
+        """Return what the session knows of its registrations."""
+        return {} if endpoint.session is None else endpoint.session.status.registrations
 
-    def take(self, state: int, step: ReceiverStep) -> ReceiverReaction:
-        """Return the result of a step."""
-        known = self.taken.get((state, step))
-        if known is None:
-            known = self.taken[state, step] = self.perform(clone(self.states[state]), step)
-        return known
-
-    def perform(self, life: ReceiverLife, step: ReceiverStep) -> ReceiverReaction:
+    def perform(self, endpoint: ReceiverLife, step: ReceiverStep) -> ReceiverReaction:
         """Perform a step with a machine, which changes."""
+        life = endpoint
         life.lost_now = frozenset()
         sent: list[tuple[str, Message]] = []
         match step:
@@ -212,7 +193,7 @@ class ReceiverStates:
                 sent = self._feed(life, Arrived(step))
             case _:
                 sent = self._feed(life, step)
-        return ReceiverReaction(self._number(life), tuple((to, _uncounted(message)) for to, message in sent))
+        return ReceiverReaction(self.number(life), tuple((to, _uncounted(message)) for to, message in sent))
 
     def _feed(self, life: ReceiverLife, event: ReceiverInput) -> list[tuple[str, Message]]:
         if life.session is None:
@@ -246,21 +227,6 @@ class ReceiverStates:
                 case fx.Notify(event=RegistrationComplete() as complete):
                     life.start = complete.number
         return sent
-
-    def _number(self, life: ReceiverLife) -> int:
-        each = tuple(self._name(life.of(index)) for index in range(self.stores))
-        parts = (self._name(life.common()), each)
-        number = self.numbers.setdefault(parts, len(self.states))
-        if number == len(self.states):
-            self.states.append(life)
-            self.views.append(life.look())
-            self.parts.append(parts)
-        elif number not in self.twins:
-            self.twins[number] = life
-        return number
-
-    def _name(self, part: tuple[object, ...]) -> int:
-        return self.names.setdefault(part, len(self.names))
 
 
 def _uncounted(message: Message) -> Message:

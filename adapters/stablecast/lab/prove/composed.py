@@ -1,4 +1,4 @@
-"""Print what `stablecast model composed` finds.
+"""Print what `stablecast model composed` finds: each variant of the fine world with all faults at once.
 
 Exit status: 0 if every variant keeps its guarantees in every explored state, 1 if one does not.
 """
@@ -6,22 +6,19 @@ Exit status: 0 if every variant keeps its guarantees in every explored state, 1 
 import resource
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 
-from stablecast.lab.composed import guarantees, twins
-from stablecast.lab.composed.bounds import STATES
-from stablecast.lab.composed.guarantees import BrokenRule
-from stablecast.lab.composed.variants import VARIANTS, Variant
-from stablecast.lab.prove import story
-from stablecast.lab.prove.search import FoundRun, Search
+from stablecast.lab.prove import rules, story, twins
+from stablecast.lab.prove.bounds import COMPOSED_STATES
+from stablecast.lab.prove.search import Search
+from stablecast.lab.prove.variants import VARIANTS, Variant
 from stablecast.text.console import say
 
 
 @attrs.frozen
 class VariantResult:
-    """Hold what was explored of a variant; `found` is the shortest run to a state that breaks a guarantee."""
+    """Hold what was explored of a variant; `found` is the shortest run to a state that breaks a rule."""
 
     name: str
     purpose: str
@@ -36,7 +33,7 @@ class VariantResult:
     found: tuple[story.StoryStep, ...] = ()
 
 
-def explore(states: int = STATES, names: list[str] | None = None) -> Iterator[VariantResult]:
+def explore(states: int = COMPOSED_STATES, names: list[str] | None = None) -> Iterator[VariantResult]:
     """Explore variants with their shares of the states; a variant whose states are fewer leaves the rest.
 
     Raises:
@@ -51,28 +48,22 @@ def explored(variant: Variant, states: int) -> VariantResult:
     """Explore one variant, in seconds of this process."""
     began = time.process_time()
     world = variant.world(states)
-    done = Search(world, stalls=False).run()
-    loss = done.loss
-    compared = 0 if loss is not None else twins.compare(world)
-    spent = round(time.process_time() - began, 1)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    done = Search(world, variant.rules, stalls=False).run()
+    compared = twins.compare(world) if done.loss is None else 0
     result = VariantResult(
         variant.name,
         variant.purpose,
-        guarantees.letters(variant.rules),
+        rules.letters(variant.rules),
         done.states,
         done.complete,
         compared,
-        spent,
-        used,
+        round(time.process_time() - began, 1),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
-    return result if loss is None else attrs.evolve(result, **_found(world, loss))
-
-
-def _found(world: Any, loss: FoundRun) -> dict[str, Any]:
-    broken = loss.loss
-    rule, why = (broken.rule, broken.why) if isinstance(broken, BrokenRule) else ("S3", story.ending(loss))
-    return {"broken": rule, "why": why, "found": tuple(story.steps(world, loss))}
+    if done.loss is None or done.loss.loss is None:
+        return result
+    found = tuple(story.steps(world, done.loss))
+    return attrs.evolve(result, broken=done.loss.loss.rule, why=story.ending(done.loss), found=found)
 
 
 def run(states: int, names: list[str], as_json: bool) -> int:
@@ -101,8 +92,5 @@ def _print(result: VariantResult) -> None:
         f"{result.name} ({result.purpose}): {verdict}; {extent} {result.states:,} states, {result.twins:,} steps of "
         f"twins, {result.seconds} s of CPU time, {result.megabytes} MB"
     )
-    for number, step in enumerate(result.found, 1):
-        say(f"{number:3}. {step.action}")
-        for text in step.told:
-            say(f"       reported to the application: {text}")
-        say("       " + "   ".join(f"{name}: {held}" for name, held in step.stores.items()))
+    for text in story.lines(result.found):
+        say(text)

@@ -14,19 +14,19 @@ from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.store import grants
 from stablecast.core.store.repository import Repository
-from stablecast.lab.composed import command, twins
-from stablecast.lab.composed.bounds import SHORT
-from stablecast.lab.composed.variants import BEGUN, VARIANTS
-from stablecast.lab.composed.world import ComposedWorld
 from stablecast.lab.model.canonical import ForgetfulError
+from stablecast.lab.prove import composed, twins
+from stablecast.lab.prove.bounds import COMPOSED_SHORT
 from stablecast.lab.prove.search import Search
 from stablecast.lab.prove.state import NOBODY, Action, Deed, State
+from stablecast.lab.prove.variants import BEGUN, VARIANTS
+from stablecast.lab.prove.world import ProofWorld
 
 KNOWN = {one.name: one for one in VARIANTS}
 _ASK = FirstNumberChoice.ask
 
 
-def played(name: str, *actions: Action) -> tuple[ComposedWorld, State]:
+def played(name: str, *actions: Action) -> tuple[ProofWorld, State]:
     """Return a world and its state after these actions, each of which must be possible."""
     world = KNOWN[name].world(1)
     state = world.start()
@@ -38,9 +38,9 @@ def played(name: str, *actions: Action) -> tuple[ComposedWorld, State]:
 
 @pytest.mark.no_cover
 def test_the_short_form_keeps_all_guarantees() -> None:
-    found = list(command.explore(SHORT))
+    found = list(composed.explore(COMPOSED_SHORT))
     assert [one.broken for one in found] == [""] * len(VARIANTS)
-    assert sum(one.states for one in found) == SHORT
+    assert sum(one.states for one in found) == COMPOSED_SHORT
     assert all(one.twins > 100 for one in found)
     assert {letter for one in found for letter in one.rules} == {"A1", "C1", "D1", "D2", "P1", "R6", "S1", "S2", "S3"}
 
@@ -106,7 +106,7 @@ FAULTS: dict[str, tuple[str, str, int, Callable[[pytest.MonkeyPatch], object]]] 
 def test_a_fault_of_the_core_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variant, rule, states, patch = FAULTS[name]
     patch(monkeypatch)
-    found = command.explored(KNOWN[variant], states)
+    found = composed.explored(KNOWN[variant], states)
     assert (found.broken, bool(found.found)) == (rule, True)
 
 

@@ -1,54 +1,54 @@
-"""Judge each state of the composed world by the guarantees, under their letters of `spec/guarantees.md`."""
+"""Judge each state of a world by the guarantees, under their letters of `spec/guarantees.md`."""
 
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
-
-import attrs
+from typing import Final
 
 from stablecast.core.protocol.history import owner
-from stablecast.core.protocol.quorum import Quorums
-from stablecast.lab.composed.receivers import ReceiverSummary
-from stablecast.lab.prove.sources import SourceStates, SourceSummary
 from stablecast.lab.prove.state import NOBODY, Loss, LossKind, State
-from stablecast.lab.prove.stores import StoreSummary
+from stablecast.lab.prove.world import ProofWorld
+
+Rule = Callable[[ProofWorld, State], Loss | None]
 
 
-class JudgedWorld(Protocol):
-    """Offer what guarantees are judged by: the endpoints of a state."""
-
-    indices: list[int]
-    quorums: Quorums
-    sources: SourceStates
-
-    def source(self, state: State) -> SourceSummary | None:
-        """Return what the running source knows, if there is one."""
-
-    def store(self, state: State, index: int) -> StoreSummary:
-        """Return what a store knows, by its index."""
-
-    def receiver(self, state: State) -> ReceiverSummary:
-        """Return what the receiver and its application know."""
-
-    def loss_of_prove(self, state: State) -> Loss | None:
-        """Return what `prove` would report."""
+def first_loss(world: ProofWorld, rules: Iterable[Rule], state: State) -> Loss | None:
+    """Return what breaks the first of these rules."""
+    return next(filter(None, (rule(world, state) for rule in rules)), None)
 
 
-@attrs.frozen
-class BrokenRule(Loss):
-    """Name the guarantee that a state breaks, by its letter, with the message and the reason."""
-
-    rule: str = ""
-    why: str = ""
+def _broken(rule: str, life: int, number: int, why: str) -> Loss:
+    return Loss(LossKind.BROKEN, life, number, rule, why)
 
 
-Rule = Callable[[JudgedWorld, State], Loss | None]
+def lost(world: ProofWorld, state: State) -> Loss | None:
+    """S3: a message that was reported stable is at some store, has its number alone, and is given up by no receiver.
+
+    A receiver that may give up finds it at a store that it can ask.
+    """
+    if not state.safe:
+        return None
+    source, safe = world.source(state), sorted(state.safe)
+    for life, number in safe:
+        if not _held(world, state, world.indices, life, number):
+            return Loss(LossKind.GONE, life, number)
+        if _used_again(world, state, life, number):
+            return Loss(LossKind.REUSED, life, number)
+    if source is None or not source.active or not world.may_give_up(source.counting):
+        return None
+    left = (one for one in safe if not _held(world, state, source.counting, *one))
+    return next((Loss(LossKind.UNRECOVERABLE, *one) for one in left), None)
 
 
-def _broken(rule: str, life: int, number: int, why: str) -> BrokenRule:
-    return BrokenRule(LossKind.BROKEN, life, number, rule, why)
+def _held(world: ProofWorld, state: State, stores: Iterable[int], life: int, number: int) -> bool:
+    return any(world.store(state, index).content.get(number) == life for index in stores)
 
 
-def on_a_quorum(world: JudgedWorld, state: State) -> Loss | None:
+def _used_again(world: ProofWorld, state: State, life: int, number: int) -> bool:
+    """Return whether the life that sends uses the number of a message of another one."""
+    source = world.source(state)
+    return source is not None and source.active and owner(source.lives, number) not in (None, life)
+
+
+def on_a_quorum(world: ProofWorld, state: State) -> Loss | None:
     """S1, S3: every message that was reported stable is on the disks of a quorum."""
     for life, number in state.safe:
         held = sum(1 << index for index in world.indices if world.store(state, index).disk.get(number) == life)
@@ -59,7 +59,7 @@ def on_a_quorum(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def on_a_disk(world: JudgedWorld, state: State) -> Loss | None:
+def on_a_disk(world: ProofWorld, state: State) -> Loss | None:
     """S3, while disks are lost: every message that was reported stable is on a disk."""
     for life, number in state.safe:
         if not any(world.store(state, index).disk.get(number) == life for index in world.indices):
@@ -67,20 +67,19 @@ def on_a_disk(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def used_once(world: JudgedWorld, state: State) -> Loss | None:
+def used_once(world: ProofWorld, state: State) -> Loss | None:
     """S2: no number was stable for two lives, and no life that sends uses a stable number again."""
     numbers = [number for _, number in state.safe]
     for number in numbers:
         if numbers.count(number) > 1:
             return _broken("S2", max(life for life, one in state.safe if one == number), number, "stable in two lives")
-    source = world.source(state)
-    for life, number in state.safe if source is not None and source.active else ():
-        if owner(source.lives if source else (), number) not in (None, life):
+    for life, number in state.safe:
+        if _used_again(world, state, life, number):
             return _broken("S2", life, number, "the present life uses the number of a stable message")
     return None
 
 
-def no_dead_message(world: JudgedWorld, state: State) -> Loss | None:
+def no_dead_message(world: ProofWorld, state: State) -> Loss | None:
     """S3: a store that knows where this life began serves no dead message of older lives in place of a stable one."""
     source = world.source(state)
     for index in world.indices if source is not None and state.safe else ():
@@ -93,7 +92,7 @@ def no_dead_message(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def synced_first(world: JudgedWorld, state: State) -> Loss | None:
+def synced_first(world: ProofWorld, state: State) -> Loss | None:
     """P1: a message that a store acknowledged is on its disk, unless the store learned of another life since."""
     source = world.source(state)
     if source is None:
@@ -106,7 +105,7 @@ def synced_first(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def retained(world: JudgedWorld, state: State) -> Loss | None:
+def retained(world: ProofWorld, state: State) -> Loss | None:
     """C1: the source has a copy of every message that is not stable."""
     source = world.source(state)
     if source is None or not source.begun:
@@ -117,13 +116,13 @@ def retained(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def in_order(world: JudgedWorld, state: State) -> Loss | None:
+def in_order(world: ProofWorld, state: State) -> Loss | None:
     """D1: each number is delivered once in a session, in its turn."""
     receiver = world.receiver(state)
     return _broken("D1", receiver.life, -1, receiver.wrong) if receiver.wrong else None
 
 
-def without_a_gap(world: JudgedWorld, state: State) -> Loss | None:
+def without_a_gap(world: ProofWorld, state: State) -> Loss | None:
     """D1: stable messages that a session begins behind were consumed before, or were reported lost."""
     receiver = world.receiver(state)
     if not receiver.active:
@@ -131,13 +130,13 @@ def without_a_gap(world: JudgedWorld, state: State) -> Loss | None:
     return _unread(world, state, "D1", receiver.start, "a session begins behind a message that nobody consumed")
 
 
-def nothing_unread(world: JudgedWorld, state: State) -> Loss | None:
+def nothing_unread(world: ProofWorld, state: State) -> Loss | None:
     """A1: stable numbers that a store counts as acknowledged were consumed, or were reported lost."""
     known = max([store.consumed for store in (world.store(state, index) for index in world.indices)], default=-1)
     return _unread(world, state, "A1", known + 1, "a store counts a message as consumed that nobody consumed")
 
 
-def _unread(world: JudgedWorld, state: State, rule: str, stop: int, why: str) -> Loss | None:
+def _unread(world: ProofWorld, state: State, rule: str, stop: int, why: str) -> Loss | None:
     receiver = world.receiver(state)
     for life, number in state.safe:
         if number < stop and (life, number) not in receiver.read and (life, number) not in receiver.lost:
@@ -145,7 +144,7 @@ def _unread(world: JudgedWorld, state: State, rule: str, stop: int, why: str) ->
     return None
 
 
-def sought(world: JudgedWorld, state: State) -> Loss | None:
+def sought(world: ProofWorld, state: State) -> Loss | None:
     """D2: no stable message is given up that every store holds at which the receiver is registered."""
     receiver = world.receiver(state)
     for life, number in state.safe if receiver.lost_now and receiver.counting else ():
@@ -155,7 +154,7 @@ def sought(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def delivered_as_sent(world: JudgedWorld, state: State) -> Loss | None:
+def delivered_as_sent(world: ProofWorld, state: State) -> Loss | None:
     """D1: a number that was stable is delivered as the message of its life."""
     receiver = world.receiver(state)
     for life, number in state.safe:
@@ -165,7 +164,7 @@ def delivered_as_sent(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def one_process(world: JudgedWorld, state: State) -> Loss | None:
+def one_process(world: ProofWorld, state: State) -> Loss | None:
     """R6: of two sources of one context, the earlier one never sends once the later one did."""
     source, other = world.source(state), None if state.aside == NOBODY else world.sources.views[state.aside]
     if source is None or other is None or not state.doubled:
@@ -175,14 +174,11 @@ def one_process(world: JudgedWorld, state: State) -> Loss | None:
     return None
 
 
-def of_prove(world: JudgedWorld, state: State) -> Loss | None:
-    """S3: what `stablecast prove` judges. The stores that a receiver can ask have every stable message."""
-    return world.loss_of_prove(state)
-
-
+PROVED: Final[tuple[Rule, ...]] = (lost,)
+"""What `stablecast prove` judges."""
 ALWAYS: Final[tuple[Rule, ...]] = (synced_first, retained, in_order)
 RECEIVED: Final[tuple[Rule, ...]] = (without_a_gap, nothing_unread, sought, delivered_as_sent)
-QUORUM: Final[tuple[Rule, ...]] = (on_a_quorum, used_once, no_dead_message, of_prove, one_process, *ALWAYS, *RECEIVED)
+QUORUM: Final[tuple[Rule, ...]] = (on_a_quorum, used_once, no_dead_message, lost, one_process, *ALWAYS, *RECEIVED)
 WIPED: Final[tuple[Rule, ...]] = (on_a_disk, used_once, no_dead_message, retained, in_order, *RECEIVED)
 ROUND_ROBIN: Final[tuple[Rule, ...]] = ALWAYS
 

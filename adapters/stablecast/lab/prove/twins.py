@@ -4,52 +4,43 @@ Each endpoint's state is kept once, as the first endpoint that came to it. A *tw
 take each step that was taken from there with the same messages, and to the same state.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import attrs
 
 from stablecast.core.protocol.inputs import Arrived
 from stablecast.core.protocol.messages import Refused, Registered
 from stablecast.core.registration.status import RegistrationStatus
-from stablecast.lab.composed.world import ComposedWorld
 from stablecast.lab.model.canonical import ForgetfulError
 from stablecast.lab.model.clone import alike, clone
+from stablecast.lab.prove.endpoints import EndpointStates
+from stablecast.lab.prove.world import ProofWorld
 
 StepT = TypeVar("StepT")
 
 
-def compare(world: ComposedWorld) -> int:
+def compare(world: ProofWorld) -> int:
     """Return how many steps of twins were compared.
 
     Raises:
         ForgetfulError: two endpoints are in one state and behave differently.
     """
+    kinds = (("stores", world.stores), ("sources", world.sources), ("receivers", world.receivers))
+    return sum(_compared(what, endpoints) for what, endpoints in kinds)
+
+
+def _compared(what: str, endpoints: EndpointStates[Any, Any, Any, Any]) -> int:
     compared = 0
-    for what, state, step, known, found in _steps(world):
+    for (state, step), known in list(endpoints.taken.items()):  # The table grows while twins run.
+        twin = endpoints.twins.get(state)
+        if twin is None or alike(twin, endpoints.states[state]):
+            continue
+        found = endpoints.perform(clone(twin), _addressed(step, endpoints.registrations(twin)))
         if known != found:
             raise ForgetfulError(f"two {what} are in state {state} and differ in {step}: {known} and {found}")
         compared += 1
     return compared
-
-
-def _steps(world: ComposedWorld) -> Iterator[tuple[str, int, object, object, object]]:
-    stores, sources, receivers = world.stores, world.sources, world.receivers
-    # The tables grow while twins run, so each is read before.
-    for (state, step), known in list(stores.taken.items()):
-        twin = stores.twins.get(state)
-        if twin is not None and not alike(twin, stores.states[state]):
-            yield "stores", state, step, known, stores.perform(clone(twin), step)
-    for (state, event), heard in list(sources.taken.items()):
-        life = sources.twins.get(state)
-        if life is not None and not alike(life, sources.states[state]):
-            asked = life.endpoint.status.registrations
-            yield "sources", state, event, heard, sources.perform(clone(life), _addressed(event, asked))
-    for (state, fate), reaction in list(receivers.taken.items()):
-        other = receivers.twins.get(state)
-        if other is not None and not alike(other, receivers.states[state]):
-            asked = {} if other.session is None else other.session.status.registrations
-            yield "receivers", state, fate, reaction, receivers.perform(clone(other), _addressed(fate, asked))
 
 
 def _addressed(step: StepT, asked: Mapping[int, RegistrationStatus]) -> StepT:

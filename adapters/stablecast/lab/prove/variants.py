@@ -6,12 +6,12 @@ import attrs
 
 from stablecast.config.profiles import profile
 from stablecast.core.protocol.settings import SourceConfig, StoreBehavior, StoreSpec
-from stablecast.lab.composed import guarantees
-from stablecast.lab.composed.world import ComposedWorld
 from stablecast.lab.model.store_process import store_address
 from stablecast.lab.prove.bounds import TAKEOVERS, ProofFault
 from stablecast.lab.prove.instance import Instance, ProofBounds
-from stablecast.lab.prove.state import NOBODY, Action, Deed
+from stablecast.lab.prove.rules import QUORUM, ROUND_ROBIN, WIPED, Rule
+from stablecast.lab.prove.state import NOBODY, Deed, Run
+from stablecast.lab.prove.world import ProofWorld
 
 STORES: Final = 3
 DELAY_NS: Final = 1
@@ -23,16 +23,16 @@ class Variant:
 
     name: str
     purpose: str
-    rules: tuple[guarantees.Rule, ...]
+    rules: tuple[Rule, ...]
     share: int
     messages: int = 1
     faults: tuple[ProofFault, ...] = ()
     restarts: int = 1
     delay_ns: int = 0
     behavior: StoreBehavior = StoreBehavior.QC
-    opening: tuple[Action, ...] = ()
+    opening: Run = ()
 
-    def world(self, states: int) -> ComposedWorld:
+    def world(self, states: int) -> ProofWorld:
         """Return the world, to be explored up to a number of states."""
         bounds = ProofBounds(self.messages, self.restarts, states=states, faults=self.faults).passes(STORES)[0]
         defaults = profile("safe")
@@ -43,16 +43,16 @@ class Variant:
         )
         repairs = (defaults.store.repairs, defaults.receiver.repairs)
         instance = Instance(source, *repairs, bounds, refill=True)
-        return ComposedWorld.compose(instance, self.rules, self.delay_ns, self.opening)
+        return ProofWorld.create(instance, fine=True, delay_ns=self.delay_ns, opening=self.opening)
 
 
-BEGUN: Final[tuple[Action, ...]] = (
+BEGUN: Final[Run] = (
     (Deed.BEGIN, tuple(range(STORES))),
     *((Deed.INFORM, (index,)) for index in range(STORES)),
 )
 """The source runs, and all stores know it."""
 
-UNREAD: Final[tuple[Action, ...]] = (
+UNREAD: Final[Run] = (
     (Deed.BEGIN, (0, 1)),
     (Deed.INFORM, (0,)),
     (Deed.INFORM, (1,)),
@@ -64,12 +64,12 @@ UNREAD: Final[tuple[Action, ...]] = (
 """One store was always away. The others have a stable message, and a receiver that never got it."""
 
 VARIANTS: Final = (
-    Variant("takeovers", "two processes of one owner, one message", guarantees.QUORUM, 30, faults=TAKEOVERS),
-    Variant("messages", "two messages, whose syncs and losses are parts", guarantees.QUORUM, 15, messages=2),
+    Variant("takeovers", "two processes of one owner, one message", QUORUM, 30, faults=TAKEOVERS),
+    Variant("messages", "two messages, whose syncs and losses are parts", QUORUM, 15, messages=2),
     Variant(
         "memory",
         "stores that keep messages in memory before the disk",
-        guarantees.QUORUM,
+        QUORUM,
         20,
         faults=TAKEOVERS,
         delay_ns=DELAY_NS,
@@ -77,7 +77,7 @@ VARIANTS: Final = (
     Variant(
         "receiver",
         "a receiver that dies and returns, while stores come and go",
-        guarantees.QUORUM,
+        QUORUM,
         15,
         messages=2,
         restarts=0,
@@ -86,7 +86,7 @@ VARIANTS: Final = (
     Variant(
         "wipes",
         "disks that are lost, with refill between",
-        guarantees.WIPED,
+        WIPED,
         6,
         faults=(ProofFault.WIPE,),
         opening=BEGUN,
@@ -94,7 +94,7 @@ VARIANTS: Final = (
     Variant(
         "unread",
         "a disk that is lost before a receiver returns, while stores lack messages",
-        guarantees.WIPED,
+        WIPED,
         4,
         faults=(ProofFault.WIPE,),
         opening=UNREAD,
@@ -102,7 +102,7 @@ VARIANTS: Final = (
     Variant(
         "round robin",
         "one store at a time",
-        guarantees.ROUND_ROBIN,
+        ROUND_ROBIN,
         10,
         messages=2,
         behavior=StoreBehavior.RR,
