@@ -257,13 +257,13 @@ ROOMS: Mapping[str, str] = {
     "ops.fleet": "core text runtime.machine ops.monitor ops.operations",
     "ops.router": "core text runtime runtime.machine config router ops.monitor",
     "lab": "",
-    "lab.reduction": "",
+    "lab.schedules": "core text",
     "lab.sim":
-        "core lab.reduction transports text runtime runtime.machine evidence.rules evidence.trace client store "
+        "core lab.schedules transports text runtime runtime.machine evidence.rules evidence.trace client store "
         "store.journal",
     "lab.world": "core config runtime runtime.machine resolver cli",
     "lab.whole":
-        "core lab.reduction text runtime runtime.machine client sync store store.journal evidence.trace lab.world",
+        "core lab.schedules text runtime runtime.machine client sync store store.journal evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
     "lab.prove": "core text config lab.model lab.proof",
     "lab.proof": "core text lab.model",

@@ -396,13 +396,16 @@ def sim_command(
         raise typer.BadParameter("worlds with earlier stores lose no disks and are not whole: leave out the others")
     if whole and digests:
         raise typer.BadParameter("whole worlds have no digests: leave out --digests, or --whole")
+    from stablecast.lab.schedules.seeds import SeedRange
+
+    options = SeedRange(seeds, first, jobs, directory)
     if whole:
-        from stablecast.lab.whole import command as worlds
+        from stablecast.lab.whole.command import SIMULATOR
 
-        raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
-    from stablecast.lab.sim import command as sim
+        raise typer.Exit(SIMULATOR.run(options, as_json, replay))
+    from stablecast.lab.sim.command import Worlds, run_sim
 
-    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests, earlier), as_json, replay))
+    raise typer.Exit(run_sim(options, as_json, replay, Worlds(wipe, earlier, digests)))
 
 
 @app.command("whatif")

@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from stablecast.lab.reduction import without
+from stablecast.lab.schedules.reduction import without
 from stablecast.testing.schedule import MILLISECOND, Strike
 from stablecast.testing.world_run import Outcome
 

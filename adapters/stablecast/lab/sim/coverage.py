@@ -79,9 +79,13 @@ class _Table(dict[Any, tuple[_Row, ...]]):
 
 @attrs.define
 class Coverage:
-    """Hold the counts by chart."""
+    """Hold the counts by chart, in `seen`, which gets all charts."""
 
-    seen: dict[str, Seen] = attrs.field(factory=lambda: {name: Counter() for name in CHARTS})
+    seen: dict[str, Seen] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        for name in CHARTS:
+            self.seen.setdefault(name, Counter())
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -94,11 +98,6 @@ class Coverage:
         finally:
             for name, (module, attribute) in CHARTS.items():
                 setattr(module, attribute, tables[name])
-
-    def add(self, other: "Coverage") -> None:
-        """Add the counts of another process."""
-        for name, seen in other.seen.items():
-            self.seen[name].update(seen)
 
     def as_json(self) -> dict[str, Any]:
         """Return visits of each state and transition by chart, and those never made."""

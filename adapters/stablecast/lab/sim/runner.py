@@ -14,7 +14,7 @@ import attrs
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.store.refill import AGAIN_NS, TRIES
-from stablecast.lab.reduction import reduced, with_shorter_spans, without
+from stablecast.lab.schedules.reduction import reduced, with_shorter_spans, without
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS, RETRY_NS
 from stablecast.lab.sim.facts import Violation

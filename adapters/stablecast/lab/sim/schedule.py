@@ -1,11 +1,13 @@
 """Draw what is sent, and which faults happen when, from a seed."""
 
+import json
 from enum import IntEnum
 from random import Random
 from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.schedules.seeds import ScheduleError
 from stablecast.lab.sim.setup import (
     CLIENTS,
     EVERYBODY,
@@ -14,7 +16,6 @@ from stablecast.lab.sim.setup import (
     SOURCE,
     STORES,
     Leaving,
-    ScheduleError,
     WorldSetup,
     draw_setup,
 )
@@ -136,6 +137,10 @@ class Schedule:
         faults = [attrs.asdict(fault) | {"act": fault.act.name} for fault in self.faults]
         sends = [list(send) for send in self.sends]
         return {"seed": self.seed, "setup": self.setup.as_json(), "sends": sends, "faults": faults}
+
+    def text(self) -> str:
+        """Return the schedule as a JSON text."""
+        return json.dumps(self.as_json(), indent=1)
 
     @classmethod
     def from_json(cls, value: Any) -> "Schedule":

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 
@@ -53,10 +52,6 @@ PAYLOAD_BYTES: Final = 12
 
 MESSAGE_BYTES: Final = 24
 """Bytes that a message counts against a limit: its payload and 12 of its header; the payload alone under RPP."""
-
-
-class ScheduleError(StablecastError):
-    """Report a file that is not a schedule."""
 
 
 class Leaving(IntEnum):

@@ -11,7 +11,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.trace_judge import verify_paths
-from stablecast.lab.reduction import reduced
+from stablecast.lab.schedules.reduction import reduced
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import DISK_FAULTS, SOURCE, STORES, Do, WorldSchedule, smaller

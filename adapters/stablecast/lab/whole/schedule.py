@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.errors import StablecastError
-from stablecast.lab.reduction import with_shorter_spans, without
+from stablecast.lab.schedules.reduction import with_shorter_spans, without
+from stablecast.lab.schedules.seeds import ScheduleError
 from stablecast.text import refusal
 
 SOURCE: Final = "source"
@@ -41,10 +41,6 @@ WHOLE_BYTES: Final = 1_000
 
 PACED: Final = "ume_receiver_paced_persistence"
 """The option with which receivers set the pace."""
-
-
-class WorldScheduleError(StablecastError):
-    """Report a file that is not a schedule."""
 
 
 class Do(StrEnum):
@@ -246,7 +242,7 @@ class WorldSchedule:
 
     @classmethod
     def from_json(cls, value: Any) -> "WorldSchedule":
-        """Return the schedule of JSON values. Raises WorldScheduleError."""
+        """Return the schedule of JSON values. Raises ScheduleError."""
         try:
             setup = dict(value["setup"])
             for name in {"store_options", "modes", "topics", "far"} & setup.keys():
@@ -256,12 +252,10 @@ class WorldSchedule:
             faults = tuple(HostFault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
             schedule = cls(int(value["seed"]), Setup(**setup), faults, int(value.get("horizon_ms", HORIZON_MS)))
         except (KeyError, TypeError, ValueError) as error:
-            raise WorldScheduleError(f"not a schedule of whole worlds: {refusal(error)}") from error
+            raise ScheduleError(f"not a schedule of whole worlds: {refusal(error)}") from error
         for fault in faults:
             if fault.who not in STRUCK or fault.other not in ("", *STRUCK, *SIDES):
-                raise WorldScheduleError(
-                    f"'{fault}' strikes no program of that name: the names are {', '.join(STRUCK)}"
-                )
+                raise ScheduleError(f"'{fault}' strikes no program of that name: the names are {', '.join(STRUCK)}")
         return schedule
 
     def text(self) -> str:

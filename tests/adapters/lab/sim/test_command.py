@@ -9,10 +9,11 @@ import pytest
 
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.schedules import seeds
+from stablecast.lab.schedules.seeds import ScheduleError, SeedRange
 from stablecast.lab.sim import command
-from stablecast.lab.sim.command import SeedRange, run_sim
+from stablecast.lab.sim.command import Worlds, run_sim
 from stablecast.lab.sim.schedule import draw
-from stablecast.lab.sim.setup import ScheduleError
 
 
 def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_
 
 
 def test_chunks_go_to_several_processes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "CHUNK_SEEDS", 1)
+    monkeypatch.setattr(seeds, "CHUNK_SEEDS", 1)
     assert run_sim(SeedRange(3, first=7, jobs=2), as_json=False) == 0
     assert "3 seeds, 0 violations" in capsys.readouterr().out
 
@@ -62,7 +63,7 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
 def test_after_the_first_few_failing_seeds_are_only_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(command, "MAX_SHRUNK", 0)
+    monkeypatch.setattr(seeds, "MAX_SHRUNK", 0)
     acknowledge_one_more(monkeypatch)
     assert run_sim(SeedRange(1, first=5, jobs=1, directory=tmp_path), as_json=False) == 1
     said = capsys.readouterr().out
@@ -90,7 +91,7 @@ def test_garbage_is_collected_between_worlds_and_then_as_before(
     monkeypatch.setattr(gc, "isenabled", lambda: state[-1])
     monkeypatch.setattr(gc, "disable", lambda: state.append(False))
     monkeypatch.setattr(gc, "enable", lambda: state.append(True))
-    command.run_seeds(range(2), wipe=False)
+    command.run_seeds(range(2), Worlds())
     assert state == ([True, False, True] if collecting else [False, False])
 
 

@@ -3,6 +3,7 @@
 from stablecast.core.machine.chart import fire
 from stablecast.core.store import client_lifetime
 from stablecast.core.store.client_lifetime import Lifetime, LifetimeEvent
+from stablecast.lab.schedules.seeds import SeedsResult
 from stablecast.lab.sim.coverage import Coverage
 
 
@@ -29,9 +30,9 @@ def test_tables_are_put_back() -> None:
 
 
 def test_coverages_add_up() -> None:
-    first, second = Coverage(), Coverage()
-    for coverage in (first, second):
-        with coverage.watching():
+    first, second = SeedsResult(), SeedsResult()
+    for outcome in (first, second):
+        with Coverage(outcome.coverage).watching():
             Lifetime(10, 20, 0).on_heard(5)
     first.add(second)
-    assert first.as_json()["lifetime"]["transitions"]["ACTIVE.HEARD"] == 2
+    assert Coverage(first.coverage).as_json()["lifetime"]["transitions"]["ACTIVE.HEARD"] == 2

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from stablecast.lab.schedules.seeds import ScheduleError
 from stablecast.lab.sim.schedule import USUAL, Act, Schedule, draw
-from stablecast.lab.sim.setup import CLIENTS, HORIZON_MS, SOURCE, ScheduleError, WorldSetup
+from stablecast.lab.sim.setup import CLIENTS, HORIZON_MS, SOURCE, WorldSetup
 
 
 def test_schedules_survive_json() -> None:

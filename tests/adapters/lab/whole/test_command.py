@@ -9,25 +9,20 @@ import pytest
 
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.schedules.seeds import SeedRange
 from stablecast.lab.whole import command
-from stablecast.lab.whole.command import WholeSeeds, run_whole
+from stablecast.lab.whole.command import SIMULATOR
 from stablecast.lab.whole.drawn_schedule import draw
-from stablecast.lab.whole.schedule import Setup, WorldSchedule, WorldScheduleError
+from stablecast.lab.whole.schedule import Setup, WorldSchedule
 from tests.support.tree import PYTHON_PATH
 
 
 def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run_whole(WholeSeeds(2, jobs=1, directory=tmp_path), as_json=True) == 0
+    assert SIMULATOR.run(SeedRange(2, jobs=1, directory=tmp_path), as_json=True) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["seeds"], result["violations"], result["failures"]) == (2, 0, [])
     assert result["counts"]["delivered"] > result["counts"]["sent"] > 0
     assert list(tmp_path.iterdir()) == []
-
-
-def test_chunks_go_to_several_processes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "CHUNK_SEEDS", 1)
-    assert run_whole(WholeSeeds(2, first=7, jobs=2), as_json=False) == 0
-    assert "2 seeds, 0 violations" in capsys.readouterr().out
 
 
 def stable_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -46,28 +41,18 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
     monkeypatch.setattr(command, "draw", lambda seed: WorldSchedule(seed, Setup(burst=3), draw(4).faults[:1]))
     with monkeypatch.context() as patch:
         stable_at_once(patch)
-        assert run_whole(WholeSeeds(1, first=5, jobs=1, directory=tmp_path), as_json=False) == 1
+        assert SIMULATOR.run(SeedRange(1, first=5, jobs=1, directory=tmp_path), as_json=False) == 1
         printed = capsys.readouterr().out
         schedule = tmp_path / "whole-5" / "schedule.json"
         assert "seed 5: VIOLATED" in printed
         assert f"replay: stablecast sim --whole --replay {schedule}" in printed
-        assert run_whole(WholeSeeds(1, directory=tmp_path / "again"), as_json=True, replay=schedule) == 1
+        assert SIMULATOR.run(SeedRange(1, directory=tmp_path / "again"), as_json=True, replay=schedule) == 1
         assert json.loads(capsys.readouterr().out)["failures"][0]["seed"] == 5
     assert json.loads(schedule.read_text())["faults"] == []
-    assert run_whole(WholeSeeds(1), as_json=True, replay=schedule) == 0  # the fault is mended
+    assert SIMULATOR.run(SeedRange(1), as_json=True, replay=schedule) == 0  # the fault is mended
     summary = verify_paths(sorted((schedule.parent / "traces").glob("*/*.sct")))
     assert {report.role for report in summary.files} == {"source", "store", "receiver"}
     assert summary.violations
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"seed": 1}'])
-def test_a_file_that_is_no_schedule_is_refused(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "schedule.json"
-    path.write_text(text)
-    with pytest.raises(WorldScheduleError, match=str(path)):
-        run_whole(WholeSeeds(1), as_json=True, replay=path)
-    with pytest.raises(FileNotFoundError):
-        run_whole(WholeSeeds(1), as_json=True, replay=tmp_path / "none.json")
 
 
 def test_a_missing_extra_is_named_in_one_sentence() -> None:

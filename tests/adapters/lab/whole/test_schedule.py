@@ -6,8 +6,9 @@ from collections import Counter
 import attrs
 import pytest
 
+from stablecast.lab.schedules.seeds import ScheduleError
 from stablecast.lab.whole.drawn_schedule import draw
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule, WorldScheduleError, smaller
+from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule, smaller
 
 DRAWN = [draw(seed) for seed in range(600)]
 
@@ -39,7 +40,7 @@ def test_schedules_of_earlier_releases_are_read() -> None:
     ],
 )
 def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
-    with pytest.raises(WorldScheduleError):
+    with pytest.raises(ScheduleError):
         WorldSchedule.from_json(value)
 
 
