@@ -3,20 +3,20 @@ const HORIZON = 4000; // ms: every fault is over by then, as in the simulator
 const STORES = ["store0", "store1", "store2"];
 const RECEIVERS = ["receiver0", "receiver1"];
 const ACTS = {
-  source: [["kill", "CRASH"], ["cut off", "PART"], ["freeze", "FREEZE"]],
-  store: [["kill", "CRASH"], ["cut off", "PART"], ["wipe", "WIPE"], ["slow disk", "SLOW"]],
-  receiver: [["kill", "CRASH"], ["cut off", "PART"], ["freeze", "FREEZE"]],
+  source: [["kill", "kill"], ["cut off", "cut"], ["freeze", "stop"]],
+  store: [["kill", "kill"], ["cut off", "cut"], ["wipe", "wipe"], ["slow disk", "slow"]],
+  receiver: [["kill", "kill"], ["cut off", "cut"], ["freeze", "stop"]],
 };
-const WORDS = { CRASH: "killed", PART: "cut off", WIPE: "wiped", SLOW: "slow disk", FREEZE: "frozen" };
+const WORDS = { kill: "killed", cut: "cut off", wipe: "wiped", slow: "slow disk", stop: "frozen" };
 const SENDS = Array.from({ length: 35 }, (_, index) => [300 + 100 * index, 1]);
 const SCENES = {
   calm: { faults: [] },
-  death: { faults: [["CRASH", "store1", "", 1000, 1500]] },
-  refill: { refill: true, faults: [["CRASH", "store1", "", 1000, 1500]] },
-  election: { proxies: true, faults: [["CRASH", "source", "", 1000, 2800]] },
+  death: { faults: [["kill", "store1", "", 1000, 1500]] },
+  refill: { refill: true, faults: [["kill", "store1", "", 1000, 1500]] },
+  election: { proxies: true, faults: [["kill", "source", "", 1000, 2800]] },
   loss: {
     rules: "5.3",
-    faults: [["PART", "source", "store2", 250, 1700], ["CRASH", "source", "", 1500, 200], ["CRASH", "store0", "", 1500, 1500]],
+    faults: [["cut", "source", "store2", 250, 1700], ["kill", "source", "", 1500, 200], ["kill", "store0", "", 1500, 1500]],
   },
 };
 const by = (id) => document.getElementById(id);
@@ -55,7 +55,7 @@ function schedule() {
   if (world.proxies) setup.proxies = true;
   if (world.refill) setup.refill = true;
   const faults = [...world.faults].sort((a, b) => a[3] - b[3]).map(([act, who, other, at_ms, span]) =>
-    ({ at_ms, act, who, other, span_ms: Math.max(1, Math.min(span, HORIZON - at_ms)), variant: act === "PART" }));
+    ({ at_ms, kind: act, who, other, span_ms: Math.max(1, Math.min(span, HORIZON - at_ms)), amount: Number(act === "cut") }));
   return { seed: world.seed, setup, sends: SENDS, faults };
 }
 
@@ -133,7 +133,7 @@ function paint(name, look, badges, spans, text, chips) {
 const held = (state) => state === "REGISTERED" || state === "RENEWING";
 const chip = (word, good) => element("span", { className: "badge " + (good ? "good" : "warn"), textContent: word });
 const struck = (act, who, ms) => film.schedule.faults.some((fault) =>
-  fault.act === act && (fault.who === who || (act === "PART" && fault.other === who)) && fault.at_ms <= ms && ms < fault.at_ms + fault.span_ms);
+  fault.kind === act && (fault.who === who || (act === "cut" && fault.other === who)) && fault.at_ms <= ms && ms < fault.at_ms + fault.span_ms);
 
 function refills(name, ms) {
   const last = film.events.filter(([at, who, what]) => at <= ms && who === name && what.includes("Refill")).pop();
@@ -142,13 +142,13 @@ function refills(name, ms) {
 
 function draw(frame) {
   const ms = frame.ms, source = frame.source;
-  paint("source", source, [...(struck("PART", "source", ms) ? [["cut off", "bad"]] : []),
+  paint("source", source, [...(struck("cut", "source", ms) ? [["cut off", "bad"]] : []),
     source.stores.filter(held).length > 1 ? ["quorum", "good"] : ["no quorum", "warn"]], [[0, source.stable + 1, "read"]],
     `life ${source.life}, next ${source.next}, stable through ${source.stable < 0 ? "nothing" : source.stable}`,
     source.stores.map((state, index) => chip(`${index}: ${state.toLowerCase()}`, held(state))));
   frame.stores.forEach((store) => {
     const badges = [];
-    if (struck("PART", store.name, ms)) badges.push(["cut off", "bad"]);
+    if (struck("cut", store.name, ms)) badges.push(["cut off", "bad"]);
     if (store.waits) badges.push(["waits", "warn"]);
     if (refills(store.name, ms)) badges.push(["refills", "warn"]);
     if (store.slow) badges.push(["slow disk", "warn"]);
@@ -160,7 +160,7 @@ function draw(frame) {
   });
   frame.receivers.forEach((receiver) => {
     const count = receiver.consumed.reduce((sum, [first, stop]) => sum + stop - first, 0);
-    paint(receiver.name, receiver, struck("PART", receiver.name, ms) ? [["cut off", "bad"]] : [],
+    paint(receiver.name, receiver, struck("cut", receiver.name, ms) ? [["cut off", "bad"]] : [],
       receiver.consumed.map(([first, stop]) => [first, stop, "read"]),
       `consumed ${count}` + (receiver.lost ? `, lost ${receiver.lost}` : ""),
       receiver.stores.slice(-3).map((state, index) => chip(`${index}: ${state.toLowerCase()}`, held(state))));
@@ -177,7 +177,7 @@ function show() {
   by("proxies").checked = Boolean(film.schedule.setup.proxies);
   by("refill").checked = Boolean(film.schedule.setup.refill);
   by("faults").replaceChildren(...film.schedule.faults.map((fault, index) => {
-    const line = element("li", { textContent: `${(fault.at_ms / 1000).toFixed(2)} s  ${fault.who}${fault.other ? " and " + fault.other : ""}: ${WORDS[fault.act] ?? fault.act.toLowerCase()} for ${(fault.span_ms / 1000).toFixed(1)} s` });
+    const line = element("li", { textContent: `${(fault.at_ms / 1000).toFixed(2)} s  ${fault.who}${fault.other ? " and " + fault.other : ""}: ${WORDS[fault.kind] ?? fault.kind} for ${(fault.span_ms / 1000).toFixed(1)} s` });
     line.dataset.ms = fault.at_ms;
     if (!world.drawn) line.append(element("button", { type: "button", textContent: "undo", onclick: () => {
       world.faults.sort((a, b) => a[3] - b[3]).splice(index, 1);

@@ -9,7 +9,8 @@ from typing import Final
 
 import attrs
 
-from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.schedules.faults import Fault, Kind
+from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, Setup, WorldSchedule
 
 HORIZON_MS: Final = 3_500
 """Time in ms at which every fault is over."""
@@ -35,13 +36,13 @@ A full file system still lets a file fill its last block. Whether a store ends a
 ACTIVITY: Final = ("source-activity-timeout=1500", "receiver-activity-timeout=1500")
 """Options of stores. The timeouts are short, so that takeovers fit into a schedule."""
 
-LINKS: Final = frozenset({Do.CUT, Do.MUTE, Do.NOISE})
-LOSSES: Final = frozenset({Do.WIPE, Do.ROT})
+LINKS: Final = frozenset({Kind.CUT, Kind.MUTE, Kind.NOISE})
+LOSSES: Final = frozenset({Kind.WIPE, Kind.ROT})
 """Faults after which a store may lack synced records. The other two must stay in touch with all clients."""
 
 KINDS: Final = (
-    *(Do.KILL,) * 4, *(Do.STOP,) * 3, *(Do.CUT,) * 3, *(Do.MUTE,) * 2, *(Do.NOISE,) * 2, *(Do.SLOW,) * 2,
-    Do.FULL, Do.WIPE, Do.ROT,
+    *(Kind.KILL,) * 4, *(Kind.STOP,) * 3, *(Kind.CUT,) * 3, *(Kind.MUTE,) * 2, *(Kind.NOISE,) * 2, *(Kind.SLOW,) * 2,
+    Kind.FULL, Kind.WIPE, Kind.ROT,
 )  # fmt: skip
 """Faults that both sides know, as often as they are drawn."""
 
@@ -52,7 +53,7 @@ def draw(seed: int) -> WorldSchedule:
     """Return the schedule of a seed."""
     rng = Random(f"agreement {seed}")
     setup = _setup(rng)
-    faults: list[HostFault] = []
+    faults: list[Fault] = []
     for _ in range(rng.randint(1, MOST_FAULTS)):
         do = rng.choice(KINDS)
         for _ in range(TRIES):
@@ -60,7 +61,7 @@ def draw(seed: int) -> WorldSchedule:
             if _exists(setup, drawn) and _fits(drawn, faults):
                 faults += drawn
                 break
-    if any(fault.do is Do.FULL for fault in faults):
+    if any(fault.kind is Kind.FULL for fault in faults):
         setup = attrs.evolve(setup, size=FULL_BYTES, burst=max(FULL_BURST, setup.burst))
     return WorldSchedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)), HORIZON_MS)
 
@@ -86,46 +87,46 @@ def _setup(rng: Random) -> Setup:
     )
 
 
-def _fault(rng: Random, do: Do) -> list[HostFault]:
+def _fault(rng: Random, do: Kind) -> list[Fault]:
     """Return one fault. Rot is a flipped bit while its store is killed, so it is two."""
-    shortest, longest = rng.choice(SPANS_MS[-1:] if do is Do.FULL else SPANS_MS)
+    shortest, longest = rng.choice(SPANS_MS[-1:] if do is Kind.FULL else SPANS_MS)
     at = rng.randrange(FIRST_MS, HORIZON_MS - shortest)
     span = min(rng.randint(shortest, longest), HORIZON_MS - at)
-    stores = do in LOSSES or do in {Do.SLOW, Do.FULL}
+    stores = do in LOSSES or do in {Kind.SLOW, Kind.FULL}
     who = rng.choice(STORES if stores else PROGRAMS)
-    if do is Do.ROT:
-        return [HostFault(at, Do.KILL, who, span), HostFault(at + span // 2, Do.ROT, who)]
+    if do is Kind.ROT:
+        return [Fault(at, Kind.KILL, who, span), Fault(at + span // 2, Kind.ROT, who)]
     other = ""
-    if do in (Do.CUT, Do.MUTE) and rng.random() < 0.6:
+    if do in (Kind.CUT, Kind.MUTE) and rng.random() < 0.6:
         other = rng.choice([name for name in PROGRAMS if name != who])
-    amount = {Do.SLOW: rng.choice((50, 200, 400)), Do.NOISE: rng.choice((5, 20))}.get(do, 0)
-    return [HostFault(at, do, who, span, other, amount)]
+    amount = {Kind.SLOW: rng.choice((50, 200, 400)), Kind.NOISE: rng.choice((5, 20))}.get(do, 0)
+    return [Fault(at, do, who, span, other, amount)]
 
 
-def _exists(setup: Setup, drawn: list[HostFault]) -> bool:
+def _exists(setup: Setup, drawn: list[Fault]) -> bool:
     """Return whether the programs of a fault run; a late receiver starts when all faults are over."""
     return not (setup.late and RECEIVERS[-1] in {name for fault in drawn for name in (fault.who, fault.other)})
 
 
-def _fits(drawn: list[HostFault], faults: list[HostFault]) -> bool:
+def _fits(drawn: list[Fault], faults: list[Fault]) -> bool:
     """Return whether a fault may join the others."""
     one = drawn[0]
     for fault in faults:
         together = fault.at_ms <= one.at_ms + one.span_ms and one.at_ms <= fault.at_ms + fault.span_ms
-        if together and (fault.who == one.who or (fault.do in LINKS and one.do in LINKS)):
+        if together and (fault.who == one.who or (fault.kind in LINKS and one.kind in LINKS)):
             return False
     return _quorum_stays([*faults, *drawn])
 
 
-def _quorum_stays(faults: list[HostFault]) -> bool:
+def _quorum_stays(faults: list[Fault]) -> bool:
     """Return whether one store at most suffers at its disk, and if it lost records, nothing separates the others."""
-    weak = {fault.who for fault in faults if fault.do in LOSSES or fault.do is Do.FULL}
+    weak = {fault.who for fault in faults if fault.kind in LOSSES or fault.kind is Kind.FULL}
     if len(weak) > 1:
         return False
-    if not any(fault.do in LOSSES for fault in faults):
+    if not any(fault.kind in LOSSES for fault in faults):
         return True
     others = set(STORES) - weak
     return not any(
-        others & {fault.who, fault.other} or (fault.do in LINKS and (not fault.other or fault.do is Do.NOISE))
+        others & {fault.who, fault.other} or (fault.kind in LINKS and (not fault.other or fault.kind is Kind.NOISE))
         for fault in faults
     )

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.schedules.faults import Kind
 from stablecast.lab.whole.history_checker import HistoryFacts, gather, undelivered
-from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, Do, WorldSchedule
+from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, WorldSchedule
 
 Line = Mapping[str, Any]
 
@@ -89,7 +90,7 @@ def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
 def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, object]:
     """Return starts, ends and reported events of the applications, and whether everything that was sent is stable."""
     starts, ends, reported = Counter[str](), set[str](), set[str]()
-    wiped = any(fault.do is Do.WIPE for fault in schedule.faults)  # A race decides who reaches it first.
+    wiped = any(fault.kind is Kind.WIPE for fault in schedule.faults)  # A race decides who reaches it first.
     lives = 0
     last: dict[str, str] = {}
     for line in facts.lines:
@@ -102,7 +103,7 @@ def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, obje
         elif line["is"] == "event" and not (wiped and line["name"] == "RegistrationError"):
             reported.add(f"{'source' if role == SOURCE else 'receiver'} {line['name']}")
         lives += line["is"] == "registered"
-    kills = sum(fault.who == SOURCE and fault.do is Do.KILL for fault in schedule.faults)
+    kills = sum(fault.who == SOURCE and fault.kind is Kind.KILL for fault in schedule.faults)
     found: dict[str, object] = {
         "starts of sources": starts[SOURCE],
         "starts of receivers": starts["receiver"],

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.whole.jobs import SESSIONS, SLOW_SECONDS
-from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, Do, HostFault, WorldSchedule
+from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, WorldSchedule
 from tools.torture import plan as plans
 from tools.torture.plan import LATE, Plan, Step
 
@@ -47,7 +48,7 @@ def translate(schedule: WorldSchedule) -> TranslatedSchedule:
     for index, fault in enumerate(schedule.faults):
         steps += _steps(fault, index, names)
     steps.sort(key=lambda step: step[0].at)
-    full = {fault.who for fault in schedule.faults if fault.do is Do.FULL}
+    full = {fault.who for fault in schedule.faults if fault.kind is Kind.FULL}
     receivers = {name: _receiver(schedule, name) for name in RECEIVERS[: -1 if setup.late else None]}
     plan = Plan(
         seed=schedule.seed,
@@ -94,29 +95,29 @@ def _receiver(schedule: WorldSchedule, name: str) -> dict[str, Any]:
     }
 
 
-def _steps(fault: HostFault, index: int, names: Mapping[str, str]) -> list[tuple[Step, int, str]]:
+def _steps(fault: Fault, index: int, names: Mapping[str, str]) -> list[tuple[Step, int, str]]:
     """Return the steps of a fault, each with the fault and the edge. `names` are the hosts that it may strike."""
     who, at = names[fault.who], fault.at_ms / 1e3
     end = (fault.at_ms + fault.span_ms) / 1e3
     others = [names[fault.other]] if fault.other else [name for name in names.values() if name != who]
     begins, ends = {
-        Do.KILL: ([Step(at, "kill", who)], [Step(end, "start", who)]),
-        Do.STOP: ([Step(at, "stop", who)], [Step(end, "continue", who)]),
-        Do.CUT: (
+        Kind.KILL: ([Step(at, "kill", who)], [Step(end, "start", who)]),
+        Kind.STOP: ([Step(at, "stop", who)], [Step(end, "continue", who)]),
+        Kind.CUT: (
             [Step(at, "mute", *way) for other in others for way in ((who, other), (other, who))],
             [Step(end, "unmute", *way) for other in others for way in ((who, other), (other, who))],
         ),
-        Do.MUTE: (
+        Kind.MUTE: (
             [Step(at, "mute", who, other) for other in others],
             [Step(end, "unmute", who, other) for other in others],
         ),
-        Do.NOISE: ([Step(at, "noise", who, how=str(fault.amount))], [Step(end, "still", who)]),
-        Do.SLOW: ([Step(at, "slow", who, how=str(fault.amount))], [Step(end, "quick", who)]),
-        Do.FULL: ([Step(at, "fill", who)], [Step(end, "free", who)]),
-        Do.WIPE: ([Step(at, "damage", who, how="empty")], [Step(end, "start", who)]),
-        Do.ROT: ([Step(at, "damage", who, how="flip", seed=index)], []),
-    }[fault.do]
-    if fault.do is Do.CUT and not fault.other:
+        Kind.NOISE: ([Step(at, "noise", who, how=str(fault.amount))], [Step(end, "still", who)]),
+        Kind.SLOW: ([Step(at, "slow", who, how=str(fault.amount))], [Step(end, "quick", who)]),
+        Kind.FULL: ([Step(at, "fill", who)], [Step(end, "free", who)]),
+        Kind.WIPE: ([Step(at, "damage", who, how="empty")], [Step(end, "start", who)]),
+        Kind.ROT: ([Step(at, "damage", who, how="flip", seed=index)], []),
+    }[fault.kind]
+    if fault.kind is Kind.CUT and not fault.other:
         begins, ends = [Step(at, "cut", who)], [Step(end, "join", who)]
     return [(step, index, "begin") for step in begins] + [(step, index, "end") for step in ends]
 

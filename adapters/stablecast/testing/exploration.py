@@ -10,7 +10,7 @@ import attrs
 
 from stablecast.lab.world.world import prepared
 from stablecast.testing.faults import FaultKinds
-from stablecast.testing.minimal_schedule import MinimalSchedule
+from stablecast.testing.minimal_schedule import minimised
 from stablecast.testing.parallel_seeds import first_failing
 from stablecast.testing.run_options import RunOptions
 from stablecast.testing.schedule import Activity, Strike, draw
@@ -168,12 +168,10 @@ class WorldExploration:
         return run_world(self._plan.setting, self._body, seed, strikes)
 
     def _minimise(self, failing: Outcome) -> None:
-        search = MinimalSchedule(failing, lambda strikes: self._run(failing.seed, strikes))
-        self.report.first = len(failing.strikes)
-        self.report.found = search.search()
-        self.report.searched = search.runs
+        found, searched = minimised(failing, lambda strikes: self._run(failing.seed, strikes))
+        self.report.first, self.report.found, self.report.searched = len(failing.strikes), found, searched
         if self._options.traces:
-            self._trace(self.report.found, Path(self._options.traces) / f"{self._name}-{failing.seed}")
+            self._trace(found, Path(self._options.traces) / f"{self._name}-{failing.seed}")
 
     def _trace(self, found: Outcome, directory: Path) -> None:
         """Run the failing world once more, and keep its traces."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stablecast.testing.minimal_schedule import RUNS, MinimalSchedule
+from stablecast.testing.minimal_schedule import RUNS, minimised
 from stablecast.testing.schedule import MILLISECOND, Activity, Strike
 from stablecast.testing.timeline import WorldTimeline
 from stablecast.testing.world_run import Failure, Outcome
@@ -18,8 +18,8 @@ def run(strikes: Sequence[Strike], needed: set[str], place: str = "test.py:1") -
 
 
 def minimal(needed: set[str], strikes: Sequence[Strike] = MANY) -> list[Strike]:
-    search = MinimalSchedule(run(strikes, needed), lambda shorter: run(shorter, needed))
-    return list(search.search().strikes)
+    found, _ = minimised(run(strikes, needed), lambda shorter: run(shorter, needed))
+    return list(found.strikes)
 
 
 def test_only_what_is_needed_is_left() -> None:
@@ -40,22 +40,19 @@ def test_another_failure_is_another_finding() -> None:
     def elsewhere(strikes: Sequence[Strike]) -> Outcome:
         return run(strikes, {"host1"}, "test.py:1" if len(strikes) == len(MANY) else "test.py:2")
 
-    found = MinimalSchedule(elsewhere(MANY), elsewhere).search()
+    found, _ = minimised(elsewhere(MANY), elsewhere)
     assert [one.on for one in found.strikes] == [one.on for one in MANY]
 
 
 def test_the_search_is_bounded() -> None:
     many = [Strike("crash", f"host{number}", turn=1) for number in range(300)]
-    search = MinimalSchedule(
-        run(many, {one.on for one in many}), lambda shorter: run(shorter, {one.on for one in many})
-    )
-    assert len(search.search().strikes) == len(many)
-    assert search.runs == RUNS
+    needed = {one.on for one in many}
+    found, runs = minimised(run(many, needed), lambda shorter: run(shorter, needed))
+    assert (len(found.strikes), runs) == (len(many), RUNS)
 
 
 def test_strikes_without_effect_go_first() -> None:
     failing = Outcome(
         1, MANY, MANY[:1], Failure(AssertionError(), "", "test.py:1"), WorldTimeline(), Activity({}, 0), ""
     )
-    search = MinimalSchedule(failing, lambda shorter: run(shorter, {"host0"}), limit=1)
-    assert search.search().strikes == MANY[:1]
+    assert minimised(failing, lambda shorter: run(shorter, {"host0"}), 1)[0].strikes == MANY[:1]

@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.lab.whole.schedule import RECEIVERS, STORES, Do, WorldSchedule
+from stablecast.lab.schedules.faults import Kind
+from stablecast.lab.whole.schedule import RECEIVERS, STORES, WorldSchedule
 from tools.agreement.__main__ import Comparison, figure, kind_of, main, table
 from tools.agreement.drawn_schedules import FIRST_MS, HORIZON_MS, KINDS, LOSSES, draw
 from tools.agreement.outcomes import PlayedSchedule, outcomes
@@ -29,7 +30,7 @@ def test_a_seed_makes_one_schedule_that_can_be_kept() -> None:
 
 
 def test_every_fault_is_drawn() -> None:
-    assert {fault.do for seed in SEEDS for fault in draw(seed).faults} == set(KINDS)
+    assert {fault.kind for seed in SEEDS for fault in draw(seed).faults} == set(KINDS)
 
 
 @pytest.mark.parametrize("seed", SEEDS[::5])
@@ -37,9 +38,9 @@ def test_a_schedule_breaks_no_condition(seed: int) -> None:
     schedule = draw(seed)
     faults = schedule.faults
     assert all(FIRST_MS <= fault.at_ms <= fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
-    assert len({fault.who for fault in faults if fault.do in LOSSES or fault.do is Do.FULL}) <= 1
-    if any(fault.do in LOSSES for fault in faults):
-        weak = next(fault.who for fault in faults if fault.do in LOSSES)
+    assert len({fault.who for fault in faults if fault.kind in LOSSES or fault.kind is Kind.FULL}) <= 1
+    if any(fault.kind in LOSSES for fault in faults):
+        weak = next(fault.who for fault in faults if fault.kind in LOSSES)
         assert not {name for fault in faults for name in (fault.who, fault.other)} & set(STORES) - {weak}
 
 

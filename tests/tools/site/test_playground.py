@@ -70,11 +70,11 @@ async def test_the_page_has_the_digest_of_the_command_line(tmp_path: Path, start
 async def test_clicks_kill_a_store_elect_a_proxy_and_show_the_documented_loss(tmp_path: Path) -> None:
     async with opened(tmp_path, "seed=7") as tab:
         await _at(tab, 1000)
-        await _play(tab, "document.querySelector('#store1 [data-act=CRASH]').click()")
+        await _play(tab, "document.querySelector('#store1 [data-act=kill]').click()")
         await _at(tab, 1800)
         assert "dead" in await tab.text("#store1")
         link = await tab.evaluate("location.hash")
-        assert "CRASH.store1" in link
+        assert "kill.store1" in link
         dead = await tab.text("#digest")
 
         await _play(tab, "document.querySelector('[data-scene=refill]').click()")
@@ -101,7 +101,7 @@ async def test_clicks_kill_a_store_elect_a_proxy_and_show_the_documented_loss(tm
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, True), (1280, False), (390, True), (390, False)])
 async def test_the_page_fits_a_phone_and_a_desk(tmp_path: Path, width: int, dark: bool) -> None:
-    async with opened(tmp_path, "seed=7&faults=CRASH.store1..1000.1500") as tab:
+    async with opened(tmp_path, "seed=7&faults=kill.store1..1000.1500") as tab:
         await tab.resize(width, 900, dark=dark, phone=width < 500)
         await _at(tab, 1500)
         assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,7 +1,7 @@
 """The search for a smaller failing schedule, for every simulator."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
@@ -11,34 +11,39 @@ ReportT = TypeVar("ReportT")
 ScheduleT = TypeVar("ScheduleT")
 
 
-def reduced(
-    report: ReportT,
-    smaller: Callable[[ReportT], Iterable[ScheduleT]],
-    attempt: Callable[[ScheduleT], ReportT],
-    rule: Callable[[ReportT], str | None],
-    most: int,
-) -> ReportT:
-    """Return the report of a smaller schedule that breaks the same rule, or the given report if there is none.
+@attrs.define
+class Reduction(Generic[ScheduleT, ReportT]):
+    """Search for a smaller schedule that breaks the same rule.
 
-    Args:
-        report: A failing run.
-        smaller: Yields the schedules to try in place of the one of a report, the largest reductions first.
+    Attributes:
         attempt: Runs a schedule.
         rule: Returns the rule that a run broke first; None: none.
-        most: Schedules to try.
+        most: Schedules to try at most.
+        runs: Schedules that were tried.
     """
-    broken, left, again = rule(report), most, True
-    while again and left:
-        again = False
-        for candidate in smaller(report):
-            if not left:
-                break
-            left -= 1
-            found = attempt(candidate)
-            if rule(found) == broken:
-                report, again = found, True
-                break
-    return report
+
+    attempt: Callable[[ScheduleT], ReportT]
+    rule: Callable[[ReportT], object]
+    most: int
+    runs: int = 0
+
+    def smallest(self, report: ReportT, smaller: Callable[[ReportT], Iterable[ScheduleT]]) -> ReportT:
+        """Return the report of the smallest schedule that was found, or the given one of a failing run.
+
+        `smaller` yields the schedules to try in place of the one of a report, the largest reductions first.
+        """
+        broken, again = self.rule(report), True
+        while again:
+            again = False
+            for candidate in smaller(report):
+                if self.runs >= self.most:
+                    return report
+                self.runs += 1
+                found = self.attempt(candidate)
+                if self.rule(found) == broken:
+                    report, again = found, True
+                    break
+        return report
 
 
 def without(items: Sequence[ItemT]) -> Iterator[tuple[ItemT, ...]]:

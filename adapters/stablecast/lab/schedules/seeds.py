@@ -16,7 +16,7 @@ import attrs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from stablecast.core.errors import StablecastError
+from stablecast.lab.schedules.faults import ScheduleError
 from stablecast.text import plural
 from stablecast.text.console import say
 from stablecast.text.json_text import from_json
@@ -26,10 +26,6 @@ CHUNK_SEEDS: Final = 10
 
 MAX_SHRUNK: Final = 5
 """Most failing seeds that are shrunk and written. All others are only counted and named."""
-
-
-class ScheduleError(StablecastError):
-    """Report a file that is not a schedule."""
 
 
 @attrs.frozen

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import assert_never
 
+from stablecast.core.errors import InvariantError
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Role
@@ -13,6 +13,7 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.subscription.inputs import Place
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim import endpoint_configs
 from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.facts import Facts
@@ -21,7 +22,6 @@ from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.proxy import Proxy
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.resolution import DatagramMedium, ProcessResolution
-from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 from stablecast.lab.sim.source_checkers import Checkers
@@ -279,44 +279,44 @@ class Cluster:
     def suffer(self, fault: Fault) -> None:
         """Begin a fault and schedule its end. Partitions also affect processes that start later."""
         process = self.processes.get(fault.who)
-        match fault.act:
-            case Act.PART | Act.STALL:
+        match fault.kind:
+            case Kind.CUT | Kind.MUTE:
                 self._part(fault)
             case _ if process is None:
                 return
-            case Act.CRASH | Act.WIPE:
+            case Kind.KILL | Kind.WIPE:
                 self._kill(process, flush=not fault.variant)
-                if fault.act is Act.WIPE:
+                if fault.kind is Kind.WIPE:
                     self.checkers.stores.on_wiped(fault.who)
                     self.disks[fault.who].wipe()
                 self._end(fault, partial(self._revive, fault))
-            case Act.CUT:
+            case Kind.RESET:
                 self._cut(fault)
-            case Act.FREEZE:
+            case Kind.STOP:
                 self._freeze(process, fault)
-            case Act.LEAP:
+            case Kind.LEAP:
                 process.leap(fault.span_ms * MILLISECOND)
-            case Act.SLOW:
+            case Kind.SLOW:
                 self.disks[fault.who].slow = True
                 self._end(fault, partial(setattr, self.disks[fault.who], "slow", False))
-            case Act.FULL:
+            case Kind.FULL:
                 self.disks[fault.who].full = True
                 self._end(fault, partial(self._revive, fault))
-            case Act.TAKEOVER:
+            case Kind.TAKEOVER:
                 self._take_over(process, fault)
-            case Act.RIVAL:
+            case Kind.TWIN:
                 self._rival(process, fault)
-            case Act.LEAVE:
+            case Kind.LEAVE:
                 self._leave(process, fault)
-            case Act.FALTER:
+            case Kind.FALTER:
                 assert isinstance(process, StoreProcess)
                 process.falter = partial(self._freeze, process, fault)
-            case Act.DAMAGE:
+            case Kind.ROT:
                 self._damage(fault)
-            case Act.RESTORE:
+            case Kind.RESTORE:
                 self._restore(process, fault)
             case _:
-                assert_never(fault.act)
+                raise InvariantError(f"bare endpoints suffer no {fault.kind}")
 
     def _end(self, fault: Fault, action: Callable[[], None]) -> None:
         self.world.after(fault.span_ms * MILLISECOND, action)
@@ -329,7 +329,7 @@ class Cluster:
         process.crash(flush=flush)
 
     def _revive(self, fault: Fault) -> None:
-        if fault.act is Act.FULL:
+        if fault.kind is Kind.FULL:
             self.disks[fault.who].full = False
         if not self.processes[fault.who].alive and not (self.deserted and fault.who == SOURCE):
             moves = fault.who in CLIENTS or self.setup.named
@@ -406,7 +406,7 @@ class Cluster:
         who = self._host(fault.who)
         others = [self._host(fault.other)] if fault.other else [host for host in self._hosts if host != who]
         pairs = [(who, other) for other in others]
-        if fault.act is Act.PART:
+        if fault.kind is Kind.CUT:
             pairs += [(other, who) for other in others]
         for pair in pairs:
             self.network.block(*pair)

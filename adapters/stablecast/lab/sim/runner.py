@@ -14,7 +14,7 @@ import attrs
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.store.refill import AGAIN_NS, TRIES
-from stablecast.lab.schedules.reduction import reduced, with_shorter_spans, without
+from stablecast.lab.schedules.reduction import Reduction, with_shorter_spans, without
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS, RETRY_NS
 from stablecast.lab.sim.facts import Violation
@@ -154,7 +154,7 @@ def shrink(report: Report, attempt: Callable[[Schedule], Report] = run) -> Repor
     Faults go first, alone or by halves, then sends, then deviations of the setup. Then runs of messages and spans
     become shorter.
     """
-    return reduced(report, lambda one: _smaller(one.schedule), attempt, _rule, MAX_RUNS)
+    return Reduction(attempt, _rule, MAX_RUNS).smallest(report, lambda one: _smaller(one.schedule))
 
 
 def _rule(report: Report) -> str | None:

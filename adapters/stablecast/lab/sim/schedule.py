@@ -1,13 +1,21 @@
 """Draw what is sent, and which faults happen when, from a seed."""
 
 import json
-from enum import IntEnum
 from random import Random
 from typing import Any, Final
 
 import attrs
 
-from stablecast.lab.schedules.seeds import ScheduleError
+from stablecast.lab.schedules.faults import (
+    OF_ENDPOINTS,
+    Fault,
+    Kind,
+    ScheduleError,
+    check_names,
+    drawn_instant,
+    drawn_span,
+    faults_of,
+)
 from stablecast.lab.sim.setup import (
     CLIENTS,
     EVERYBODY,
@@ -26,7 +34,6 @@ FAULTS: Final = (1, 12)
 
 STORMS: Final = (1, 3)
 STORM_MS: Final = 150
-STORM_SHARE: Final = 0.6
 """Number and length of storms: most sends and most faults fall into a few short spans."""
 
 SPANS_MS: Final = (30, 150, 600, 2500)
@@ -57,70 +64,21 @@ BRIEF_LEASE_MS: Final = 1000
 """Time in ms after which a store grants a silent client's RegID again, in worlds with brief leases."""
 
 
-class Act(IntEnum):
-    """Name the faults that can affect the process `who`."""
+RARE: Final = (Kind.WIPE, Kind.LEAVE, Kind.FALTER, Kind.ROT, Kind.TWIN, Kind.RESTORE)
+"""Faults that only special sequences have."""
 
-    CRASH = 0
-    """Kill it and restart it after the span. Variant: its written bytes are lost, and a source returns at other ports.
-    """
-    CUT = 1
-    """Break its connections with `other`."""
-    PART = 2
-    """Partition it from `other`, or from all. Variant: their connections break."""
-    STALL = 3
-    """Block the direction from it to `other`."""
-    FREEZE = 4
-    """Stop the process for the span. Variant: its timers run before its arrived data."""
-    LEAP = 5
-    """Move a client's clock forward by the span. Stores' clocks do not jump, because leases rely on their rate."""
-    SLOW = 6
-    """Slow down a store's disk."""
-    FULL = 7
-    """Fill a store's disk: the store stops, and restarts after the span."""
-    TAKEOVER = 8
-    """Freeze a client and start a second process in its place; the first continues after the span."""
-    WIPE = 9
-    """Kill a store and restart it with an empty disk."""
-    LEAVE = 10
-    """Deregister a receiver and end its process after the span. Only in worlds where receivers leave."""
-    FALTER = 11
-    """Stop a store for the span when it starts a proxy, if it does. Variant: as with `FREEZE`."""
-    DAMAGE = 12
-    """Damage a synced message record on a store's disk. Variant: damage all of them."""
-    RIVAL = 13
-    """Start a second process that claims a client's RegIDs on another host, while the first continues.
+USUAL: Final = tuple(kind for kind in OF_ENDPOINTS if kind not in RARE)
 
-    Later faults of this client affect the second process. It is killed after the span, 0: never. Variant: its written
-    bytes are lost.
-    """
-    RESTORE = 14
-    """Copy a store's disk. After the span, kill the store and put the copy back, which its operator declares.
+PAIRS: Final = (Kind.RESET, Kind.CUT, Kind.MUTE)
+"""Faults between two processes."""
 
-    Variant: nobody declares it.
-    """
-
-
-USUAL: Final = tuple(
-    act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL, Act.RESTORE)
-)
-
-
-@attrs.frozen
-class Fault:
-    """Describe a fault that lasts `span_ms`."""
-
-    at_ms: int
-    act: Act
-    who: str
-    other: str
-    span_ms: int
-    variant: bool
-
-    def __str__(self) -> str:
-        pair = self.act in (Act.CUT, Act.PART, Act.STALL)
-        other = f" and {self.other or 'everybody'}" if pair else ""
-        variant = ", variant" if self.variant else ""
-        return f"{self.at_ms} ms: {self.act.name.lower()} {self.who}{other} for {self.span_ms} ms{variant}"
+VICTIMS: Final[dict[Kind, tuple[str, ...]]] = {
+    **dict.fromkeys(OF_ENDPOINTS, EVERYBODY),
+    **dict.fromkeys((Kind.LEAP, Kind.TAKEOVER, Kind.TWIN), CLIENTS),
+    **dict.fromkeys((Kind.SLOW, Kind.FULL, Kind.WIPE, Kind.FALTER, Kind.ROT, Kind.RESTORE), STORES),
+    Kind.LEAVE: RECEIVERS,
+}
+"""The processes that each kind of fault may strike."""
 
 
 @attrs.frozen
@@ -134,8 +92,7 @@ class Schedule:
 
     def as_json(self) -> dict[str, Any]:
         """Return the schedule as JSON values."""
-        faults = [attrs.asdict(fault) | {"act": fault.act.name} for fault in self.faults]
-        sends = [list(send) for send in self.sends]
+        faults, sends = [attrs.asdict(fault) for fault in self.faults], [list(send) for send in self.sends]
         return {"seed": self.seed, "setup": self.setup.as_json(), "sends": sends, "faults": faults}
 
     def text(self) -> str:
@@ -147,13 +104,11 @@ class Schedule:
         """Return the schedule of JSON values. Raises ScheduleError."""
         try:
             sends = tuple((int(at), int(count)) for at, count in value["sends"])
-            faults = tuple(Fault(**(fault | {"act": Act[fault["act"]]})) for fault in value["faults"])
-            schedule = cls(int(value["seed"]), sends, faults, WorldSetup.from_json(value.get("setup", {})))
+            setup = WorldSetup.from_json(value.get("setup", {}))
+            schedule = cls(int(value["seed"]), sends, faults_of(value["faults"]), setup)
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(f"not a schedule of the simulator: {refusal(error)}") from error
-        for fault in schedule.faults:
-            if fault.who not in _victims(fault.act) or (fault.other not in EVERYBODY and fault.other):
-                raise ScheduleError(f"'{fault}' affects no process of that name; the names are {', '.join(EVERYBODY)}")
+        check_names(schedule.faults, VICTIMS, EVERYBODY)
         return schedule
 
 
@@ -163,7 +118,7 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
     With `wipe` disks are lost and damaged in every world.
     """
     rng = Random(f"schedule {seed}")  # noqa: S311  # not a secret
-    possible = (*USUAL, Act.WIPE) if wipe else USUAL
+    possible = (*USUAL, Kind.WIPE) if wipe else USUAL
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(*STORMS))]
     times = sorted(_instant(rng, storms) for _ in range(rng.randint(*SENDS)))
@@ -195,7 +150,7 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
             ambush = _claimants(apart)
         faults += [attrs.evolve(fault, span_ms=min(fault.span_ms, HORIZON_MS - fault.at_ms)) for fault in ambush]
     if setup.turns:  # Two lives may have stores of their own then, and no checker knows which life is right.
-        faults = [fault for fault in faults if (fault.act, fault.who) != (Act.TAKEOVER, SOURCE)]
+        faults = [fault for fault in faults if (fault.kind, fault.who) != (Kind.TAKEOVER, SOURCE)]
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
 
 
@@ -205,7 +160,7 @@ def with_earlier(schedule: Schedule, count: int) -> Schedule:
     No disk is lost or damaged meanwhile: a store of that release keeps quiet about it, and gets nothing back.
     """
     setup = attrs.evolve(schedule.setup, earlier=STORES[:count])
-    kept = tuple(fault for fault in schedule.faults if fault.act not in (Act.WIPE, Act.RESTORE, Act.DAMAGE))
+    kept = tuple(fault for fault in schedule.faults if fault.kind not in (Kind.WIPE, Kind.RESTORE, Kind.ROT))
     return attrs.evolve(schedule, setup=setup, faults=kept)
 
 
@@ -230,41 +185,41 @@ def _haste(rng: Random, setup: WorldSetup) -> list[Fault]:
     """
     if setup.turns:
         away = rng.randint(1500, 3000)
-        return [Fault(HORIZON_MS - away, Act.PART, SOURCE, "", away, False)]
+        return [Fault(HORIZON_MS - away, Kind.CUT, SOURCE, away)]
     away = rng.randint(200, 1000)
     gone = rng.choice((rng.sample(STORES, 2), (SOURCE,), ()))
-    return [Fault(HORIZON_MS - away, Act.CRASH, who, "", away, False) for who in gone]
+    return [Fault(HORIZON_MS - away, Kind.KILL, who, away) for who in gone]
 
 
 def _absence(rng: Random) -> list[Fault]:
     """Keep the source away until a proxy replaces it. Stores may be slow or stop in the middle of the election."""
     at = rng.randrange(HORIZON_MS // 2)
     away = rng.choice((HORIZON_MS - at, rng.randint(1000, 1700)))
-    faults = [Fault(at, Act.CRASH, SOURCE, "", away, rng.random() < 0.5)]
+    faults = [Fault(at, Kind.KILL, SOURCE, away, amount=_maybe(rng))]
     slow = rng.sample(STORES, rng.randint(0, len(STORES)))
-    faults += [Fault(at + 900, Act.SLOW, store, "", 1000, False) for store in slow]
+    faults += [Fault(at + 900, Kind.SLOW, store, 1000) for store in slow]
     if rng.random() < AMBUSH_SHARE:
         stopped = at + rng.randint(1200, 1900)
-        faults.append(Fault(stopped, Act.FREEZE, rng.choice(STORES), "", HORIZON_MS - stopped, True))
+        faults.append(Fault(stopped, Kind.STOP, rng.choice(STORES), HORIZON_MS - stopped, amount=1))
     if rng.random() < AMBUSH_SHARE:
-        faults += [Fault(at, Act.FALTER, store, "", rng.randint(10, 1500), rng.random() < 0.5) for store in STORES]
+        faults += [Fault(at, Kind.FALTER, store, rng.randint(10, 1500), amount=_maybe(rng)) for store in STORES]
     return faults
 
 
 def _moves(rng: Random) -> list[Fault]:
     """Move stores so early that their clients notice the move before the crash."""
     times = (rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 6)))
-    return [Fault(at, Act.CRASH, rng.choice(STORES), "", 1, True) for at in times]
+    return [Fault(at, Kind.KILL, rng.choice(STORES), 1, amount=1) for at in times]
 
 
 def _leave(rng: Random) -> list[Fault]:
     """Deregister receivers, one of them while a source starts."""
     at, span = rng.randrange(HORIZON_MS // 2), rng.randint(30, 200)
-    faults = [Fault(at, Act.CRASH, SOURCE, "", span, True)]
+    faults = [Fault(at, Kind.KILL, SOURCE, span, amount=1)]
     for receiver in rng.sample(RECEIVERS, rng.randint(1, len(RECEIVERS))):
         begun = at + span + rng.choice((rng.randint(1, 12), rng.randint(0, 300)))
         left = rng.choice((begun, begun, rng.randrange(HORIZON_MS)))
-        faults.append(Fault(left, Act.LEAVE, receiver, "", min(rng.randint(1, 1000), HORIZON_MS - left), False))
+        faults.append(Fault(left, Kind.LEAVE, receiver, min(rng.randint(1, 1000), HORIZON_MS - left)))
     return faults
 
 
@@ -274,11 +229,11 @@ def _bad_disk(rng: Random) -> list[Fault]:
     for _ in range(rng.randint(1, 3)):
         at, who, receiver = rng.randrange(300, HORIZON_MS - 300), rng.choice(STORES), rng.choice(RECEIVERS)
         away, back = at - rng.randint(50, 300), at + rng.randint(0, 300)
-        faults.append(Fault(at - rng.randint(20, 250), Act.CRASH, who, "", 1, False))
-        faults.append(Fault(at, Act.DAMAGE, who, "", 0, rng.random() < 0.7))
-        faults.append(Fault(away, Act.PART, receiver, "", back - away, True))
+        faults.append(Fault(at - rng.randint(20, 250), Kind.KILL, who, 1))
+        faults.append(Fault(at, Kind.ROT, who, 0, amount=_maybe(rng, 0.7)))
+        faults.append(Fault(away, Kind.CUT, receiver, back - away, amount=1))
         if rng.random() < AMBUSH_SHARE:
-            faults.append(Fault(back, Act.CRASH, rng.choice((SOURCE, who)), "", 40, False))
+            faults.append(Fault(back, Kind.KILL, rng.choice((SOURCE, who)), 40))
     return faults
 
 
@@ -287,29 +242,29 @@ def _lost_disks(rng: Random) -> list[Fault]:
     faults: list[Fault] = []
     for _ in range(rng.randint(1, 3)):
         at, span = rng.randrange(100, HORIZON_MS - 300), rng.randint(1, rng.choice((50, 300, 2000)))
-        act = rng.choice((Act.WIPE, Act.RESTORE))
-        faults.append(Fault(at, act, rng.choice(STORES), "", min(span, HORIZON_MS - at), rng.random() < 0.5))
+        act = rng.choice((Kind.WIPE, Kind.RESTORE))
+        faults.append(Fault(at, act, rng.choice(STORES), min(span, HORIZON_MS - at), amount=_maybe(rng)))
     return faults
 
 
 def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
     """Let one store receive what is sent at `at`; the source dies, and the store is away while new lives begin."""
     alone = rng.choice(STORES)
-    faults = [Fault(max(0, at - 5), Act.STALL, SOURCE, store, 120, False) for store in STORES if store != alone]
+    faults = [Fault(max(0, at - 5), Kind.MUTE, SOURCE, other=store, span_ms=120) for store in STORES if store != alone]
     killed = at + rng.randint(10, 90)
-    away = rng.choice((Act.CRASH, Act.PART, Act.FREEZE))
-    faults.append(Fault(killed, Act.CRASH, SOURCE, "", rng.randint(30, 200), True))
-    faults.append(Fault(killed + rng.randint(0, 20), away, alone, "", rng.randint(300, 1500), rng.random() < 0.5))
+    away = rng.choice((Kind.KILL, Kind.CUT, Kind.STOP))
+    faults.append(Fault(killed, Kind.KILL, SOURCE, rng.randint(30, 200), amount=1))
+    faults.append(Fault(killed + rng.randint(0, 20), away, alone, rng.randint(300, 1500), amount=_maybe(rng)))
     later = [killed + rng.randint(300, 1200) for _ in range(rng.randint(0, 2))]
-    return at, faults + [Fault(again, Act.CRASH, SOURCE, "", rng.randint(30, 200), True) for again in later]
+    return at, faults + [Fault(again, Kind.KILL, SOURCE, rng.randint(30, 200), amount=1) for again in later]
 
 
 def _late_riser(rng: Random) -> tuple[int, list[Fault]]:
     """Let a replaced life of the source wake up when its successor has sent something and dies."""
     at, span = rng.randrange(1000), rng.randint(2200, 2700)
-    goes = rng.choice((Act.CRASH, Act.CRASH, Act.FREEZE, Act.PART, Act.TAKEOVER))
-    gone = Fault(at + span + rng.randint(-50, 200), goes, SOURCE, "", rng.randint(30, 2500), rng.random() < 0.5)
-    return at + span - 20, [Fault(at, Act.TAKEOVER, SOURCE, "", span, rng.random() < 0.5), gone]
+    goes = rng.choice((Kind.KILL, Kind.KILL, Kind.STOP, Kind.CUT, Kind.TAKEOVER))
+    gone = Fault(at + span + rng.randint(-50, 200), goes, SOURCE, rng.randint(30, 2500), amount=_maybe(rng))
+    return at + span - 20, [Fault(at, Kind.TAKEOVER, SOURCE, span, amount=_maybe(rng)), gone]
 
 
 def _claimants(rng: Random) -> list[Fault]:
@@ -320,11 +275,11 @@ def _claimants(rng: Random) -> list[Fault]:
         others = rng.choice(([""], [""], rng.sample(STORES, 2), rng.sample(STORES, 1), []))
         for other in others:
             away = rng.randint(300, 2500)
-            faults.append(Fault(at - rng.randint(0, 5), Act.PART, who, other, away, rng.random() < 0.5))
+            faults.append(Fault(at - rng.randint(0, 5), Kind.CUT, who, other=other, span_ms=away, amount=_maybe(rng)))
         lived = rng.choice((0, rng.randint(100, 600), rng.randint(900, 2500)))
-        faults.append(Fault(at + 1, Act.RIVAL, who, "", lived, rng.random() < 0.5))
+        faults.append(Fault(at + 1, Kind.TWIN, who, lived, amount=_maybe(rng)))
         if rng.random() < 0.5:
-            faults.append(Fault(at + 2, Act.PART, who, rng.choice(STORES), rng.randint(300, 2500), False))
+            faults.append(Fault(at + 2, Kind.CUT, who, other=rng.choice(STORES), span_ms=rng.randint(300, 2500)))
     return faults
 
 
@@ -342,41 +297,31 @@ def _life_that_comes_back(rng: Random) -> tuple[int, list[Fault]]:
     dies = begins + rng.randint(200, 400)
     late = dies + BRIEF_LEASE_MS + rng.randint(50, 500)
     faults = [
-        Fault(1, Act.PART, SOURCE, away, at + 5, False),
-        Fault(at, Act.PART, SOURCE, "", begins + rng.randint(300, 900) - at, rng.random() < 0.5),
-        Fault(at, Act.PART, SOURCE, told, late - at, rng.random() < 0.5),
-        Fault(at + 1, Act.RIVAL, SOURCE, "", dies - at, True),
-        Fault(at + 2, Act.PART, SOURCE, through, dies - at, False),
-        Fault(at + 2, Act.PART, SOURCE, told, begins - at - 2, False),
-        Fault(begins - 30, Act.SLOW, away, "", 600, False),
-        Fault(begins + rng.randint(3, 60), Act.STALL, SOURCE, away, dies - begins + 100, False),
+        Fault(1, Kind.CUT, SOURCE, other=away, span_ms=at + 5),
+        Fault(at, Kind.CUT, SOURCE, begins + rng.randint(300, 900) - at, amount=_maybe(rng)),
+        Fault(at, Kind.CUT, SOURCE, other=told, span_ms=late - at, amount=_maybe(rng)),
+        Fault(at + 1, Kind.TWIN, SOURCE, dies - at, amount=1),
+        Fault(at + 2, Kind.CUT, SOURCE, other=through, span_ms=dies - at),
+        Fault(at + 2, Kind.CUT, SOURCE, other=told, span_ms=begins - at - 2),
+        Fault(begins - 30, Kind.SLOW, away, 600),
+        Fault(begins + rng.randint(3, 60), Kind.MUTE, SOURCE, other=away, span_ms=dies - begins + 100),
     ]
     return at - 20, faults
 
 
-def _victims(act: Act) -> tuple[str, ...]:
-    match act:
-        case Act.LEAP | Act.TAKEOVER | Act.RIVAL:
-            return CLIENTS
-        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER | Act.DAMAGE | Act.RESTORE:
-            return STORES
-        case Act.LEAVE:
-            return RECEIVERS
-        case _:
-            return EVERYBODY
-
-
 def _instant(rng: Random, storms: list[int]) -> int:
-    if rng.random() < STORM_SHARE:
-        return min(rng.choice(storms) + rng.randrange(STORM_MS), HORIZON_MS - 1)
-    return rng.randrange(HORIZON_MS)
+    return drawn_instant(rng, storms, STORM_MS, HORIZON_MS)
 
 
-def _fault(rng: Random, act: Act, at: int) -> Fault:
-    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
-    victims = _victims(act)
+def _fault(rng: Random, kind: Kind, at: int) -> Fault:
+    span, victims = drawn_span(rng, SPANS_MS, HORIZON_MS - at), VICTIMS[kind]
     who = SOURCE if SOURCE in victims and rng.random() < SOURCE_SHARE else rng.choice(victims)
     other = rng.choice([name for name in EVERYBODY if name != who])
-    if act is Act.PART and rng.random() < 0.3:
+    if kind not in PAIRS or (kind is Kind.CUT and rng.random() < 0.3):
         other = ""  # from everybody
-    return Fault(at, act, who, other, span, rng.random() < 0.5)
+    return Fault(at, kind, who, span, other, _maybe(rng))
+
+
+def _maybe(rng: Random, share: float = 0.5) -> int:
+    """Draw whether a fault is of the variant of its kind."""
+    return int(rng.random() < share)

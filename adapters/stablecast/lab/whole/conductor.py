@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stablecast.client import Receiver, Source
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.whole import applications
 from stablecast.lab.whole.application_history import Line, WorldHistory
 from stablecast.lab.whole.copies import StoreCopies, asked_in_vain, has_its_due, read_copies, reported_stable
@@ -24,8 +25,6 @@ from stablecast.lab.whole.schedule import (
     SIDES,
     SOURCE,
     STORES,
-    Do,
-    HostFault,
     WorldSchedule,
 )
 from stablecast.lab.world import programs
@@ -61,7 +60,7 @@ SERVER_END_SECONDS = 5.0
 ROUTER_END_SECONDS = 7.0
 """Time that a router has to end: it drains for 5 s at most."""
 
-EMPTY_STORES = frozenset({Do.WIPE, Do.RESTORE})
+EMPTY_STORES = frozenset({Kind.WIPE, Kind.RESTORE})
 SHORT_WAIT = ("source-activity-timeout=1500", "receiver-activity-timeout=1500")
 """Options of the stores in every second world in which one loses its disk: it grants soon again, and heals in time.
 
@@ -90,7 +89,7 @@ class Conductor(JobWriter):
         self._backups: dict[str, DiskBackup] = {}
         self._weak: set[str] = set()
         self._departures, self._owner = 0, SOURCE
-        self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
+        self._excused = {fault.who for fault in schedule.faults if fault.kind in DISK_FAULTS}
         self.finders = schedule.setup.finders
         self.routers = (ROUTER,) if schedule.setup.far else ()
         self.names = (*schedule.setup.sources, *RECEIVERS, *STORES, *self.finders, *self.routers)
@@ -100,7 +99,7 @@ class Conductor(JobWriter):
 
     def _store(self, name: str) -> StoreProgram | DaemonProgram:
         options = self.schedule.setup.store_options
-        if self.schedule.seed % 2 and any(fault.do in EMPTY_STORES for fault in self.schedule.faults):
+        if self.schedule.seed % 2 and any(fault.kind in EMPTY_STORES for fault in self.schedule.faults):
             options += SHORT_WAIT
         if self.schedule.setup.daemon and name == DAEMON:
             return DaemonProgram(self.world, name, options=options, traced=self._traced)
@@ -321,43 +320,43 @@ class Conductor(JobWriter):
 
     # --------------------------------------------------------------------------------------------------------- faults
 
-    def _strike(self, fault: HostFault) -> None:
+    def _strike(self, fault: Fault) -> None:
         """Begin a fault; a program that has not started yet suffers none."""
         if fault.who not in self.processes or not self._permits(fault):
             return
-        self.mark("fault", who=fault.who, do=fault.do, text=str(fault))
+        self.mark("fault", who=fault.who, do=fault.kind, text=str(fault))
         world, host, process = self.world, self.world.host(fault.who), self.processes[fault.who]
-        match fault.do:
-            case Do.KILL:
+        match fault.kind:
+            case Kind.KILL:
                 process.kill(ordered=True)
-            case Do.POWER:
+            case Kind.POWER:
                 process.killed = True
                 host.cut_power()
-            case Do.BLACKOUT:
+            case Kind.BLACKOUT:
                 for name in self.processes:
                     self.processes[name].killed = True
                     self.world.host(name).cut_power()
-            case Do.CLOSE | Do.LEAVE:
-                self._ask_to_end(fault.who, signal.SIGTERM if fault.do is Do.CLOSE else signal.SIGUSR2)
-            case Do.STOP:
+            case Kind.CLOSE | Kind.LEAVE:
+                self._ask_to_end(fault.who, signal.SIGTERM if fault.kind is Kind.CLOSE else signal.SIGUSR2)
+            case Kind.STOP:
                 process.stop()
-            case Do.CUT | Do.MUTE:
+            case Kind.CUT | Kind.MUTE:
                 for other in self._others(fault):
                     world.network.cut(host.address, other)
-                    if fault.do is Do.CUT:
+                    if fault.kind is Kind.CUT:
                         world.network.cut(other, host.address)
-            case Do.NOISE:
+            case Kind.NOISE:
                 self._noise(fault, fault.amount / 100)
-            case Do.RESET:
+            case Kind.RESET:
                 for end in list(world.network.ends):
                     if host.address in (end.here, end.there):
                         end.fail(errno.ECONNRESET)
             case _:
                 self._strike_disk_or_clock(fault)
 
-    def _permits(self, fault: HostFault) -> bool:
+    def _permits(self, fault: Fault) -> bool:
         """Return whether a minority of the stores loses its disks between two refills, also after a fault."""
-        if fault.do not in DISK_FAULTS:
+        if fault.kind not in DISK_FAULTS:
             return True
         others = self._weak - {fault.who}
         if any(self.processes[name].gone or self._lacks(name) for name in others):
@@ -365,73 +364,73 @@ class Conductor(JobWriter):
         self._weak = {fault.who}
         return True
 
-    def _strike_disk_or_clock(self, fault: HostFault) -> None:
+    def _strike_disk_or_clock(self, fault: Fault) -> None:
         host = self.world.host(fault.who)
-        match fault.do:
-            case Do.SLOW if fault.who == ROUTER:
+        match fault.kind:
+            case Kind.SLOW if fault.who == ROUTER:
                 self._delay(fault, fault.amount)
-            case Do.SLOW:
+            case Kind.SLOW:
                 host.disk.slow(fault.amount * MILLISECOND)
-            case Do.FULL:
+            case Kind.FULL:
                 host.disk.full(fault.amount)
-            case Do.FAIL if fault.amount % 2:
+            case Kind.FAIL if fault.amount % 2:
                 host.disk.fail_syncs(fault.amount, lose=fault.amount % 4 == 1)
-            case Do.FAIL:
+            case Kind.FAIL:
                 host.disk.fail_writes(fault.amount)
-            case Do.ROT:
+            case Kind.ROT:
                 host.disk.rot(self.world.kernel.random, str(DATA))
-            case Do.LEAP:
+            case Kind.LEAP:
                 host.clock.leap(fault.amount * MILLISECOND)
-            case Do.DRIFT:
+            case Kind.DRIFT:
                 host.clock.drift(fault.amount)
-            case Do.SCARCE:
+            case Kind.SCARCE:
                 process = self.processes[fault.who]
                 process.limit -= max(0, process.free_descriptors - fault.amount)
-            case Do.TWIN if fault.who not in self._twins:
+            case Kind.TWIN if fault.who not in self._twins:
                 self._start_twin(fault.who)
-            case Do.WIPE:
+            case Kind.WIPE:
                 self.processes[fault.who].kill(ordered=True)
                 host.disk.wipe(str(DATA))
-            case Do.RESTORE:
+            case Kind.RESTORE:
                 self._backups[fault.who] = host.disk.backup(str(DATA))
 
-    def _mend(self, fault: HostFault) -> None:
+    def _mend(self, fault: Fault) -> None:
         if fault.who not in self.processes:
             return
         self.mark("heal", who=fault.who, text=str(fault))
         host = self.world.host(fault.who)
-        match fault.do:
-            case Do.KILL | Do.POWER | Do.WIPE:
+        match fault.kind:
+            case Kind.KILL | Kind.POWER | Kind.WIPE:
                 self._restore_program(fault.who)
-            case Do.RESTORE:
+            case Kind.RESTORE:
                 self._restore_backup(fault.who)
-            case Do.BLACKOUT:
+            case Kind.BLACKOUT:
                 for name in self.processes:
                     self._restore_program(name)
-            case Do.CLOSE | Do.LEAVE:
+            case Kind.CLOSE | Kind.LEAVE:
                 # A program that is cut off may take longer to end than the fault lasts.
                 self.processes[fault.who].kill(ordered=True)
                 self._restore_program(fault.who)
-            case Do.STOP:
+            case Kind.STOP:
                 self.processes[fault.who].resume()
-            case Do.CUT | Do.MUTE:
+            case Kind.CUT | Kind.MUTE:
                 for other in self._others(fault):
                     self.world.network.heal(host.address, other)
                     self.world.network.heal(other, host.address)
-            case Do.NOISE:
+            case Kind.NOISE:
                 self._noise(fault, 0.0)
-            case Do.SLOW if fault.who == ROUTER:
+            case Kind.SLOW if fault.who == ROUTER:
                 self._delay(fault, 0)
-            case Do.SLOW | Do.FULL | Do.FAIL:
+            case Kind.SLOW | Kind.FULL | Kind.FAIL:
                 host.disk.heal()
-            case Do.SCARCE:
+            case Kind.SCARCE:
                 self.processes[fault.who].limit = DESCRIPTOR_LIMIT
-            case Do.TWIN:
+            case Kind.TWIN:
                 self._end_twin(fault.who)
             case _:
                 pass
 
-    def _others(self, fault: HostFault) -> list[str]:
+    def _others(self, fault: Fault) -> list[str]:
         side = SIDES.get(fault.other)
         domain = self.schedule.setup.domain
         names = [
@@ -441,14 +440,14 @@ class Conductor(JobWriter):
         ]
         return [self.world.host(name).address for name in names]
 
-    def _delay(self, fault: HostFault, milliseconds: int) -> None:
+    def _delay(self, fault: Fault, milliseconds: int) -> None:
         """Let each packet from and to a host take longer by a time."""
         here, usual = self.world.host(fault.who).address, NetworkPath()
         for other in self._others(fault):
             for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
                 path.delay_ns = usual.delay_ns + milliseconds * MILLISECOND
 
-    def _noise(self, fault: HostFault, share: float) -> None:
+    def _noise(self, fault: Fault, share: float) -> None:
         here, usual = self.world.host(fault.who).address, NetworkPath()
         for other in (self.world.host(name).address for name in self.names if name != fault.who):
             for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
@@ -462,9 +461,9 @@ class Conductor(JobWriter):
         for other in self.names:
             if other != name:
                 self.world.network.heal(host.address, self.world.host(other).address)
-        self._noise(HostFault(0, Do.NOISE, name), 0.0)
+        self._noise(Fault(0, Kind.NOISE, name), 0.0)
         if name in self.routers:
-            self._delay(HostFault(0, Do.SLOW, name), 0)
+            self._delay(Fault(0, Kind.SLOW, name), 0)
         self._end_twin(name)
         if name in self.processes:
             self.processes[name].limit = DESCRIPTOR_LIMIT

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.schedules.faults import OF_PROGRAMS, Fault, Kind, drawn_instant, drawn_span
 from stablecast.lab.whole.consumers import BEGINNINGS
 from stablecast.lab.whole.schedule import (
     DAEMON,
@@ -26,8 +27,6 @@ from stablecast.lab.whole.schedule import (
     STORES,
     TURNS,
     WHOLE_BYTES,
-    Do,
-    HostFault,
     Setup,
     WorldSchedule,
 )
@@ -95,17 +94,17 @@ def _with(rng: Random, setup: Setup, habit: str) -> Setup:
             return setup  # It does not go with the first habit.
 
 
-def suited(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
+def suited(rng: Random, setup: Setup, faults: list[Fault]) -> list[Fault]:
     """Return the faults as they suit the habits: a member of a group only ends, and the second program fails, too."""
     found = []
     for fault in faults:
-        if setup.group and fault.do is Do.LEAVE and fault.who in RECEIVERS:
-            found.append(attrs.evolve(fault, do=Do.CLOSE))
-        elif setup.hot and fault.do is Do.LEAVE and fault.who == SOURCE:
+        if setup.group and fault.kind is Kind.LEAVE and fault.who in RECEIVERS:
+            found.append(attrs.evolve(fault, kind=Kind.CLOSE))
+        elif setup.hot and fault.kind is Kind.LEAVE and fault.who == SOURCE:
             found.append(
-                attrs.evolve(fault, do=Do.KILL)
+                attrs.evolve(fault, kind=Kind.KILL)
             )  # It would take messages with it that the other one never had.
-        elif setup.apart and fault.who == SOURCE and fault.do is not Do.LEAVE and rng.random() < STRUCK_APART:
+        elif setup.apart and fault.who == SOURCE and fault.kind is not Kind.LEAVE and rng.random() < STRUCK_APART:
             found.append(attrs.evolve(fault, who=SECOND_SOURCE))
         else:
             found.append(fault)
@@ -125,8 +124,8 @@ ROUTER_FAULTS: Final = (1, 4)
 """Smallest and largest number of faults that strike the router."""
 
 STRIKES_ROUTERS: Final = (
-    *(Do.KILL, Do.KILL, Do.POWER, Do.CLOSE, Do.STOP, Do.CUT, Do.CUT, Do.MUTE, Do.NOISE, Do.RESET),
-    *(Do.SLOW, Do.SCARCE, Do.LEAP, Do.DRIFT),
+    *(Kind.KILL, Kind.KILL, Kind.POWER, Kind.CLOSE, Kind.STOP, Kind.CUT, Kind.CUT, Kind.MUTE, Kind.NOISE, Kind.RESET),
+    *(Kind.SLOW, Kind.SCARCE, Kind.LEAP, Kind.DRIFT),
 )
 """Faults of a router, the more frequent ones twice."""
 
@@ -153,15 +152,15 @@ def parted(rng: Random, seed: int, setup: Setup) -> Setup:
     return attrs.evolve(setup, finder=finder, daemon=False, far=far, leaving=leaving)
 
 
-def _of_the_router(rng: Random, setup: Setup) -> list[HostFault]:
+def _of_the_router(rng: Random, setup: Setup) -> list[Fault]:
     if not setup.far:
         return []
     faults = []
     for _ in range(rng.randint(*ROUTER_FAULTS)):
-        do, at = rng.choice(STRIKES_ROUTERS), rng.randrange(HORIZON_MS - 1)
-        span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
-        other = rng.choice(("", *SIDES)) if do in (Do.CUT, Do.MUTE, Do.SLOW) else ""
-        faults.append(HostFault(at, do, ROUTER, span, other, _amount(rng, do)))
+        kind, at = rng.choice(STRIKES_ROUTERS), rng.randrange(HORIZON_MS - 1)
+        span = drawn_span(rng, SPANS_MS, HORIZON_MS - at)
+        other = rng.choice(("", *SIDES)) if kind in (Kind.CUT, Kind.MUTE, Kind.SLOW) else ""
+        faults.append(Fault(at, kind, ROUTER, span, other, _amount(rng, kind)))
     return faults
 
 
@@ -177,7 +176,7 @@ WEAK_SHARE: Final = 0.03
 REFILL_MS: Final = 15_000
 """Time without any fault, in which the first store gets its messages back; the conductor checks that it did."""
 
-WHOLE_DISK: Final = Do.WIPE
+WHOLE_DISK: Final = Kind.WIPE
 """The fault in place of one that a store notices late, or that ends it."""
 
 
@@ -211,15 +210,15 @@ def _twice(rng: Random, schedule: WorldSchedule) -> WorldSchedule:
     first, second = rng.sample([name for name in STORES if not (schedule.setup.daemon and name == DAEMON)], 2)
     later = HORIZON_MS + REFILL_MS
 
-    def of(weak: str, after: int) -> list[HostFault]:
+    def of(weak: str, after: int) -> list[Fault]:
         at = rng.randrange(HORIZON_MS - 1_000)
-        faults = [*schedule.faults, HostFault(at, WHOLE_DISK, weak, rng.randint(1, 1_000))]
+        faults = [*schedule.faults, Fault(at, WHOLE_DISK, weak, rng.randint(1, 1_000))]
         return [
             attrs.evolve(fault, at_ms=fault.at_ms + after)
-            if fault.do not in DISK_FAULTS
-            else attrs.evolve(fault, at_ms=fault.at_ms + after, do=WHOLE_DISK, who=weak)
+            if fault.kind not in DISK_FAULTS
+            else attrs.evolve(fault, at_ms=fault.at_ms + after, kind=WHOLE_DISK, who=weak)
             for fault in faults
-            if not (after and fault.do is Do.LEAVE)
+            if not (after and fault.kind is Kind.LEAVE)
         ]
 
     setup = attrs.evolve(schedule.setup, pause_ms=schedule.setup.pause_ms * 4)
@@ -229,6 +228,9 @@ def _twice(rng: Random, schedule: WorldSchedule) -> WorldSchedule:
 
 FAULTS: Final = (1, 8)
 """Smallest and largest number of drawn faults."""
+
+STORM_MS: Final = 300
+"""Length of a storm, in which more faults happen than at other times."""
 
 SPANS_MS: Final = (60, 400, 1_500, 4_000)
 """Limits to choose from for the span of a fault. The longest is longer than a client waits for a store."""
@@ -256,18 +258,18 @@ LIMIT_SHARE: Final = 0.15  # of the seeds have stores with small limits
 LEAST_DISK: Final = 196_992
 """Bytes of the smallest limit of a repository on disk."""
 
-ENDS_STORES: Final = DISK_FAULTS | {Do.KILL, Do.POWER, Do.CLOSE}
+ENDS_STORES: Final = DISK_FAULTS | {Kind.KILL, Kind.POWER, Kind.CLOSE}
 """Faults after which a store in memory has forgotten its messages."""
 
-STRIKES_PATHS: Final = frozenset({Do.CUT, Do.MUTE, Do.NOISE, Do.RESET, Do.STOP, Do.SCARCE, Do.POWER})
+STRIKES_PATHS: Final = frozenset({Kind.CUT, Kind.MUTE, Kind.NOISE, Kind.RESET, Kind.STOP, Kind.SCARCE, Kind.POWER})
 """Faults after which a source that uses stores in turn may go on to the next one, which has no earlier messages.
 
 After a power cut the first store does not know that the earlier life of the source is over, and refuses the next one.
 """
 
-STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
-STRIKES_CLIENTS: Final = frozenset({Do.TWIN})
-STRIKES_RECEIVERS: Final = frozenset({Do.LEAVE})
+STRIKES_STORES: Final = DISK_FAULTS | {Kind.SLOW}
+STRIKES_CLIENTS: Final = frozenset({Kind.TWIN})
+STRIKES_RECEIVERS: Final = frozenset({Kind.LEAVE})
 
 
 def draw(seed: int) -> WorldSchedule:
@@ -278,7 +280,7 @@ def draw(seed: int) -> WorldSchedule:
     setup = _limited(Random(f"whole limits {seed}"), setup)  # noqa: S311 - not a secret
     setup = parted(Random(f"whole domains {seed}"), seed, setup)  # noqa: S311 - not a secret
     setup = habitual(Random(f"whole habits {seed}"), setup)  # noqa: S311 - not a secret
-    possible = [kind for kind in Do if kind not in _excluded(setup)]
+    possible = [kind for kind in OF_PROGRAMS if kind not in _excluded(setup)]
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
     weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
@@ -293,7 +295,7 @@ def draw(seed: int) -> WorldSchedule:
     return attrs.evolve(schedule, faults=tuple(sorted(schedule.faults, key=lambda fault: fault.at_ms)))
 
 
-def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[HostFault]:
+def _with_departure(rng: Random, setup: Setup, faults: list[Fault]) -> list[Fault]:
     """Let the source of few worlds deregister and come back.
 
     A second process of the source would go on with its life, so it strikes a receiver instead. Paced stores keep a
@@ -302,34 +304,34 @@ def _with_departure(rng: Random, setup: Setup, faults: list[HostFault]) -> list[
     if rng.random() >= DEPARTURE_SHARE or setup.storage == TURNS or PACED in dict(setup.options):
         return faults
     at = rng.randrange(HORIZON_MS - 1)
-    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
-    kept = [attrs.evolve(fault, who=RECEIVERS[0]) if fault.do is Do.TWIN else fault for fault in faults]
-    return [*kept, HostFault(at, Do.LEAVE, SOURCE, span)]
+    span = drawn_span(rng, SPANS_MS, HORIZON_MS - at)
+    kept = [attrs.evolve(fault, who=RECEIVERS[0]) if fault.kind is Kind.TWIN else fault for fault in faults]
+    return [*kept, Fault(at, Kind.LEAVE, SOURCE, span)]
 
 
-def _excluded(setup: Setup) -> frozenset[Do]:
+def _excluded(setup: Setup) -> frozenset[Kind]:
     """Return the faults that would break a condition of the guarantees."""
     options = dict(setup.options)
-    excluded: set[Do] = set()
+    excluded: set[Kind] = set()
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if PACED in options:
         excluded |= STRIKES_RECEIVERS  # Stores keep nothing for a receiver that deregistered.
     if setup.storage or setup.tight:
-        excluded |= {*DISK_FAULTS, Do.BLACKOUT}  # All stores would forget, or the first one return too late.
+        excluded |= {*DISK_FAULTS, Kind.BLACKOUT}  # All stores would forget, or the first one return too late.
     if setup.storage == TURNS:
-        excluded |= {Do.TWIN, Do.SLOW}  # Two lives could use different stores.
+        excluded |= {Kind.TWIN, Kind.SLOW}  # Two lives could use different stores.
     return frozenset(excluded)
 
 
-def _permitted(rng: Random, setup: Setup, fault: HostFault) -> HostFault:
+def _permitted(rng: Random, setup: Setup, fault: Fault) -> Fault:
     """Return a fault that breaks no condition of the storage: a forbidden one strikes a receiver instead."""
     strikes_store = fault.who in STORES
     if setup.storage == MEMORY:
-        forbidden = strikes_store and fault.do in ENDS_STORES
+        forbidden = strikes_store and fault.kind in ENDS_STORES
     else:
-        on_path = fault.do in STRIKES_PATHS and SOURCE in (fault.who, fault.other)
-        slow = setup.tight and fault.do is Do.SLOW  # A store that refills would drop messages besides the slow one.
+        on_path = fault.kind in STRIKES_PATHS and SOURCE in (fault.who, fault.other)
+        slow = setup.tight and fault.kind is Kind.SLOW  # A store that refills would drop messages besides the slow one.
         forbidden = (setup.storage == TURNS or setup.tight) and not slow and (strikes_store or on_path)
     return attrs.evolve(fault, who=rng.choice(RECEIVERS), other="") if forbidden else fault
 
@@ -462,41 +464,40 @@ def _with_kits(rng: Random, setup: Setup) -> Setup:
             return setup
 
 
-def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> HostFault:
-    at = (rng.choice(storms) + rng.randrange(300)) if rng.random() < 0.6 else rng.randrange(HORIZON_MS)
-    at = min(at, HORIZON_MS - 1)
-    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
-    if do in DISK_FAULTS:
+def _fault(rng: Random, kind: Kind, storms: list[int], weak: str) -> Fault:
+    at = drawn_instant(rng, storms, STORM_MS, HORIZON_MS)
+    span = drawn_span(rng, SPANS_MS, HORIZON_MS - at)
+    if kind in DISK_FAULTS:
         who = weak
-    elif do in STRIKES_STORES:
+    elif kind in STRIKES_STORES:
         who = rng.choice(STORES)
-    elif do in STRIKES_RECEIVERS:
+    elif kind in STRIKES_RECEIVERS:
         who = rng.choice(RECEIVERS)
-    elif do in STRIKES_CLIENTS:
+    elif kind in STRIKES_CLIENTS:
         who = rng.choice((SOURCE, *RECEIVERS))
     else:
         who = SOURCE if rng.random() < MAIN_SHARE else rng.choice(PROGRAMS)
     other = ""
-    if do in (Do.CUT, Do.MUTE) and rng.random() < 0.6:
+    if kind in (Kind.CUT, Kind.MUTE) and rng.random() < 0.6:
         other = rng.choice([name for name in PROGRAMS if name != who])
-    return HostFault(at, do, who, span, other, _amount(rng, do))
+    return Fault(at, kind, who, span, other, _amount(rng, kind))
 
 
-def _amount(rng: Random, do: Do) -> int:
-    match do:
-        case Do.NOISE:
+def _amount(rng: Random, kind: Kind) -> int:
+    match kind:
+        case Kind.NOISE:
             return rng.choice((1, 5, 20))
-        case Do.SLOW:
+        case Kind.SLOW:
             return rng.choice((5, 50, 400))
-        case Do.FULL:
+        case Kind.FULL:
             return rng.choice((0, 1_000, 50_000))
-        case Do.FAIL:
+        case Kind.FAIL:
             return rng.randrange(20)
-        case Do.SCARCE:
+        case Kind.SCARCE:
             return rng.randrange(4)
-        case Do.LEAP:
+        case Kind.LEAP:
             return rng.randrange(-5_000, 5_000)
-        case Do.DRIFT:
+        case Kind.DRIFT:
             return rng.randrange(-20_000, 20_000)
         case _:
             return 0

@@ -8,9 +8,10 @@ messages, and where the source deregistered. A number that was never stable may 
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from stablecast.lab.schedules.faults import Kind
 from stablecast.lab.whole.application_history import Line
 from stablecast.lab.whole.history_checker import gather, undelivered
-from stablecast.lab.whole.schedule import PACED, SOURCE, STORES, Do, WorldSchedule
+from stablecast.lab.whole.schedule import PACED, SOURCE, STORES, WorldSchedule
 from stablecast.store.store_log import ASKED, WHOLE
 
 
@@ -46,7 +47,7 @@ def unsettled(
 def heals(schedule: WorldSchedule) -> bool:
     """Return whether every store gets back what it lacks."""
     setup = schedule.setup
-    departs = any(fault.do is Do.LEAVE and fault.who == SOURCE for fault in schedule.faults)
+    departs = any(fault.kind is Kind.LEAVE and fault.who == SOURCE for fault in schedule.faults)
     return not (departs or setup.storage or setup.kept or setup.tight or PACED in dict(setup.options))
 
 

@@ -11,10 +11,11 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.trace_judge import verify_paths
-from stablecast.lab.schedules.reduction import reduced
+from stablecast.lab.schedules.faults import Kind
+from stablecast.lab.schedules.reduction import Reduction
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import DISK_FAULTS, SOURCE, STORES, Do, WorldSchedule, smaller
+from stablecast.lab.whole.schedule import DISK_FAULTS, SOURCE, STORES, WorldSchedule, smaller
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.programs import TRACES
 from stablecast.lab.world.world import World
@@ -83,12 +84,12 @@ def run(schedule: WorldSchedule, traces: Path | None = None) -> WholeReport:
 
 def _silent(world: World, schedule: WorldSchedule) -> Silent:
     """Return the rules that cannot be judged of some stores, by the addresses of those."""
-    kinds = {fault.do for fault in schedule.faults if fault.who == SOURCE}
-    weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
-    dark = {fault.who for fault in schedule.faults if fault.do is Do.POWER}
-    if any(fault.do is Do.BLACKOUT for fault in schedule.faults):
+    kinds = {fault.kind for fault in schedule.faults if fault.who == SOURCE}
+    weak = {fault.who for fault in schedule.faults if fault.kind in DISK_FAULTS}
+    dark = {fault.who for fault in schedule.faults if fault.kind is Kind.POWER}
+    if any(fault.kind is Kind.BLACKOUT for fault in schedule.faults):
         dark |= {*STORES}
-    rules = {world.host(name).address: LOST_WITH_TRACE for name in dark if Do.LEAVE in kinds}
+    rules = {world.host(name).address: LOST_WITH_TRACE for name in dark if Kind.LEAVE in kinds}
     return rules | {world.host(name).address: LOST_WITH_DISK for name in weak}
 
 
@@ -150,7 +151,7 @@ def _covered(violation: TraceViolation, numbers: RangeSet) -> bool:
 
 def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:
     """Return the report of a smaller schedule that breaks the same rule, or the given one if there is none."""
-    return reduced(report, lambda one: smaller(one.schedule), attempt, _rule, MAX_RUNS)
+    return Reduction(attempt, _rule, MAX_RUNS).smallest(report, lambda one: smaller(one.schedule))
 
 
 def _rule(report: WholeReport) -> str | None:

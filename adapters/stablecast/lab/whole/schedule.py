@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Any, Final
 
 import attrs
 
+from stablecast.lab.schedules.faults import OF_PROGRAMS, Fault, Kind, ScheduleError, check_names, faults_of
 from stablecast.lab.schedules.reduction import with_shorter_spans, without
-from stablecast.lab.schedules.seeds import ScheduleError
 from stablecast.text import refusal
 
 SOURCE: Final = "source"
@@ -43,52 +42,7 @@ PACED: Final = "ume_receiver_paced_persistence"
 """The option with which receivers set the pace."""
 
 
-class Do(StrEnum):
-    """The kinds of faults; each strikes the program or host `who` and lasts a span."""
-
-    KILL = "kill"
-    """Kill the program, and start it again after the span."""
-    POWER = "power"
-    """Cut the power of the host: unsynced writes are lost or torn. It returns after the span."""
-    STOP = "stop"
-    """Stop the program for the span."""
-    CUT = "cut"
-    """Cut the host off from `other`, or from all."""
-    MUTE = "mute"
-    """Let nothing pass from the host to `other`, or to all."""
-    NOISE = "noise"
-    """Lose, duplicate, reorder and delay what the host sends and receives; `amount` is a percentage."""
-    RESET = "reset"
-    """Break all connections of the host."""
-    SLOW = "slow"
-    """Slow down each sync of the host's disk by `amount` ms; of the router, which has none, each packet."""
-    FULL = "full"
-    """Leave `amount` bytes of room on the disk of a store."""
-    FAIL = "fail"
-    """Let writes or syncs of a store's disk fail after `amount` calls."""
-    ROT = "rot"
-    """Flip a bit of a file of a store."""
-    LEAP = "leap"
-    """Let the wall clock of the host leap by `amount` ms."""
-    DRIFT = "drift"
-    """Let the clocks of the host gain `amount` microseconds a second."""
-    SCARCE = "scarce"
-    """Leave the program `amount` sockets more than it has."""
-    BLACKOUT = "blackout"
-    """Cut the power of all hosts at once. All return after the span."""
-    CLOSE = "close"
-    """Send the program SIGTERM, and start it again after the span."""
-    LEAVE = "leave"
-    """Let a receiver, or the source, deregister and end; start it again after the span."""
-    TWIN = "twin"
-    """Start a second process with the identity of a client on another host; it is killed after the span."""
-    WIPE = "wipe"
-    """Kill a store and empty its directory; start it again after the span."""
-    RESTORE = "restore"
-    """Put back a store's directory as it was at the beginning of the span, declare that, and start the store again."""
-
-
-DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT, Do.WIPE, Do.RESTORE})
+DISK_FAULTS: Final = frozenset({Kind.FULL, Kind.FAIL, Kind.ROT, Kind.WIPE, Kind.RESTORE})
 """Faults that may cost a store its records; one store of a world suffers them."""
 
 MEMORY: Final = "memory"
@@ -96,23 +50,6 @@ TURNS: Final = "turns"
 
 NUMBER_BYTES: Final = 12
 """Bytes that each number counts against a limit besides its payload."""
-
-
-@attrs.frozen
-class HostFault:
-    """A fault at a time, for a span."""
-
-    at_ms: int
-    do: Do
-    who: str
-    span_ms: int = 0
-    other: str = ""
-    amount: int = 0
-
-    def __str__(self) -> str:
-        other = f" and {self.other}" if self.other else ""
-        amount = f", {self.amount}" if self.amount else ""
-        return f"{self.at_ms} ms: {self.do} {self.who}{other} for {self.span_ms} ms{amount}"
 
 
 @attrs.frozen
@@ -232,7 +169,7 @@ class WorldSchedule:
 
     seed: int
     setup: Setup = Setup()
-    faults: tuple[HostFault, ...] = ()
+    faults: tuple[Fault, ...] = ()
     horizon_ms: int = HORIZON_MS
 
     def as_json(self) -> dict[str, Any]:
@@ -249,13 +186,11 @@ class WorldSchedule:
                 setup[name] = tuple(setup[name])
             for name in {"options", "receiver_options"} & setup.keys():
                 setup[name] = tuple((option, given) for option, given in setup[name])
-            faults = tuple(HostFault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
-            schedule = cls(int(value["seed"]), Setup(**setup), faults, int(value.get("horizon_ms", HORIZON_MS)))
+            faults, horizon_ms = faults_of(value["faults"]), int(value.get("horizon_ms", HORIZON_MS))
+            schedule = cls(int(value["seed"]), Setup(**setup), faults, horizon_ms)
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(f"not a schedule of whole worlds: {refusal(error)}") from error
-        for fault in faults:
-            if fault.who not in STRUCK or fault.other not in ("", *STRUCK, *SIDES):
-                raise ScheduleError(f"'{fault}' strikes no program of that name: the names are {', '.join(STRUCK)}")
+        check_names(faults, dict.fromkeys(OF_PROGRAMS, STRUCK), (*STRUCK, *SIDES))
         return schedule
 
     def text(self) -> str:

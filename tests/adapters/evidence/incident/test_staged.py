@@ -15,7 +15,8 @@ from stablecast.evidence.incident import command
 from stablecast.evidence.incident.page import render
 from stablecast.evidence.incident.report import Incident, examine
 from stablecast.evidence.verification.traces import run_verify
-from stablecast.lab.whole.schedule import Do, HostFault, Setup
+from stablecast.lab.schedules.faults import Fault, Kind
+from stablecast.lab.whole.schedule import Setup
 from stablecast.lab.world.clock import EPOCH_NS
 from tests.support.world_capture import WorldCapture
 
@@ -30,45 +31,45 @@ PACED: Final = (("ume_receiver_paced_persistence", 1), ("ume_flight_size_bytes",
 MULTICAST: Final = (("transport", "lbtrm"),)
 
 
-def faults(do: Do, *who: str, span_ms: int = 2500, amount: int = 0, other: str = "") -> tuple[HostFault, ...]:
+def faults(do: Kind, *who: str, span_ms: int = 2500, amount: int = 0, other: str = "") -> tuple[Fault, ...]:
     """Return the same fault at several hosts at once."""
-    return tuple(HostFault(1000, do, name, span_ms, other, amount) for name in who)
+    return tuple(Fault(1000, do, name, span_ms, other, amount) for name in who)
 
 
 STAGED: Final = {
     "two stores are killed": (
         Setup(),
-        faults(Do.KILL, "store0", "store1"),
+        faults(Kind.KILL, "store0", "store1"),
         rf"No quorum for \d\.\d s: {STORES} were down {TIMES} \(killed\)",
     ),
     "all stores are killed": (
         Setup(),
-        faults(Do.KILL, "store0", "store1", "store2"),
+        faults(Kind.KILL, "store0", "store1", "store2"),
         rf"No quorum for \d\.\d s: stores [\d.:]+, [\d.:]+ and [\d.:]+ were down {TIMES} \(killed\)",
     ),
     "the source is cut off": (
         Setup(),
-        faults(Do.CUT, "source"),
+        faults(Kind.CUT, "source"),
         rf"Nothing stable for \d\.\d s: {SOURCE} was cut off from all of its stores {TIMES}",
     ),
     "two stores cannot reach the source": (
         Setup(),
-        faults(Do.MUTE, "store0", "store1", other="source"),
+        faults(Kind.MUTE, "store0", "store1", other="source"),
         rf"No quorum for \d\.\d s: (nothing reached|acknowledgements of) {STORES} .*: a path was cut",
     ),
     "two disks are slow": (
         Setup(),
-        faults(Do.SLOW, "store0", "store1", amount=800),
+        faults(Kind.SLOW, "store0", "store1", amount=800),
         rf"late by up to 1\.\d s .*: the disks of {STORES} were slow, \d+ writes took up to 1\.\d+ s, {TIMES}",
     ),
     "two stores hang": (
         Setup(),
-        faults(Do.STOP, "store0", "store1"),
+        faults(Kind.STOP, "store0", "store1"),
         rf"No quorum for \d\.\d s: {STORES} were stopped {TIMES}",
     ),
     "an option demands all stores": (
         Setup(options=ALL),
-        faults(Do.KILL, "store2"),
+        faults(Kind.KILL, "store2"),
         rf"2 of 3 stores did their part: the option {WITHIN} demands 3, and store 10\.0\.0\.6:14567 was down {TIMES}",
     ),
     "an option does not fit the stores": (
@@ -78,27 +79,27 @@ STAGED: Final = {
     ),
     "datagrams and NAKs are lost": (
         Setup(options=MULTICAST),
-        faults(Do.NOISE, "receiver0", amount=60),
+        faults(Kind.NOISE, "receiver0", amount=60),
         rf"Delivery to {READER} late by up to \d\.\d s: messages were lost on their way and repaired; \d+ messages",
     ),
     "the source is killed": (
         Setup(),
-        faults(Do.KILL, "source"),
+        faults(Kind.KILL, "source"),
         rf"{SOURCE} was down for \d\.\d s, {TIMES}: it was killed; nothing of it was sent meanwhile",
     ),
     "a receiver is killed": (
         Setup(),
-        faults(Do.KILL, "receiver0"),
+        faults(Kind.KILL, "receiver0"),
         rf"No delivery to {READER} for \d\.\d s: {READER} was down {TIMES} \(killed\)",
     ),
     "a receiver is cut off": (
         Setup(),
-        faults(Do.CUT, "receiver0"),
+        faults(Kind.CUT, "receiver0"),
         rf"No delivery to {READER} for \d\.\d s: nothing reached {READER} {TIMES}, although it ran: a path was cut",
     ),
     "one store of three is killed": (
         Setup(),
-        faults(Do.KILL, "store0"),
+        faults(Kind.KILL, "store0"),
         rf"Store 10\.0\.0\.4:14567 was down for \d\.\d s, {TIMES}: it was killed",
     ),
 }
@@ -107,9 +108,9 @@ STAGED: Final = {
 QUIET: Final = {
     "nothing": (Setup(), ()),
     "nothing over multicast": (Setup(options=MULTICAST, topics=("orders", "trades")), ()),
-    "one disk of three is slow": (Setup(), faults(Do.SLOW, "store0", amount=800)),
-    "the relay is cut off": (Setup(), faults(Do.CUT, "finder")),
-    "connections break": (Setup(), faults(Do.RESET, "source", span_ms=1)),
+    "one disk of three is slow": (Setup(), faults(Kind.SLOW, "store0", amount=800)),
+    "the relay is cut off": (Setup(), faults(Kind.CUT, "finder")),
+    "connections break": (Setup(), faults(Kind.RESET, "source", span_ms=1)),
 }
 """Worlds without a gap."""
 

@@ -17,8 +17,9 @@ from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.inputs import Arrived, Input, Tick
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.lab.schedules.faults import Fault
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Fault, Schedule
+from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import WorldSetup
 from stablecast.runtime.driver import Driven
 

@@ -13,14 +13,14 @@ from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.messages import ConsumptionAck, Registered, Role, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
-from stablecast.lab.sim.schedule import Act, Fault
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.setup import SOURCE, STORES, WorldSetup
 from tests.adapters.evidence.trace.fault_injection import Lie, after, at, busy, extended, hearing, shift
 
 STABLE: Final = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
-AWAY: Final = Fault(1500, Act.CRASH, SOURCE, "", 60, True)
-SLOW: Final = tuple(Fault(800, Act.SLOW, store, "", 3000, False) for store in STORES[1:])
-PARTED: Final = (Fault(1000, Act.PART, SOURCE, STORES[1], 2900, False), SLOW[1])
+AWAY: Final = Fault(1500, Kind.KILL, SOURCE, 60, amount=1)
+SLOW: Final = tuple(Fault(800, Kind.SLOW, store, 3000) for store in STORES[1:])
+PARTED: Final = (Fault(1000, Kind.CUT, SOURCE, other=STORES[1], span_ms=2900), SLOW[1])
 ENOUGH: Final = 9999
 """A ticket that no machine gets to."""
 

@@ -5,13 +5,14 @@ import pytest
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.settings import AckMode
 from stablecast.core.subscription.succession import Succession
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.runner import Report, run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Habit, WorldSetup
 from tests.adapters.lab.sim.setups import lively
 
-RETURNS = (Fault(700, Act.CRASH, SOURCE, "", 40, True), Fault(2900, Act.CRASH, SOURCE, "", 300, False))
+RETURNS = (Fault(700, Kind.KILL, SOURCE, 40, amount=1), Fault(2900, Kind.KILL, SOURCE, 300))
 """The source is killed while a backlog waits, and comes back; then once more."""
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.receiver import ReceiverProcess
-from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import EVERYBODY, RECEIVERS, SOURCE, STORES, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 
@@ -24,8 +24,8 @@ def cluster() -> Cluster:
     return cluster
 
 
-def suffer(cluster: Cluster, act: Act, who: str, other: str = "", span_ms: int = 100) -> None:
-    cluster.suffer(Fault(0, act, who, other, span_ms, False))
+def suffer(cluster: Cluster, act: Kind, who: str, other: str = "", span_ms: int = 100) -> None:
+    cluster.suffer(Fault(0, act, who, other=other, span_ms=span_ms))
 
 
 def test_in_peace_everything_is_delivered_and_stable(cluster: Cluster) -> None:
@@ -36,14 +36,14 @@ def test_in_peace_everything_is_delivered_and_stable(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("who", EVERYBODY)
 def test_a_crashed_process_is_started_again(cluster: Cluster, who: str) -> None:
-    suffer(cluster, Act.CRASH, who)
+    suffer(cluster, Kind.KILL, who)
     assert not cluster.processes[who].alive
     cluster.world.run(3 * SECOND)
     assert cluster.processes[who].alive
 
 
 def test_what_a_dead_source_was_to_send_the_next_one_sends(cluster: Cluster) -> None:
-    suffer(cluster, Act.CRASH, SOURCE)
+    suffer(cluster, Kind.KILL, SOURCE)
     cluster.want(7)
     cluster.world.run(4 * SECOND)
     assert trouble(cluster) is None
@@ -51,7 +51,7 @@ def test_what_a_dead_source_was_to_send_the_next_one_sends(cluster: Cluster) -> 
 
 
 def test_a_full_disk_stops_a_store(cluster: Cluster) -> None:
-    suffer(cluster, Act.FULL, "store0")
+    suffer(cluster, Kind.FULL, "store0")
     cluster.want(1)
     cluster.world.run(cluster.world.now + 50 * MILLISECOND)
     assert not cluster.processes["store0"].alive
@@ -62,7 +62,7 @@ def test_a_full_disk_stops_a_store(cluster: Cluster) -> None:
 def test_a_source_that_was_taken_over_ends_when_it_wakes(cluster: Cluster) -> None:
     """7.6: the stores say that another source holds its RegID."""
     first = cluster.processes[SOURCE]
-    suffer(cluster, Act.TAKEOVER, SOURCE, span_ms=3000)
+    suffer(cluster, Kind.TAKEOVER, SOURCE, span_ms=3000)
     assert cluster.processes[SOURCE] is not first
     assert (first.alive, first.frozen) == (True, True)
     cluster.world.run(6 * SECOND)
@@ -84,7 +84,7 @@ def lively(setup: WorldSetup) -> Cluster:
 def test_stores_with_a_name_may_move() -> None:
     """Source and receivers follow."""
     cluster = lively(WorldSetup(named=True))
-    cluster.suffer(Fault(0, Act.CRASH, "store0", "", 100, True))
+    cluster.suffer(Fault(0, Kind.KILL, "store0", 100, amount=1))
     cluster.world.run(6 * SECOND)
     store, source, receiver = (cluster.processes[name] for name in ("store0", SOURCE, RECEIVERS[0]))
     assert isinstance(source, SourceProcess)
@@ -100,7 +100,7 @@ def test_stores_with_a_name_may_move() -> None:
 def test_a_receiver_that_leaves_is_forgotten_and_comes_back_as_a_new_one() -> None:
     cluster = lively(WorldSetup())
     first = cluster.processes[RECEIVERS[0]]
-    suffer(cluster, Act.LEAVE, RECEIVERS[0], span_ms=500)
+    suffer(cluster, Kind.LEAVE, RECEIVERS[0], span_ms=500)
     cluster.world.run(cluster.world.now + 400 * MILLISECOND)
     assert isinstance(first, ReceiverProcess)
     assert first.left
@@ -111,8 +111,8 @@ def test_a_receiver_that_leaves_is_forgotten_and_comes_back_as_a_new_one() -> No
 
 
 def test_a_receiver_that_is_gone_does_not_leave(cluster: Cluster) -> None:
-    suffer(cluster, Act.CRASH, RECEIVERS[0])
-    suffer(cluster, Act.LEAVE, RECEIVERS[0])
+    suffer(cluster, Kind.KILL, RECEIVERS[0])
+    suffer(cluster, Kind.LEAVE, RECEIVERS[0])
     receiver = cluster.processes[RECEIVERS[0]]
     assert isinstance(receiver, ReceiverProcess)
     assert not receiver.leaving
@@ -139,20 +139,20 @@ def test_an_orphaned_world_has_a_proxy_until_the_source_is_back(quorate: bool) -
 @pytest.mark.parametrize(
     ("act", "who", "other"),
     [
-        (Act.CUT, SOURCE, "store0"),
-        (Act.PART, SOURCE, "store0"),
-        (Act.PART, "store1", ""),
-        (Act.STALL, "store1", RECEIVERS[0]),
-        (Act.FREEZE, "store2", ""),
-        (Act.LEAP, RECEIVERS[1], ""),
-        (Act.SLOW, "store0", ""),
-        (Act.WIPE, "store2", ""),
-        (Act.TAKEOVER, RECEIVERS[0], ""),
-        (Act.FALTER, "store1", ""),
+        (Kind.RESET, SOURCE, "store0"),
+        (Kind.CUT, SOURCE, "store0"),
+        (Kind.CUT, "store1", ""),
+        (Kind.MUTE, "store1", RECEIVERS[0]),
+        (Kind.STOP, "store2", ""),
+        (Kind.LEAP, RECEIVERS[1], ""),
+        (Kind.SLOW, "store0", ""),
+        (Kind.WIPE, "store2", ""),
+        (Kind.TAKEOVER, RECEIVERS[0], ""),
+        (Kind.FALTER, "store1", ""),
     ],
 )
-def test_no_fault_does_lasting_harm(cluster: Cluster, act: Act, who: str, other: str, variant: bool) -> None:
-    cluster.suffer(Fault(0, act, who, other, 300, variant))
+def test_no_fault_does_lasting_harm(cluster: Cluster, act: Kind, who: str, other: str, variant: bool) -> None:
+    cluster.suffer(Fault(0, act, who, other=other, span_ms=300, amount=int(variant)))
     cluster.want(5)
     cluster.world.run(cluster.world.now + 2 * SECOND)
     cluster.calm()
@@ -164,12 +164,12 @@ def test_no_fault_does_lasting_harm(cluster: Cluster, act: Act, who: str, other:
 
 def test_nothing_happens_to_those_who_are_not_there_yet() -> None:
     cluster = Cluster(seeded(1))
-    suffer(cluster, Act.CRASH, SOURCE)
+    suffer(cluster, Kind.KILL, SOURCE)
     assert cluster.processes == {}
 
 
 def test_the_dead_do_not_die_nor_are_they_taken_over(cluster: Cluster) -> None:
-    for act in (Act.CRASH, Act.CRASH, Act.TAKEOVER):
+    for act in (Kind.KILL, Kind.KILL, Kind.TAKEOVER):
         suffer(cluster, act, SOURCE)
     cluster.world.run(cluster.world.now + SECOND)
     assert trouble(cluster) is None
@@ -179,8 +179,8 @@ def test_a_store_falters_when_it_starts_a_proxy() -> None:
     """T18: it stands and knows nothing of what comes; or it is too late for that."""
     cluster = lively(WorldSetup(proxies=True, orphaned=True))
     for store in STORES:
-        cluster.suffer(Fault(0, Act.FALTER, store, "", 3000, False))
-    suffer(cluster, Act.CRASH, SOURCE, span_ms=4000)
+        cluster.suffer(Fault(0, Kind.FALTER, store, 3000))
+    suffer(cluster, Kind.KILL, SOURCE, span_ms=4000)
     cluster.world.run(cluster.world.now + 1800 * MILLISECOND)
     stopped = [process for process in cluster.processes.values() if process.frozen]
     assert 1 <= len(stopped) <= len(STORES)
@@ -237,7 +237,7 @@ def test_stores_have_their_turns() -> None:
     source = cluster.source
     assert source is not None
     (turn,) = [held.request.store_index for held in source.registrations() if held.counts]
-    suffer(cluster, Act.CRASH, STORES[turn], span_ms=9000)
+    suffer(cluster, Kind.KILL, STORES[turn], span_ms=9000)
     cluster.want(5)
     cluster.world.run(cluster.world.now + 2 * SECOND)
     (following,) = [held.request.store_index for held in source.registrations() if held.counts]

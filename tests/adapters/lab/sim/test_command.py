@@ -10,7 +10,8 @@ import pytest
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.schedules import seeds
-from stablecast.lab.schedules.seeds import ScheduleError, SeedRange
+from stablecast.lab.schedules.faults import ScheduleError
+from stablecast.lab.schedules.seeds import SeedRange
 from stablecast.lab.sim import command
 from stablecast.lab.sim.command import Worlds, run_sim
 from stablecast.lab.sim.schedule import draw

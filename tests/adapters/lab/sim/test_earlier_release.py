@@ -17,9 +17,10 @@ from stablecast.core.protocol.messages import (
     StoreEntry,
     StoreMemory,
 )
+from stablecast.lab.schedules.faults import Kind
 from stablecast.lab.sim.earlier_release import as_earlier
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Schedule, draw, with_earlier
+from stablecast.lab.sim.schedule import Schedule, draw, with_earlier
 from stablecast.lab.sim.setup import STORES, WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.transports import codec
@@ -72,9 +73,9 @@ def test_no_disk_is_lost_in_the_middle_of_an_upgrade() -> None:
     lossy = draw(5, wipe=True)
     mixed = with_earlier(lossy, 2)
     assert mixed.setup.earlier == STORES[:2]
-    disks = {Act.WIPE, Act.RESTORE, Act.DAMAGE}
-    assert {fault.act for fault in lossy.faults} & disks
-    assert not {fault.act for fault in mixed.faults} & disks
+    disks = {Kind.WIPE, Kind.RESTORE, Kind.ROT}
+    assert {fault.kind for fault in lossy.faults} & disks
+    assert not {fault.kind for fault in mixed.faults} & disks
     assert Schedule.from_json(json.loads(json.dumps(mixed.as_json()))) == mixed
     assert WorldSetup().refills(STORES[0])
     assert not WorldSetup(earlier=STORES[:1]).refills(STORES[0])

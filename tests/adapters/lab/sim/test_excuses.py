@@ -13,8 +13,9 @@ from stablecast.core.store.ack_batch import AckBatch
 from stablecast.core.store.proxy_election import Election, ElectionEvent
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, draw
+from stablecast.lab.sim.schedule import draw
 from stablecast.lab.sim.setup import STORES
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
@@ -116,7 +117,7 @@ def test_stores_that_an_sri_names_again_are_no_strangers() -> None:
 def test_a_store_that_does_not_write_whom_an_announcement_names_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the time to sync that before it crashes, so its proxy could meet the others."""
     found = FOUND["proxies_behind_a_full_disk"]
-    crash = Fault(3520, Act.CRASH, "store0", "", 48, True)
+    crash = Fault(3520, Kind.KILL, "store0", 48, amount=1)
     later = attrs.evolve(found, faults=(*found.faults[:-1], crash))
     assert run(later).violations == ()
     learn = Registry._learn_stores

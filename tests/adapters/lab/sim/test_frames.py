@@ -2,16 +2,17 @@
 
 import json
 
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.frames import digest, film
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
+from stablecast.lab.sim.schedule import Schedule, draw
 from stablecast.lab.sim.setup import WorldSetup
 
 SENDS = tuple((300 + 100 * index, 1) for index in range(35))
 ABSENT_MAJORITY = (
-    Fault(250, Act.PART, "source", "store2", 1700, True),
-    Fault(1500, Act.CRASH, "source", "", 200, False),
-    Fault(1500, Act.CRASH, "store0", "", 1500, False),
+    Fault(250, Kind.CUT, "source", other="store2", span_ms=1700, amount=1),
+    Fault(1500, Kind.KILL, "source", 200),
+    Fault(1500, Kind.KILL, "store0", 1500),
 )
 """The run of finding 7.1: the source returns to one store that has its messages and to one that has none."""
 
@@ -40,7 +41,7 @@ def test_the_documented_setup_survives_its_way_through_json() -> None:
 
 
 def test_a_store_that_dies_is_shown_and_its_holes_too() -> None:
-    seen = film(Schedule(10, SENDS, (Fault(1000, Act.CRASH, "store1", "", 1500, False),)))
+    seen = film(Schedule(10, SENDS, (Fault(1000, Kind.KILL, "store1", 1500),)))
     alive = [frame["stores"][1]["alive"] for frame in seen.frames if 1100 < frame["ms"] < 2400]
     assert not any(alive)
     assert any(frame["stores"][1]["holes"] for frame in seen.frames)
@@ -48,6 +49,6 @@ def test_a_store_that_dies_is_shown_and_its_holes_too() -> None:
 
 
 def test_an_election_is_shown() -> None:
-    faults = (Fault(1000, Act.CRASH, "source", "", 2800, False),)
+    faults = (Fault(1000, Kind.KILL, "source", 2800),)
     seen = film(Schedule(7, SENDS, faults, WorldSetup(proxies=True)))
     assert any(store["proxies"] for frame in seen.frames for store in frame["stores"])

@@ -14,11 +14,12 @@ from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup, 
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.source.endpoint import SourceState
 from stablecast.core.store.ack_batch import AckBatch
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind
 from stablecast.lab.sim.quiescence import lacking, trouble
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.store.client_records import client_record
@@ -228,7 +229,7 @@ def test_that_excuses_no_receiver_that_does_not_follow_a_store_whose_turn_it_is(
 ) -> None:
     """The planted fault: it asks where the store was, though an SRI says where it is."""
     monkeypatch.setattr(Registration, "move", lambda *_: None)
-    moves = tuple(Fault(4049, Act.CRASH, store, "", 1, True) for store in STORES)
+    moves = tuple(Fault(4049, Kind.KILL, store, 1, amount=1) for store in STORES)
     schedule = Schedule(3, (), moves, IN_TURNS)
     assert {violation.rule for violation in run(schedule).violations} == {"L1"}
 

@@ -9,10 +9,10 @@ from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.messages import Keepalive, Role, SourceInfo
 from stablecast.core.subscription.inputs import Place
 from stablecast.core.subscription.subscription import DRAIN_NS
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.receiver import ReceiverProcess
-from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
@@ -48,12 +48,12 @@ def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() ->
     cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     for who in (RECEIVERS[0], SOURCE):
-        cluster.suffer(Fault(0, Act.PART, who, "", 400, True))
+        cluster.suffer(Fault(0, Kind.CUT, who, 400, amount=1))
         for _ in range(2):
             cluster.world.run(cluster.world.now + SECOND // 4)
             cluster.want(5)
         cluster.world.run(cluster.world.now + 2 * SECOND)
-    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, True))
+    cluster.suffer(Fault(0, Kind.KILL, SOURCE, 10, amount=1))
     cluster.world.run(cluster.world.now + 2 * SECOND)
     assert trouble(cluster) is None
     assert len(receiver.sessions) == 1
@@ -104,7 +104,7 @@ def test_who_leaves_leaves_new_lives_as_well() -> None:
 def late_proxy(cluster: Cluster) -> Place:
     """Restart the source; when every process knows its new life, a receiver meets a proxy of the first one."""
     receiver = receiver_of(cluster)
-    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, True))
+    cluster.suffer(Fault(0, Kind.KILL, SOURCE, 10, amount=1))
     cluster.world.run(cluster.world.now + 2 * SECOND)
     (session,) = receiver.sessions.values()
     newest = session.machine.info

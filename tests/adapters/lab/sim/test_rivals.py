@@ -8,11 +8,12 @@ import pytest
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.store.source_history import SourceHistory
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.endpoint_configs import HOSTS
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.runner import run
-from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 from tests.adapters.lab.sim.setups import lively
@@ -31,14 +32,14 @@ def comes_back(seed: int) -> Schedule:
     store1 and store2 in a second round, and then reaches store0.
     """
     faults = (
-        Fault(1, Act.PART, SOURCE, "store2", 505, False),
-        Fault(500, Act.PART, SOURCE, "", 1700, False),
-        Fault(500, Act.PART, SOURCE, "store0", 2800, False),
-        Fault(501, Act.RIVAL, SOURCE, "", 1499, True),
-        Fault(502, Act.PART, SOURCE, "store1", 1498, False),
-        Fault(502, Act.PART, SOURCE, "store0", 1248, False),
-        Fault(1720, Act.SLOW, "store2", "", 600, False),
-        Fault(1765, Act.STALL, SOURCE, "store2", 335, False),
+        Fault(1, Kind.CUT, SOURCE, other="store2", span_ms=505),
+        Fault(500, Kind.CUT, SOURCE, 1700),
+        Fault(500, Kind.CUT, SOURCE, other="store0", span_ms=2800),
+        Fault(501, Kind.TWIN, SOURCE, 1499, amount=1),
+        Fault(502, Kind.CUT, SOURCE, other="store1", span_ms=1498),
+        Fault(502, Kind.CUT, SOURCE, other="store0", span_ms=1248),
+        Fault(1720, Kind.SLOW, "store2", 600),
+        Fault(1765, Kind.MUTE, SOURCE, other="store2", span_ms=335),
     )
     return Schedule(seed, ((470, 3), (3700, 1)), faults, WorldSetup(brief=True))
 
@@ -51,7 +52,7 @@ def test_a_life_that_comes_back_deletes_nothing_that_is_stable(seed: int) -> Non
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("wiped", [(), (Fault(300, Act.WIPE, "store2", "", 1, False),)])
+@pytest.mark.parametrize("wiped", [(), (Fault(300, Kind.WIPE, "store2", 1),)])
 def test_the_run_finds_a_store_that_cuts_where_the_life_began(
     monkeypatch: pytest.MonkeyPatch, wiped: tuple[Fault, ...]
 ) -> None:
@@ -84,16 +85,16 @@ def test_two_lives_of_which_the_later_knows_nothing_are_found(monkeypatch: pytes
     if votes:
         monkeypatch.setattr(RegistrationSet, "voters", EVERYONE)
     faults = (
-        Fault(1, Act.PART, SOURCE, "store1", 452, False),
-        Fault(196, Act.WIPE, "store2", "", 1, False),
-        Fault(448, Act.RIVAL, SOURCE, "", 810, True),
+        Fault(1, Kind.CUT, SOURCE, other="store1", span_ms=452),
+        Fault(196, Kind.WIPE, "store2", 1),
+        Fault(448, Kind.TWIN, SOURCE, 810, amount=1),
     )
     report = run(Schedule(9100021, ((853, 1),), faults, WorldSetup(brief=True)))
     assert {violation.rule for violation in report.violations} == ({"S3"} if votes else set())
 
 
 def rival(cluster: Cluster, who: str, span_ms: int = 0) -> None:
-    cluster.suffer(Fault(0, Act.RIVAL, who, "", span_ms, False))
+    cluster.suffer(Fault(0, Kind.TWIN, who, span_ms))
 
 
 def test_a_second_claimant_has_a_host_of_its_own_and_waits_for_the_first() -> None:
@@ -122,7 +123,7 @@ def test_faults_befall_the_second_and_the_first_sends_when_it_is_gone() -> None:
     second = cluster.source
     assert isinstance(first, SourceProcess)
     assert isinstance(second, SourceProcess)
-    cluster.suffer(Fault(0, Act.PART, SOURCE, "store0", 200, False))
+    cluster.suffer(Fault(0, Kind.CUT, SOURCE, other="store0", span_ms=200))
     assert cluster.network.blocked(second.host, HOSTS["store0"])
     assert not cluster.network.blocked(first.host, HOSTS["store0"])
     cluster.world.run(cluster.world.now + 600 * MILLISECOND)
@@ -158,6 +159,6 @@ def test_a_rival_whose_end_was_to_come_in_peace_stays() -> None:
 def test_nobody_rivals_the_dead() -> None:
     cluster = lively(WorldSetup(brief=True))
     dead = cluster.processes[SOURCE]
-    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 100, False))
+    cluster.suffer(Fault(0, Kind.KILL, SOURCE, 100))
     rival(cluster, SOURCE)
     assert cluster.processes[SOURCE] is dead

@@ -6,14 +6,15 @@ import attrs
 import pytest
 
 from stablecast.core.store import StoreEndpoint
+from stablecast.lab.schedules.faults import Kind
 from stablecast.lab.sim.facts import Violation
 from stablecast.lab.sim.runner import Report, run, shrink
-from stablecast.lab.sim.schedule import Act, Schedule, draw
+from stablecast.lab.sim.schedule import Schedule, draw
 
 
 def judged(schedule: Schedule) -> Report:
     """Fails while there are a crash of the source and ten messages."""
-    crash = any(fault.act is Act.CRASH and fault.who == "source" for fault in schedule.faults)
+    crash = any(fault.kind is Kind.KILL and fault.who == "source" for fault in schedule.faults)
     bad = crash and sum(count for _, count in schedule.sends) >= 10
     violations = (Violation("S2", 0, "planted"),) if bad else ()
     return Report(schedule, violations, Counter(), 0, "")
@@ -22,7 +23,7 @@ def judged(schedule: Schedule) -> Report:
 def test_only_what_matters_is_left() -> None:
     seed = next(seed for seed in range(1000) if judged(draw(seed)).violations)
     small = shrink(judged(draw(seed)), judged).schedule
-    assert [(fault.act, fault.who, fault.span_ms) for fault in small.faults] == [(Act.CRASH, "source", 1)]
+    assert [(fault.kind, fault.who, fault.span_ms) for fault in small.faults] == [(Kind.KILL, "source", 1)]
     assert 10 <= sum(count for _, count in small.sends) < 20
 
 

@@ -6,9 +6,9 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Overtaken, Reclaimed
 from stablecast.core.protocol.messages import Keepalive, Role
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 from tests.adapters.lab.sim.setups import dead_connection, lively, world
@@ -58,7 +58,7 @@ def test_a_source_that_has_its_quorum_again_goes_on_where_it_was() -> None:
     cluster = lively(WorldSetup())
     source = source_of(cluster)
     for store in STORES[:2]:
-        cluster.suffer(Fault(0, Act.CRASH, store, "", 1500, False))
+        cluster.suffer(Fault(0, Kind.KILL, store, 1500))
     cluster.world.run(cluster.world.now + SECOND)
     assert not source.machine.can_send
     cluster.want(5)
@@ -82,8 +82,8 @@ def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
     cluster = lively(WorldSetup(turns=True))
     assert len(cluster.checkers.facts.stable) == 10
     for store in STORES[:2]:
-        cluster.suffer(Fault(0, Act.CRASH, store, "", 9000, False))
-    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, False))
+        cluster.suffer(Fault(0, Kind.KILL, store, 9000))
+    cluster.suffer(Fault(0, Kind.KILL, SOURCE, 10))
     cluster.world.run(cluster.world.now + 3 * SECOND)
     assert cluster.checkers.facts.stable == {}
     assert cluster.checkers.facts.violations == []
@@ -92,7 +92,7 @@ def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
 @pytest.mark.rows("P-587")
 def test_an_application_may_leave_before_it_began() -> None:
     cluster = lively(WorldSetup(leaving=Leaving.HASTY_SOURCE))
-    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, False))
+    cluster.suffer(Fault(0, Kind.KILL, SOURCE, 10))
     cluster.world.run(cluster.world.now + 10 * MILLISECOND)
     cluster.leave(SOURCE)
     assert source_of(cluster).left

@@ -6,9 +6,9 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.inputs import Gone
 from stablecast.core.protocol.messages import Keepalive, Role, StableAck
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from tests.adapters.lab.sim.setups import KINDS, lively, world
@@ -34,8 +34,8 @@ def store_of(cluster: Cluster, name: str = STORES[0]) -> StoreProcess:
 def test_a_store_that_was_killed_comes_back(setup: WorldSetup) -> None:
     """T15: with what its disk kept."""
     cluster = lively(setup)
-    for act in (Act.CRASH, Act.FULL):
-        cluster.suffer(Fault(0, act, STORES[0], "", 500, False))
+    for act in (Kind.KILL, Kind.FULL):
+        cluster.suffer(Fault(0, act, STORES[0], 500))
         cluster.want(5)
         cluster.world.run(cluster.world.now + 2 * SECOND)
     assert trouble(cluster) is None
@@ -49,7 +49,7 @@ def test_what_it_cannot_read_it_holds_no_more(variant: bool, damaged: int) -> No
     cluster = lively(WorldSetup(refill=False))
     cluster.want(5)
     cluster.world.run(cluster.world.now + SECOND)
-    for fault in (Fault(0, Act.CRASH, STORES[0], "", 1, False), Fault(0, Act.DAMAGE, STORES[0], "", 0, variant)):
+    for fault in (Fault(0, Kind.KILL, STORES[0], 1), Fault(0, Kind.ROT, STORES[0], 0, amount=int(variant))):
         cluster.suffer(fault)
         cluster.world.run(cluster.world.now + SECOND)
     store, facts, disk = store_of(cluster), cluster.checkers.facts, cluster.disks[STORES[0]]
@@ -67,7 +67,7 @@ def test_what_it_cannot_read_it_holds_no_more(variant: bool, damaged: int) -> No
 def test_nothing_goes_bad_on_an_empty_disk() -> None:
     cluster = Cluster(seeded(1))
     cluster.world.run(SECOND)
-    cluster.suffer(Fault(0, Act.DAMAGE, STORES[0], "", 0, False))
+    cluster.suffer(Fault(0, Kind.ROT, STORES[0], 0))
     assert cluster.checkers.facts.counts["damaged"] == 0
 
 
@@ -75,7 +75,7 @@ def test_nothing_goes_bad_on_an_empty_disk() -> None:
 def test_a_stream_that_broke_goes_on_behind_what_it_lost() -> None:
     """It is stable without this store."""
     cluster = lively(WorldSetup())
-    cluster.suffer(Fault(0, Act.PART, SOURCE, STORES[0], 400, True))
+    cluster.suffer(Fault(0, Kind.CUT, SOURCE, other=STORES[0], span_ms=400, amount=1))
     for _ in range(2):
         cluster.world.run(cluster.world.now + SECOND // 4)
         cluster.want(5)
@@ -111,7 +111,7 @@ def test_what_is_not_kept_is_not_sent_nor_looked_for() -> None:
 @pytest.mark.rows("P-549")
 def test_a_proxy_hears_of_broken_connections_too() -> None:
     cluster = lively(WorldSetup(proxies=True))
-    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 9000, False))
+    cluster.suffer(Fault(0, Kind.KILL, SOURCE, 9000))
     cluster.world.run(cluster.world.now + 3 * SECOND)
     (serving,) = [store_of(cluster, name) for name in STORES if store_of(cluster, name).proxies]
     (proxy,) = serving._proxies.values()

@@ -12,10 +12,11 @@ from stablecast.core.protocol.messages import LateJoinInfo, RetransmitRequest
 from stablecast.core.store.refill import SourceRefill
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retransmission import RetransmissionService
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.whole import conductor
 from stablecast.lab.whole.copies import StoreCopies, Vain, asked_in_vain, has_its_due, reported_stable
 from stablecast.lab.whole.runner import run
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.whole.schedule import Setup, WorldSchedule
 from stablecast.store.store_log import ASKED, VAIN, WHOLE
 
 ASKS = f"store at S: source 5: the store was away or too slow, and lacks 1 message; {ASKED}"
@@ -28,10 +29,10 @@ ME = ("orders", 11)
 LOST_ON_THE_WAY = WorldSchedule(
     1,
     Setup(options=(("transport", "lbtrm"),), pause_ms=10),
-    (HostFault(1_000, Do.MUTE, "source", 10), HostFault(1_015, Do.KILL, "source", 500)),
+    (Fault(1_000, Kind.MUTE, "source", 10), Fault(1_015, Kind.KILL, "source", 500)),
     horizon_ms=2_000,
 )
-AWAY = WorldSchedule(4, Setup(), (HostFault(1_500, Do.KILL, "store1", 700),))
+AWAY = WorldSchedule(4, Setup(), (Fault(1_500, Kind.KILL, "store1", 700),))
 
 
 def holding(reg_id: int, *ranges: tuple[int, int]) -> StoreCopies:

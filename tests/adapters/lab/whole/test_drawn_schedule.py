@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from stablecast.lab.schedules.faults import OF_PROGRAMS, Kind
 from stablecast.lab.whole.drawn_schedule import (
     ENDS_STORES,
     FACTORS,
@@ -29,7 +30,6 @@ from stablecast.lab.whole.schedule import (
     SOURCE,
     STORES,
     TURNS,
-    Do,
     Setup,
 )
 
@@ -52,7 +52,7 @@ def test_a_seed_draws_the_same_schedule() -> None:
 
 def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     faults = [fault for schedule in DRAWN for fault in schedule.faults]
-    assert {fault.do for fault in faults} == set(Do)
+    assert {fault.kind for fault in faults} == set(OF_PROGRAMS)
     for schedule in (*DRAWN, *PARTED):
         assert all(one.at_ms >= 0 and one.at_ms + one.span_ms <= schedule.horizon_ms for one in schedule.faults)
     once = [schedule for schedule in DRAWN if schedule not in TWICE and not schedule.setup.far]
@@ -70,7 +70,7 @@ def test_a_second_store_loses_its_disk_after_a_pause() -> None:
     assert len(TWICE) > 3
     for schedule in TWICE:
         before, after = (
-            {one.who for one in schedule.faults if one.do in DISK_FAULTS and (one.at_ms > HORIZON_MS) is later}
+            {one.who for one in schedule.faults if one.kind in DISK_FAULTS and (one.at_ms > HORIZON_MS) is later}
             for later in (False, True)
         )
         assert len(before) == len(after) == 1
@@ -82,7 +82,7 @@ def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
     """At most one disk of a world fails, never one with two of the copies, and none where groups have one store."""
     struck = 0
     for schedule in DRAWN:
-        weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
+        weak = {fault.who for fault in schedule.faults if fault.kind in DISK_FAULTS}
         struck += bool(weak)
         assert len(weak) <= 1 + (schedule in TWICE)
         assert weak <= set(STORES)
@@ -94,12 +94,12 @@ def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
 def test_receivers_leave_only_where_stores_keep_messages_for_newcomers() -> None:
     paced = [found for found in DRAWN if "ume_receiver_paced_persistence" in dict(found.setup.options)]
     assert len(paced) > 10
-    assert not any(fault.do is Do.LEAVE or found.setup.late for found in paced for fault in found.faults)
-    leaving = [(found, fault.who) for found in DRAWN for fault in found.faults if fault.do is Do.LEAVE]
+    assert not any(fault.kind is Kind.LEAVE or found.setup.late for found in paced for fault in found.faults)
+    leaving = [(found, fault.who) for found in DRAWN for fault in found.faults if fault.kind is Kind.LEAVE]
     assert all(who in (SOURCE, *RECEIVERS) for _, who in leaving)
     departed = [found for found, who in leaving if who == SOURCE]
     assert len(departed) > 0.05 * len(DRAWN)
-    assert not any(fault.do is Do.TWIN and fault.who == SOURCE for found in departed for fault in found.faults)
+    assert not any(fault.kind is Kind.TWIN and fault.who == SOURCE for found in departed for fault in found.faults)
     assert not any(found.setup.storage == TURNS for found in departed)
 
 
@@ -107,11 +107,11 @@ def test_nothing_ends_a_store_in_memory_or_moves_a_source_from_its_first_store()
     found = {kind: [one for one in DRAWN if one.setup.storage == kind] for kind in (MEMORY, TURNS)}
     assert all(len(schedules) > 10 for schedules in found.values())
     for schedule in found[MEMORY]:
-        assert not any(fault.who in STORES and fault.do in ENDS_STORES for fault in schedule.faults)
+        assert not any(fault.who in STORES and fault.kind in ENDS_STORES for fault in schedule.faults)
     for schedule in found[TURNS]:
-        assert not any(fault.who in STORES or fault.do is Do.TWIN for fault in schedule.faults)
-        assert not any(SOURCE in (fault.who, fault.other) for fault in schedule.faults if fault.do in STRIKES_PATHS)
-    assert not any(fault.do is Do.BLACKOUT for one in (*found[MEMORY], *found[TURNS]) for fault in one.faults)
+        assert not any(fault.who in STORES or fault.kind is Kind.TWIN for fault in schedule.faults)
+        assert not any(SOURCE in (fault.who, fault.other) for fault in schedule.faults if fault.kind in STRIKES_PATHS)
+    assert not any(fault.kind is Kind.BLACKOUT for one in (*found[MEMORY], *found[TURNS]) for fault in one.faults)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_router_is_struck_in_each_world_that_has_one() -> None:
     assert all(schedule.setup.far for schedule in PARTED)
     assert not any(fault.who == ROUTER for schedule in DRAWN if not schedule.setup.far for fault in schedule.faults)
     struck = [[fault for fault in schedule.faults if fault.who == ROUTER] for schedule in PARTED]
-    assert {fault.do for faults in struck for fault in faults} == {*STRIKES_ROUTERS}
+    assert {fault.kind for faults in struck for fault in faults} == {*STRIKES_ROUTERS}
     assert {fault.other for faults in struck for fault in faults} == {"", *SIDES}
     once = [
         len(faults) for faults, one in zip(struck, PARTED, strict=True) if one.horizon_ms == HORIZON_MS * ROUTED_FACTOR
@@ -184,7 +184,7 @@ def test_habits_are_drawn_only_where_their_rules_hold() -> None:
         assert not (setup.storage == TURNS and setup.stored)
         assert not (setup.hot and "settled" in setup.modes)
     assert not any(
-        fault.do is Do.LEAVE and fault.who in RECEIVERS
+        fault.kind is Kind.LEAVE and fault.who in RECEIVERS
         for schedule in DRAWN
         for fault in schedule.faults
         if schedule.setup.group

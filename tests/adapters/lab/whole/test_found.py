@@ -6,8 +6,9 @@ from typing import Final
 
 import pytest
 
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.whole.runner import run
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.whole.schedule import Setup, WorldSchedule
 
 FOUND: Final = {
     entry["name"]: WorldSchedule.from_json(entry)
@@ -25,12 +26,12 @@ def test_a_schedule_that_found_a_defect_is_clean(name: str, tmp_path: Path) -> N
 def test_a_receiver_that_stores_forgot_goes_on_behind_what_it_acknowledged() -> None:
     """The source never restarts. The store that knows the receiver is late, and the others begin at 0."""
     faults = (
-        HostFault(0, Do.KILL, "store2", 3_000),
-        HostFault(1_500, Do.KILL, "receiver0", 3_500),
-        HostFault(2_500, Do.WIPE, "store1", 50),
-        HostFault(2_900, Do.CUT, "store0", 4_000, "store1"),
-        HostFault(2_900, Do.CUT, "store0", 4_000, "store2"),
-        HostFault(4_900, Do.MUTE, "store0", 400, "receiver0"),
+        Fault(0, Kind.KILL, "store2", 3_000),
+        Fault(1_500, Kind.KILL, "receiver0", 3_500),
+        Fault(2_500, Kind.WIPE, "store1", 50),
+        Fault(2_900, Kind.CUT, "store0", 4_000, "store1"),
+        Fault(2_900, Kind.CUT, "store0", 4_000, "store2"),
+        Fault(4_900, Kind.MUTE, "store0", 400, "receiver0"),
     )
     result = run(WorldSchedule(1, Setup(), faults, horizon_ms=10_000))
     assert result.violations == ()

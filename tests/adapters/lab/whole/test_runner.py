@@ -13,10 +13,11 @@ import attrs
 import pytest
 
 from stablecast.evidence.trace.reports import TraceViolation
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.whole import runner
 from stablecast.lab.whole.drawn_schedule import draw
 from stablecast.lab.whole.runner import WholeReport, run, shrink
-from stablecast.lab.whole.schedule import MEMORY, STORES, TURNS, Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.whole.schedule import MEMORY, STORES, TURNS, Setup, WorldSchedule
 from stablecast.lab.world.world import World
 from tests.support.tree import PYTHON_PATH
 
@@ -81,13 +82,13 @@ def test_a_world_without_faults_delivers_each_message_once(setup: Setup, share: 
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        ({"storage": MEMORY, "store_options": ("repository-type=memory",)}, Do.BLACKOUT),
-        ({"storage": TURNS, "options": (("ume_store_behavior", "rr"),)}, Do.WIPE),
+        ({"storage": MEMORY, "store_options": ("repository-type=memory",)}, Kind.BLACKOUT),
+        ({"storage": TURNS, "options": (("ume_store_behavior", "rr"),)}, Kind.WIPE),
     ],
 )
-def test_stores_in_memory_and_stores_in_turn_have_no_other_copy(given: dict[str, Any], fault: Do) -> None:
+def test_stores_in_memory_and_stores_in_turn_have_no_other_copy(given: dict[str, Any], fault: Kind) -> None:
     """Nothing is lost without faults. What no drawn schedule has does harm here, and none to other stores."""
-    late, faults = Setup(late=True), (HostFault(2_000, fault, STORES[0], 300),)
+    late, faults = Setup(late=True), (Fault(2_000, fault, STORES[0], 300),)
     uncommon = attrs.evolve(late, **given)
     assert run(WorldSchedule(5, uncommon)).violations == ()
     assert run(WorldSchedule(5, late, faults)).violations == ()
@@ -107,17 +108,17 @@ def test_a_failing_schedule_is_made_smaller() -> None:
     """The failure needs the kill of the second store and nothing else."""
 
     def attempt(schedule: WorldSchedule) -> WholeReport:
-        broken = any(fault.do is Do.KILL and fault.who == "store1" for fault in schedule.faults)
+        broken = any(fault.kind is Kind.KILL and fault.who == "store1" for fault in schedule.faults)
         return WholeReport(schedule, ("lost: one",) if broken else ("twice: one",), Counter(), 0, "")
 
     faults = (
-        HostFault(10, Do.KILL, "store1", 800),
-        HostFault(20, Do.KILL, "store0", 700),
-        HostFault(30, Do.STOP, "store1", 10),
-        HostFault(40, Do.POWER, "source", 10),
+        Fault(10, Kind.KILL, "store1", 800),
+        Fault(20, Kind.KILL, "store0", 700),
+        Fault(30, Kind.STOP, "store1", 10),
+        Fault(40, Kind.POWER, "source", 10),
     )
     report = shrink(attempt(WorldSchedule(9, Setup(topics=("orders", "trades"), hasty=True), faults)), attempt)
-    assert report.schedule == WorldSchedule(9, Setup(), (HostFault(10, Do.KILL, "store1", 1),))
+    assert report.schedule == WorldSchedule(9, Setup(), (Fault(10, Kind.KILL, "store1", 1),))
 
 
 def test_only_a_store_with_a_failed_disk_may_miss_what_it_acknowledged() -> None:
@@ -154,14 +155,14 @@ def test_a_number_is_stable_by_acknowledgements_whose_trace_was_lost() -> None:
 
 def test_a_host_without_power_lost_its_trace_but_not_its_messages() -> None:
     """Only a source that deregistered takes with it what the next trace of the store begins with."""
-    leaving, blackout = HostFault(1, Do.LEAVE, "source", 5), HostFault(2, Do.BLACKOUT, "receiver1", 5)
+    leaving, blackout = Fault(1, Kind.LEAVE, "source", 5), Fault(2, Kind.BLACKOUT, "receiver1", 5)
     world = World(1)
     for name in ("source", "store0", "store1", "store2"):
         world.host(name)
     dark = runner._silent(world, WorldSchedule(1, faults=(leaving, blackout)))
     assert dark == {f"10.0.0.{number}": runner.LOST_WITH_TRACE for number in (2, 3, 4)}
     assert runner._silent(world, WorldSchedule(1, faults=(blackout,))) == {}
-    lost = HostFault(3, Do.WIPE, "store1", 5)
+    lost = Fault(3, Kind.WIPE, "store1", 5)
     assert runner._silent(world, WorldSchedule(1, faults=(lost,))) == {"10.0.0.3": runner.LOST_WITH_DISK}
     assert (
         runner._silent(world, WorldSchedule(1, faults=(lost, leaving, blackout)))["10.0.0.3"] is runner.LOST_WITH_DISK

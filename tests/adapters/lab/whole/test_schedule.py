@@ -6,9 +6,9 @@ from collections import Counter
 import attrs
 import pytest
 
-from stablecast.lab.schedules.seeds import ScheduleError
+from stablecast.lab.schedules.faults import Fault, Kind, ScheduleError
 from stablecast.lab.whole.drawn_schedule import draw
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule, smaller
+from stablecast.lab.whole.schedule import Setup, WorldSchedule, smaller
 
 DRAWN = [draw(seed) for seed in range(600)]
 
@@ -23,7 +23,7 @@ def test_schedules_of_earlier_releases_are_read() -> None:
     setup = {field.name: getattr(Setup(), field.name) for field in attrs.fields(Setup)}
     for name in ("stored", "pattern", "start", "group", "apart", "hot"):
         del setup[name]
-    value = WorldSchedule(7, faults=(HostFault(1, Do.KILL, "source"),)).as_json()
+    value = WorldSchedule(7, faults=(Fault(1, Kind.KILL, "source"),)).as_json()
     assert WorldSchedule.from_json({**value, "setup": setup}) == WorldSchedule.from_json(value)
 
 
@@ -35,8 +35,8 @@ def test_schedules_of_earlier_releases_are_read() -> None:
         {"seed": 1},
         {"seed": 1, "setup": {}, "faults": [{"at_ms": 1}]},
         {**WorldSchedule(1).as_json(), "setup": {"colour": "red"}},
-        WorldSchedule(1, faults=(HostFault(1, Do.KILL, "nobody"),)).as_json(),
-        WorldSchedule(1, faults=(HostFault(1, Do.CUT, "source", other="nobody"),)).as_json(),
+        WorldSchedule(1, faults=(Fault(1, Kind.KILL, "nobody"),)).as_json(),
+        WorldSchedule(1, faults=(Fault(1, Kind.CUT, "source", other="nobody"),)).as_json(),
     ],
 )
 def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
@@ -45,7 +45,7 @@ def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
 
 
 def test_a_fault_is_a_line() -> None:
-    assert str(HostFault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
+    assert str(Fault(5, Kind.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
 
 
 def _weight(schedule: WorldSchedule) -> tuple[int, int, int]:

@@ -9,9 +9,10 @@ import pytest
 
 from stablecast.evidence.capture.doctor import CaptureAdvice
 from stablecast.evidence.capture.judge import judge
+from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.runner import run
-from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule
+from stablecast.lab.whole.schedule import Setup, WorldSchedule
 from stablecast.transports.wire import lbtrm
 from tests.adapters.evidence.capture.doctor.played_session import (
     FIRST,
@@ -162,7 +163,7 @@ MULTICAST: Final = Setup(options=(("transport", "lbtrm"),))
 SOURCE_HOST, READER_HOST = "10.0.0.1", "10.0.0.2"
 
 
-def only_lose(self: Conductor, fault: HostFault, share: float) -> None:
+def only_lose(self: Conductor, fault: Fault, share: float) -> None:
     """Lose packets of a host in both directions. Noise would also reorder them, and a late datagram is no lost one."""
     network, here = self.world.network, self.world.host(fault.who).address
     for other in (self.world.host(name).address for name in self.names if name != fault.who):
@@ -172,7 +173,7 @@ def only_lose(self: Conductor, fault: HostFault, share: float) -> None:
 
 def whole(loss: int, seed: int = 3) -> WorldCapture:
     """Run the shipped programs; a receiver loses a share of the datagrams in both directions for 2.5 s."""
-    struck = (HostFault(1000, Do.NOISE, "receiver0", 2500, "", loss),) if loss else ()
+    struck = (Fault(1000, Kind.NOISE, "receiver0", 2500, "", loss),) if loss else ()
     with captured() as capture, pytest.MonkeyPatch.context() as patch:
         patch.setattr(Conductor, "_noise", only_lose)
         run(WorldSchedule(seed, MULTICAST, struck, horizon_ms=4_000))
