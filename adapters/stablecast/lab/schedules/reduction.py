@@ -9,6 +9,7 @@ ItemT = TypeVar("ItemT")
 FaultT = TypeVar("FaultT", bound=Any)
 ReportT = TypeVar("ReportT")
 ScheduleT = TypeVar("ScheduleT")
+SetupT = TypeVar("SetupT", bound=Any)
 
 
 @attrs.define
@@ -61,3 +62,19 @@ def with_shorter_spans(faults: Sequence[FaultT]) -> Iterator[tuple[FaultT, ...]]
     for index, fault in enumerate(faults):
         if fault.span_ms > 1:
             yield (*faults[:index], attrs.evolve(fault, span_ms=fault.span_ms // 2), *faults[index + 1 :])
+
+
+def deviations(setup: SetupT) -> dict[str, Any]:
+    """Return what differs in a setup from the plain one."""
+    plain = type(setup)()
+    values = ((field.name, getattr(setup, field.name)) for field in attrs.fields(type(setup)))
+    return {name: value for name, value in values if value != getattr(plain, name)}
+
+
+def plainer(setup: SetupT) -> Iterator[SetupT]:
+    """Yield setups closer to the plain one: the plain one first, then each without one deviation."""
+    plain, names = type(setup)(), deviations(setup)
+    if len(names) > 1:
+        yield plain
+    for name in names:
+        yield attrs.evolve(setup, **{name: getattr(plain, name)})

@@ -23,7 +23,7 @@ from stablecast.lab.sim.proxy import Proxy
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.resolution import DatagramMedium, ProcessResolution
 from stablecast.lab.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, WorldSetup
-from stablecast.lab.sim.source import SourceProcess
+from stablecast.lab.sim.source import SourceProcess, StreamSource
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
@@ -245,9 +245,9 @@ class Cluster:
             receiver.resolving = ProcessResolution(receiver, self.air, receiver.found)
             receiver.resolving.feed(AddReceiver(config.topic))
 
-    def _advertise(self, source: SourceProcess | Proxy) -> None:
+    def _advertise(self, source: StreamSource) -> None:
         """Pass the source's address to every receiver at regular intervals, unless topic resolution does it."""
-        owner = source.process if isinstance(source, Proxy) else source
+        owner = source.process
         if self.setup.resolution:
             resolving = ProcessResolution(owner, self.air)
             resolving.advertise(source.config)

@@ -4,7 +4,7 @@ The unmodified codec encodes and decodes all messages.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -80,6 +80,7 @@ def _meaning(found: Run | lbmc.Message) -> Item:
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
 EffectT = TypeVar("EffectT", bound=Effect)
+T = TypeVar("T")
 
 
 class VirtualProcess:
@@ -161,15 +162,24 @@ class VirtualProcess:
 
 
 class VirtualDriver(Generic[EventT_contra, EffectT]):
-    """Drive one machine as the event loop's driver does: feed, record, perform, set the timer."""
+    """Drive one machine as the event loop's driver does (`runtime.driver`): feed, record, perform, set the timer."""
 
     def __init__(
-        self, process: VirtualProcess, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]
+        self,
+        process: VirtualProcess,
+        driven: Driven[EventT_contra, EffectT],
+        perform: Callable[[EffectT], None],
+        before: Callable[[], None] | None = None,
     ) -> None:
-        """Pass the machine's effects to `perform`."""
+        """Pass the machine's effects to `perform`.
+
+        `before` runs at the end of each turn of the event loop that fed an input, and before a timer.
+        """
         self._process = process
         self._driven = driven
         self._perform = perform
+        self._before = before
+        self._settling = False
         self._inputs: deque[EventT_contra] = deque()
         self._busy = False
         self._closed = False
@@ -180,9 +190,39 @@ class VirtualDriver(Generic[EventT_contra, EffectT]):
     def feed(self, event: EventT_contra) -> None:
         """Feed one input and perform its effects. Inputs that arise meanwhile wait in a queue."""
         self._inputs.append(event)
-        if self._busy or self._closed:
-            return
+        if not (self._busy or self._closed):
+            self._turn(self._drain)
+        self.settle_soon()
+
+    def feed_all(self, events: Iterable[EventT_contra]) -> None:
+        """Feed several inputs in order."""
+        for event in events:
+            self.feed(event)
+
+    @property
+    def idle(self) -> bool:
+        """True if no input is in progress and inputs are not recorded."""
+        return self._driven.recorder is None and not (self._busy or self._closed)
+
+    def during(self, act: Callable[[T], None], what: T) -> None:
+        """Perform what follows from a query of the machine as if it were an effect. Call it only while `idle`."""
+        self._turn(lambda: act(what))
+
+    def settle_soon(self) -> None:
+        """Call `before` at the end of the turn."""
+        if self._before is not None and not (self._settling or self._closed):
+            self._settling = True
+            self._process.world.after(0, lambda: self._process.deliver(self._settle))
+
+    def _settle(self) -> None:
+        self._settling = False
+        if self._before is not None and not self._closed:
+            self._before()
+
+    def _turn(self, act: Callable[[], None]) -> None:
+        """Act, feed the inputs that arose meanwhile, and set the timer."""
         self._busy = True
+        act()
         self._drain()
         self._busy = False
         self.rearm()
@@ -229,16 +269,16 @@ class VirtualDriver(Generic[EventT_contra, EffectT]):
         self._tick()
 
     def _tick(self) -> None:
+        if self._before is not None:
+            self._before()
         self._shown = self._due = None
-        self._busy = True
-        now = self._process.now()
-        effects = self._driven.timeout(now)
+        self._turn(self._time_out)
+
+    def _time_out(self) -> None:
+        effects = self._driven.timeout(self._process.now())
         self._note("Tick()", effects)
         for effect in effects:
             self._perform(effect)
-        self._drain()
-        self._busy = False
-        self.rearm()
 
     def _drain(self) -> None:
         while self._inputs and not self._closed:

@@ -1,33 +1,32 @@
-"""Simulate a proxy in a store's process: a source endpoint that replaces an absent source and sends no data."""
+"""Simulate a proxy in a store's process: a source that replaces an absent one and sends no data."""
 
-from collections.abc import Callable, Sequence
-from typing import assert_never
+from collections.abc import Callable
 
 import attrs
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete
-from stablecast.core.protocol.inputs import Arrived, ProxyQuorum, SourceInput, Start
-from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.core.protocol.inputs import ProxyQuorum, Start
+from stablecast.core.source import SourceState
 from stablecast.lab.sim.endpoint_configs import TIMES
 from stablecast.lab.sim.network import Connection
-from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualProcess, encode, serve
+from stablecast.lab.sim.process import VirtualProcess
+from stablecast.lab.sim.source import StreamSource
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.runtime.driver import Driven
 from stablecast.store.proxy import proxy_config
 from stablecast.transports import codec
 
 PROXY_PORTS = range(14_411, 14_431)
 """Ports of proxies on a host."""
 
-Advertise = Callable[["Proxy"], None]
+Advertise = Callable[[StreamSource], None]
 
 
 def _nobody() -> None:
     """Ignore the end of the proxy."""
 
 
-class Proxy:
+class Proxy(StreamSource):
     """Run from creation until `close`, or until its process ends."""
 
     def __init__(
@@ -42,7 +41,7 @@ class Proxy:
         rng = process.world.rng
         places = (f"{process.host}:{port}" for port in PROXY_PORTS)
         free = [place for place in places if place not in process.network.listeners]
-        self.config = attrs.evolve(
+        config = attrs.evolve(
             proxy_config(effect),
             incarnation=codec.join(rng.getrandbits(32), rng.getrandbits(31)),
             context=rng.getrandbits(64),
@@ -50,19 +49,14 @@ class Proxy:
             transport=free[1],
             times=TIMES,
         )
-        self.process = process
+        self._make(process, config)
         self._checkers = checkers
         self._effect, self._on_quorum = effect, on_quorum
         self.alive = True
         self.registered_at = -1
         self.on_close = _nobody
-        self._machine = SourceEndpoint.create(self.config)
-        self._subscribers: list[Connection] = []
         self._accepted: list[Connection] = []
-        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine)
-        self.driver = VirtualDriver(process, driven, self._perform)
-        process.listen(self.config.reply_to, self._accept)
-        process.listen(self.config.transport, self._admit)
+        self.driver = self._listen(None)
         self.driver.feed(Start())
         advertise(self)
 
@@ -79,54 +73,28 @@ class Proxy:
     @property
     def registered(self) -> bool:
         """True while enough stores have registered the proxy."""
-        return self._machine.state is SourceState.ACTIVE
+        return self.machine.state is SourceState.ACTIVE
 
     @property
     def over(self) -> bool:
         """True once another life was counted. The proxy announces nothing more, and runs on until its store ends it."""
-        return self._machine.state is SourceState.OVER
+        return self.machine.state is SourceState.OVER
 
     def _accept(self, connection: Connection) -> None:
         if not self.alive:  # The connection was under way when the port was closed.
             connection.close(self.process)
             return
-        serve(self._on_items)(connection)
+        super()._accept(connection)
         self._accepted.append(connection)
 
     def _admit(self, connection: Connection) -> None:
         if not self.alive:
             connection.close(self.process)
             return
-        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
-        if connection.broken:
-            return
-        hello = codec.greeting(codec.split(self.config.incarnation)[0])
-        info = encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
-        connection.write(self.process, hello + info)
-        self._subscribers.append(connection)
-
-    def _on_items(self, items: Sequence[Item]) -> None:
-        for item in items:
-            assert not isinstance(item, NO_MESSAGE)
-            if item.incarnation == self.config.incarnation:
-                self.driver.feed(Arrived(item))
-
-    def _perform(self, effect: fx.SourceEffect) -> None:
-        match effect:
-            case fx.Send():
-                self.process.pool.send(effect.to, encode(effect.message))
-            case fx.Broadcast():
-                block = encode(effect.message)
-                for connection in self._subscribers:
-                    connection.write(self.process, block)
-            case fx.Notify():
-                self._on_notify(effect.event)
-            case fx.Release() | fx.Resend():
-                pass  # A proxy has no messages.
-            case _:
-                assert_never(effect)
+        super()._admit(connection)
 
     def _on_notify(self, event: Event) -> None:
+        super()._on_notify(event)
         if isinstance(event, RegistrationComplete):
             self.registered_at = self.process.world.now
             self._checkers.on_proxy(self.config.incarnation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
@@ -39,67 +39,6 @@ from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.resolution.udp.inputs import Resolved, Unresolved
-
-T = TypeVar("T")
-
-
-class ClientDriver(VirtualDriver[ReceiverInput, ReceiverEffect]):
-    """Offer what the client's session needs of its driver (`runtime.driver`).
-
-    `before` runs at the end of each turn of the event loop that fed an input, and before a timer.
-    """
-
-    def __init__(
-        self,
-        process: "ReceiverProcess",
-        driven: Driven[ReceiverInput, ReceiverEffect],
-        perform: Callable[[ReceiverEffect], None],
-        before: Callable[[], None],
-    ) -> None:
-        """Pass the machine's effects to `perform`."""
-        super().__init__(process, driven, perform)
-        self._before = before
-        self._unseen = driven.recorder is None
-        self._settling = False
-
-    @property
-    def idle(self) -> bool:
-        """True if no input is in progress and inputs are not recorded."""
-        return self._unseen and not (self._busy or self._closed)
-
-    def feed(self, event: ReceiverInput) -> None:
-        """Feed one input and run `before` at the end of the turn."""
-        super().feed(event)
-        self.settle_soon()
-
-    def feed_all(self, events: Iterable[ReceiverInput]) -> None:
-        """Feed several inputs in order."""
-        for event in events:
-            self.feed(event)
-
-    def during(self, act: Callable[[T], None], what: T) -> None:
-        """Perform what follows from a query of the machine as if it were an effect. Call it only while `idle`."""
-        self._busy = True
-        act(what)
-        self._drain()
-        self._busy = False
-        self.rearm()
-
-    def settle_soon(self) -> None:
-        """Run `before` at the end of the turn."""
-        if self._settling or self._closed:
-            return
-        self._settling = True
-        self._process.world.after(0, lambda: self._process.deliver(self._settle))
-
-    def _settle(self) -> None:
-        self._settling = False
-        if not self._closed:
-            self._before()
-
-    def _tick(self) -> None:
-        self._before()
-        super()._tick()
 
 
 class WatchedReassembly(FragmentReassembly):
@@ -139,7 +78,7 @@ class SimulatedSession(client.ClientSession):
 
     def _drive(self, machine: ReceiverSession, _: Path | None) -> Any:
         driven: Driven[ReceiverInput, ReceiverEffect] = Driven(machine, self._process.record(machine))
-        return ClientDriver(self._process, driven, self._perform, self._before_timer)
+        return VirtualDriver(self._process, driven, self._perform, self._before_timer)
 
     @property
     def machine(self) -> ReceiverSession:

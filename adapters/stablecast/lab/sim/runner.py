@@ -14,13 +14,13 @@ import attrs
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.store.refill import AGAIN_NS, TRIES
-from stablecast.lab.schedules.reduction import Reduction, with_shorter_spans, without
+from stablecast.lab.schedules.reduction import Reduction, plainer, with_shorter_spans, without
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS, RETRY_NS
 from stablecast.lab.sim.facts import Violation
 from stablecast.lab.sim.quiescence import Trouble, asked_in_vain, lacking, proxied, trouble
 from stablecast.lab.sim.schedule import Schedule
-from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, STORES, Habit, Leaving, plainer
+from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, STORES, Habit, Leaving
 
 LAST_MESSAGES = 5
 """Messages that the application sends when all faults are over. They must be delivered."""

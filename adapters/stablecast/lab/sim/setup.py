@@ -4,7 +4,7 @@
 exist from the start, deliver in order and acknowledge in batches. Its stream loses nothing while it lasts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import IntEnum
 from random import Random
 from typing import Any, Final
@@ -13,6 +13,7 @@ import attrs
 
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
+from stablecast.lab.schedules.reduction import deviations
 
 SOURCE: Final = "source"
 RECEIVERS: Final = ("receiver0", "receiver1")
@@ -169,7 +170,7 @@ class WorldSetup:
 
     def as_json(self) -> dict[str, Any]:
         """Return the deviations as JSON values."""
-        return {name: _plain(value) for name, value in _deviations(self)}
+        return {name: _plain(value) for name, value in deviations(self).items()}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "WorldSetup":
@@ -186,15 +187,6 @@ class WorldSetup:
         for name in {"retained", "earlier"} & known.keys():
             known[name] = tuple(known[name])
         return cls(**known)
-
-
-def plainer(setup: WorldSetup) -> Iterator[WorldSetup]:
-    """Yield setups closer to the plain one: the plain one first, then each without one deviation."""
-    names = [name for name, _ in _deviations(setup)]
-    if len(names) > 1:
-        yield WorldSetup()
-    for name in names:
-        yield attrs.evolve(setup, **{name: getattr(WorldSetup(), name)})
 
 
 def draw_setup(seed: int) -> WorldSetup:
@@ -248,12 +240,6 @@ def _resolution(seed: int) -> int:
     """Return the percentage of lost resolution datagrams, 0: no topic resolution."""
     rng = Random(f"resolution {seed}")  # noqa: S311  # not a secret
     return rng.choice(RESOLUTION_LOSS) if rng.random() < RESOLUTION_SHARE else 0
-
-
-def _deviations(setup: WorldSetup) -> list[tuple[str, Any]]:
-    plain = WorldSetup()
-    values = ((field.name, getattr(setup, field.name)) for field in attrs.fields(WorldSetup))
-    return [(name, value) for name, value in values if value != getattr(plain, name)]
 
 
 def _plain(value: Any) -> Any:

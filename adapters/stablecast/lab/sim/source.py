@@ -13,6 +13,7 @@ from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.settings import FlightBehavior, SourceConfig, StoreBehavior
 from stablecast.core.registration.status import RegistrationStatus
+from stablecast.core.source import SourceEndpoint
 from stablecast.core.source.outbox import Block, Extra, Outbox
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.network import Connection, VirtualNetwork
@@ -81,7 +82,69 @@ class Watched(Observer):
             self._checkers.on_forced(self._life, first, last + 1)
 
 
-class SourceProcess(Sender, VirtualProcess):
+class StreamSource(Sender):
+    """A life with a stream and a request port at a simulated process: the source's own, or a proxy's.
+
+    Attributes:
+        process: Where it runs.
+        machine: The machine that it drives.
+    """
+
+    process: VirtualProcess
+    machine: SourceEndpoint
+    alive: bool
+
+    def _make(self, process: VirtualProcess, config: SourceConfig) -> None:
+        self.process = process
+        self.machine = self._prepare(config)
+        self._subscribers: list[Connection] = []
+
+    def _listen(self, recorder: Recorder | None) -> VirtualDriver[inputs.SourceInput, fx.SourceEffect]:
+        """Open the two ports, and return the driver."""
+        driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
+        driver = VirtualDriver(self.process, driven, self._perform)
+        self._feed = driver.feed
+        self.process.listen(self.config.reply_to, self._accept)
+        self.process.listen(self.config.transport, self._admit)
+        return driver
+
+    def _accept(self, connection: Connection) -> None:
+        """Accept a connection to the request port."""
+        serve(self._on_items)(connection)
+
+    def _admit(self, connection: Connection) -> None:
+        """Greet a new subscriber of the stream."""
+        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
+        if connection.broken:
+            return
+        connection.write(self.process, self.greeting())
+        self._subscribers.append(connection)
+
+    def _on_items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            assert not isinstance(item, NO_MESSAGE)
+            if item.incarnation == self.config.incarnation:
+                self._feed(inputs.Arrived(item))
+
+    def _encode(self, message: msg.Message) -> bytes:
+        return encode(message)
+
+    def _write(self, octets: bytes) -> None:
+        for connection in self._subscribers:
+            connection.write(self.process, octets)
+
+    def _send_to(self, address: str, octets: bytes) -> None:
+        self.process.pool.send(address, octets)
+
+    def _released(self, number: int) -> None:
+        """Ignore what a proxy never had."""
+
+    def fail(self, what: object, error: Exception) -> None:
+        """Let the world end: nothing fails here."""
+        raise error
+
+
+class SourceProcess(StreamSource, VirtualProcess):
     """Run one life of the source."""
 
     def __init__(
@@ -95,7 +158,7 @@ class SourceProcess(Sender, VirtualProcess):
     ) -> None:
         """Prepare the process; `on_over` is called when another life replaces it."""
         super().__init__(network, name, config.reply_to.partition(":")[0], clock)
-        self.machine = self._prepare(config)
+        self._make(self, config)
         self._out.collects = True  # The application's loop has turns of random length.
         self.observe(Watched(self, checkers))
         self.wanted = 0
@@ -108,17 +171,13 @@ class SourceProcess(Sender, VirtualProcess):
         self._checkers = checkers
         self._on_over = on_over
         self._turns = config.behavior is StoreBehavior.RR
-        self._subscribers: list[Connection] = []
         self._blocked = False
         self._size = 1
         self._planned = False
 
     def start(self, recorder: Recorder | None) -> None:
         """Listen and register, after a delay if the application hesitates."""
-        driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
-        self._feed = VirtualDriver(self, driven, self._perform).feed
-        self.listen(self.config.reply_to, serve(self._on_items))
-        self.listen(self.config.transport, self._admit)
+        self._listen(recorder)
         if self.hesitates:
             delay = int(self.world.rng.random() * HESITATE_NS)
             self.world.after(delay, lambda: self.deliver(lambda: self._feed(inputs.Start())))
@@ -212,38 +271,8 @@ class SourceProcess(Sender, VirtualProcess):
             return pieces(self._topic_index, self.config.incarnation, block.large)
         return super()._encode_block(block)
 
-    def _encode(self, message: msg.Message) -> bytes:
-        return encode(message)
-
-    def _write(self, octets: bytes) -> None:
-        for connection in self._subscribers:
-            connection.write(self, octets)
-
-    def _send_to(self, address: str, octets: bytes) -> None:
-        self.pool.send(address, octets)
-
     def _released(self, number: int) -> None:
         self._checkers.on_release(self.config.incarnation, number)
-
-    def fail(self, what: object, error: Exception) -> None:
-        """Let the world end: nothing fails here."""
-        raise error
-
-    # Inputs.
-
-    def _admit(self, connection: Connection) -> None:
-        """Greet a new subscriber of the stream."""
-        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
-        if connection.broken:
-            return
-        connection.write(self, self.greeting())
-        self._subscribers.append(connection)
-
-    def _on_items(self, items: Sequence[Item]) -> None:
-        for item in items:
-            assert not isinstance(item, NO_MESSAGE)
-            if item.incarnation == self.config.incarnation:
-                self._feed(inputs.Arrived(item))
 
     def _on_notify(self, event: events.Event) -> None:
         begun = self._out.begun

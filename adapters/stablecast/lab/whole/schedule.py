@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.lab.schedules.faults import OF_PROGRAMS, Fault, Kind, ScheduleError, check_names, faults_of
-from stablecast.lab.schedules.reduction import with_shorter_spans, without
+from stablecast.lab.schedules.reduction import plainer, with_shorter_spans, without
 from stablecast.text import refusal
 
 SOURCE: Final = "source"
@@ -202,10 +202,7 @@ def smaller(schedule: WorldSchedule) -> Iterator[WorldSchedule]:
     """Yield smaller schedules, the largest reductions first."""
     for faults in without(schedule.faults):
         yield attrs.evolve(schedule, faults=faults)
-    plain = Setup()
-    for field in attrs.fields(Setup):
-        if getattr(schedule.setup, field.name) != getattr(plain, field.name):
-            setup = attrs.evolve(schedule.setup, **{field.name: getattr(plain, field.name)})
-            yield attrs.evolve(schedule, setup=setup)
+    for setup in plainer(schedule.setup):
+        yield attrs.evolve(schedule, setup=setup)
     for faults in with_shorter_spans(schedule.faults):
         yield attrs.evolve(schedule, faults=faults)

@@ -88,9 +88,9 @@ def test_a_proxy_minds_its_own_business(cluster: Cluster) -> None:
     store = start(cluster)
     (proxy,) = store._proxies.values()
     cluster.world.run(cluster.world.now + SECOND)
-    before, subscribers = abstract(proxy._machine), list(proxy._subscribers)
+    before, subscribers = abstract(proxy.machine), list(proxy._subscribers)
     proxy._on_items([Keepalive(Role.STORE, 4711, 50, False, 0)])
     proxy._perform(fx.Release(3))
     proxy._admit(dead_connection(store))
-    assert (abstract(proxy._machine), proxy._subscribers) == (before, subscribers)
+    assert (abstract(proxy.machine), proxy._subscribers) == (before, subscribers)
     assert subscribers

@@ -8,7 +8,8 @@ import pytest
 
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
-from stablecast.lab.sim.setup import STORES, Habit, Leaving, WorldSetup, draw_setup, plainer
+from stablecast.lab.schedules.reduction import plainer
+from stablecast.lab.sim.setup import STORES, Habit, Leaving, WorldSetup, draw_setup
 
 MANY = 1000
 

@@ -115,7 +115,7 @@ def test_a_proxy_hears_of_broken_connections_too() -> None:
     cluster.world.run(cluster.world.now + 3 * SECOND)
     (serving,) = [store_of(cluster, name) for name in STORES if store_of(cluster, name).proxies]
     (proxy,) = serving._proxies.values()
-    other = next(held for held in proxy._machine.enrollment.registrations.values() if held.counts)
+    other = next(held for held in proxy.machine.enrollment.registrations.values() if held.counts)
     serving.broken(Gone(other.address))
     assert not other.present
 
