@@ -258,14 +258,15 @@ ROOMS: Mapping[str, str] = {
     "ops.router": "core text runtime runtime.machine config router ops.monitor",
     "lab": "",
     "lab.schedules": "core text",
+    "lab.quorum_judge": "core",
     "lab.sim":
-        "core lab.schedules transports text runtime runtime.machine evidence.rules evidence.trace client store "
-        "store.journal",
+        "core lab.schedules lab.quorum_judge transports text runtime runtime.machine evidence.rules evidence.trace "
+        "client store store.journal",
     "lab.world": "core config runtime runtime.machine resolver cli",
     "lab.whole":
         "core lab.schedules text runtime runtime.machine client sync store store.journal evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
-    "lab.prove": "core text config lab.model lab.proof",
+    "lab.prove": "core text config lab.model lab.proof lab.quorum_judge",
     "lab.proof": "core text lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
     "testing": "core config client evidence.trace store.journal lab",

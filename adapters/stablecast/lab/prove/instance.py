@@ -88,14 +88,6 @@ class Instance:
         return relations(self.source)
 
 
-@attrs.frozen
-class SettingLine:
-    """Hold the name and the value of one option."""
-
-    name: str
-    value: str
-
-
 def instance(
     files: Sequence[Path],
     options: Sequence[str],
@@ -131,7 +123,7 @@ def instance(
         notes.append(f"{BEHAVIOR} is not set, and round robin has no groups: quorum-consensus is assumed")
         config = attrs.evolve(config, behavior=StoreBehavior.QC)
     try:
-        config = apply("source", config, merged(Setting("source", line.name, line.value, 0) for line in lines))
+        config = apply("source", config, merged(lines))
     except StablecastError as error:
         raise ProveError(str(error)) from error
     if not config.stores:
@@ -147,13 +139,13 @@ def instance(
     return Instance(config, defaults.store.repairs, defaults.receiver.repairs, bounds, tuple(notes), refilling)
 
 
-def _lines(layer: ConfigLayer, topic: str | None, notes: list[str]) -> list[SettingLine]:
+def _lines(layer: ConfigLayer, topic: str | None, notes: list[str]) -> list[Setting]:
     lines = []
     settings = [*(one for one in layer.settings if one.scope != "source"), *layer.of("source", topic)]
     for setting in sorted(settings, key=lambda setting: setting.line):
         where = f"{layer.path}:{setting.line}"
         if setting.scope == "source" and setting.name in _known():
-            lines.append(SettingLine(setting.name, setting.value))
+            lines.append(setting)
         else:
             notes.append(f"{where}: {setting.scope} {setting.name} does not concern stores: skipped")
     return lines
@@ -163,8 +155,8 @@ def _known() -> set[str]:
     return {option.name for option in SCOPES["source"]} | set(ALIASES["source"])
 
 
-def _option(text: str) -> SettingLine:
+def _option(text: str) -> Setting:
     name, equals, value = text.partition("=")
     if not equals:
         raise ProveError(f"'{text}' is not an option: write name=value")
-    return SettingLine(name, value)
+    return Setting("source", name, value, 0)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from stablecast.core.protocol.history import owner
+from stablecast.lab.model.store_process import store_address
 from stablecast.lab.prove.state import NOBODY, Loss, LossKind, State
 from stablecast.lab.prove.world import ProofWorld
 
@@ -51,8 +52,8 @@ def _used_again(world: ProofWorld, state: State, life: int, number: int) -> bool
 def on_a_quorum(world: ProofWorld, state: State) -> Loss | None:
     """S1, S3: every message that was reported stable is on the disks of a quorum."""
     for life, number in state.safe:
-        held = sum(1 << index for index in world.indices if world.store(state, index).disk.get(number) == life)
-        if not world.quorums.stable(held, held):
+        held = (store_address(at) for at in world.indices if world.store(state, at).disk.get(number) == life)
+        if not world.judge.recoverable(held):
             source = world.source(state)
             rule = "S1" if source is not None and source.life == life else "S3"
             return _broken(rule, life, number, "a stable message is not on the disks of a quorum")

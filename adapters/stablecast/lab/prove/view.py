@@ -7,6 +7,7 @@ from typing import Self
 import attrs
 
 from stablecast.core.protocol.quorum import GroupRules, Quorums
+from stablecast.lab.model.store_process import store_address
 from stablecast.lab.prove.bounds import ProofFault
 from stablecast.lab.prove.endpoints import Parts
 from stablecast.lab.prove.instance import Instance, ProofBounds
@@ -14,12 +15,14 @@ from stablecast.lab.prove.receivers import ReceiverStates, ReceiverSummary, rece
 from stablecast.lab.prove.sources import SourceStates, SourceSummary, reduced
 from stablecast.lab.prove.state import NOBODY, Draft, Run, State
 from stablecast.lab.prove.stores import StoreStates, StoreSummary
+from stablecast.lab.quorum_judge import Judge
 
 
 @attrs.define
 class WorldView:
     """Hold the instance and the cached states of its endpoints. `symmetric`: stores of a group are interchangeable.
 
+    `quorums` says what receivers may give up, and `judge` independently of the core what is on a quorum.
     `fine`: the grain of the steps, which `world` describes. `opening` comes before the first state.
     """
 
@@ -32,6 +35,7 @@ class WorldView:
     groups: list[int]
     indices: list[int]
     quorums: Quorums
+    judge: Judge
     opening: Run = ()
     allowed: dict[tuple[int, ...], bool] = attrs.field(init=False, factory=dict)
 
@@ -47,7 +51,12 @@ class WorldView:
         receivers = ReceiverStates(receiver_config(), places=len(groups), fine=fine)
         quorums = status.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
         indices = sorted(status.registrations)
-        return cls(instance, fine, sources, stores, receivers, not rotating, groups, indices, quorums, opening)
+        members = (
+            frozenset(store_address(index) for index in indices if groups[index] == group)
+            for group in range(len(config.groups.sizes))
+        )
+        judge = Judge(config.groups, tuple(members), rotating)
+        return cls(instance, fine, sources, stores, receivers, not rotating, groups, indices, quorums, judge, opening)
 
     @property
     def bounds(self) -> ProofBounds:

@@ -11,8 +11,8 @@ import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.rules import RULES
+from stablecast.lab.quorum_judge import Judge
 from stablecast.lab.sim.disk import Contents, DiskRecord, VirtualDisk
-from stablecast.lab.sim.quorum_judge import Judge
 from stablecast.lab.sim.setup import STORES, WorldSetup
 
 

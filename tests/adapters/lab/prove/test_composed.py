@@ -94,7 +94,7 @@ FAULTS: dict[str, tuple[str, str, int, Callable[[pytest.MonkeyPatch], object]]] 
         ),
     ),
     "one store of a group is enough": (
-        *("receiver", "S3", 1_000),
+        *("receiver", "S1", 1_000),
         lambda patch: patch.setattr(Quorums, "_quorum", lambda self, group, mask: bool(mask & self.members[group])),
     ),
 }

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup, Quorums
-from stablecast.lab.sim.quorum_judge import Judge
+from stablecast.lab.quorum_judge import Judge
 
 STORES = tuple(f"store{number}" for number in range(5))
 
