@@ -5,10 +5,10 @@ and acknowledges each at once. It dies without a word, and keeps nothing then: o
 """
 
 from collections.abc import Mapping
-from enum import IntEnum
 
 import attrs
 
+from stablecast.core.errors import InvariantError
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Arrived, Consumed, LowChosen, ReceiverInput, RegIdChosen
@@ -20,6 +20,7 @@ from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.lab.model.store_process import LONG_NS
 from stablecast.lab.prove.endpoints import EndpointStates
+from stablecast.lab.prove.state import Deed
 from stablecast.lab.prove.stores import TOKENS
 
 RECEIVER_ID = 9
@@ -32,16 +33,7 @@ ADDRESS = "receiver:1"
 _OPEN = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 
 
-class ReceiverFate(IntEnum):
-    """Name what happens to a receiver from outside."""
-
-    TICK = 0
-    CONSUME = 1
-    """The application consumes the next message that was delivered."""
-    QUIT = 2
-
-
-ReceiverStep = ReceiverFate | ReceiverInput | SourceInfo
+ReceiverStep = Deed | ReceiverInput | SourceInfo
 """An SRI begins a session with the life that it announces."""
 Used = tuple[int, int]
 """A message by life and number."""
@@ -176,13 +168,13 @@ class ReceiverStates(EndpointStates[ReceiverLife, ReceiverSummary, ReceiverStep,
         life.lost_now = frozenset()
         sent: list[tuple[str, Message]] = []
         match step:
-            case ReceiverFate.QUIT:
+            case Deed.QUIT:
                 life.session, life.pending, life.newest, life.start = None, [], -1, -1
-            case ReceiverFate.CONSUME:
+            case Deed.CONSUME:
                 used = life.pending.pop(0)
                 life.read |= {used}
                 sent = self._feed(life, Consumed(used[1], used[1]))
-            case ReceiverFate.TICK:
+            case Deed.WAIT:
                 life.now += TICK_NS
                 assert life.session is not None
                 life.session.handle_timeout(life.now)
@@ -191,6 +183,8 @@ class ReceiverStates(EndpointStates[ReceiverLife, ReceiverSummary, ReceiverStep,
                 life.pending, life.newest, life.start = [], -1, -1
                 life.session = ReceiverSession.create(attrs.evolve(self.config, incarnation=step.incarnation))
                 sent = self._feed(life, Arrived(step))
+            case Deed():
+                raise InvariantError(f"a receiver takes no such step: {step}")
             case _:
                 sent = self._feed(life, step)
         return ReceiverReaction(self.number(life), tuple((to, _uncounted(message)) for to, message in sent))

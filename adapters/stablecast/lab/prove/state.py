@@ -1,6 +1,6 @@
 """Define a state of the world by the numbers of its parts, the actions, and the losses."""
 
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from operator import attrgetter
 
 import attrs
@@ -9,47 +9,39 @@ from stablecast.core.protocol.messages import StableAck
 from stablecast.lab.prove.sources import Told
 
 
-class Deed(IntEnum):
-    """Name the actions on the source and on one store."""
+class Deed(StrEnum):
+    """The actions on the source, on one store, and on the receiver, with what a story says of them."""
 
-    BEGIN = 0
-    STOP = 1
-    SEND = 2
-    SYNC = 3
-    FILL = 4
-    RETURN = 5
-    CRASH = 6
-    LEAVE = 7
-    WIPE = 8
-    TAKE_OVER = 9
+    BEGIN = "begins"
+    STOP = "ends"
+    SEND = "sends"
+    TAKE_OVER = "is taken over"
     """Partition the source from every store, and start another process with its RegID."""
-    COME_BACK = 10
+    COME_BACK = "comes back"
     """Let the process that is aside reach stores. A running one is partitioned and is aside then."""
-    DOUBLE = 11
+    DOUBLE = "is doubled"
     """Let the context make a second source with the same RegID. The first one is aside and does not know it."""
-    ALTERNATE = 12
+    ALTERNATE = "registers again"
     """Let the other one of two sources of one context register again with every store."""
-    INFORM = 13
-    """Deliver an SRI to a store that does not know where this life resumes."""
-    REFILL = 14
-    """Let a store get from the others what it lacks."""
-    SYNC_FIRST = 15
-    """Sync the first of several writes of a store."""
-    SYNC_LATE = 16
+    SYNC = "syncs and acknowledges"
+    SYNC_FIRST = "syncs its first write only, and acknowledges"
+    SYNC_LATE = "syncs; its acknowledgements are late"
     """Sync a store. Its acknowledgements are under way, also after the life has ended."""
-    HEAR = 17
-    """Deliver acknowledgements that are late."""
-    WRITE = 18
-    """Write the messages that a store kept in memory."""
-    ATTEND = 19
-    """Let the receiver begin a session with the present life of the source."""
-    WAIT = 20
-    """Let time pass for the receiver."""
-    CONSUME = 21
-    """Let the application consume the next message."""
-    LEARN = 23
-    """Deliver an SRI to the receiver."""
-    QUIT = 22
+    HEAR = "has its late acknowledgements delivered"
+    WRITE = "writes what it kept in memory"
+    FILL = "recovers its holes from the source"
+    REFILL = "gets from the other stores what it lacks"
+    INFORM = "learns where the source resumed"
+    RETURN = "returns"
+    CRASH = "crashes and loses what is not synced"
+    LEAVE = "is partitioned, its messages are synced"
+    """Partition a store or end it; its writes are kept."""
+    WIPE = "loses its disk"
+    ATTEND = "begins a session with the present life"
+    LEARN = "learns what the source sent"
+    WAIT = "waits, and asks the stores for what it misses"
+    CONSUME = "consumes the next message, and acknowledges it"
+    QUIT = "dies"
     """End the receiver without a word."""
 
 

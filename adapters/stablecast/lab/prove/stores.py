@@ -4,10 +4,10 @@ A disk has a synced part, which survives a crash, and a written one, which is th
 """
 
 from collections.abc import Sequence
-from enum import IntEnum
 
 import attrs
 
+from stablecast.core.errors import InvariantError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
@@ -38,6 +38,7 @@ from stablecast.lab.model.store_process import (
     store_address,
 )
 from stablecast.lab.prove.endpoints import EndpointStates
+from stablecast.lab.prove.state import Deed
 
 ADDRESS = store_address(0)
 TOKENS = 1_000
@@ -49,23 +50,7 @@ AGAIN_NS = 3600 * SECOND
 """Longer than the wait between two refills that get nothing."""
 
 
-class StoreFate(IntEnum):
-    """Name what happens to a store from outside."""
-
-    SYNC = 0
-    LEAVE = 1
-    """The store is partitioned or ends; its writes are kept."""
-    CRASH = 2
-    """The store ends and loses its unsynced writes."""
-    RETURN = 3
-    WIPE = 4
-    SYNC_FIRST = 5
-    """The store syncs the first of its writes only."""
-    WRITE = 6
-    """The store writes what it kept in memory so far."""
-
-
-Step = StoreFate | Register | SourceInfo | LateJoinInfo | Data | RetransmitRequest | ConsumptionAck
+Step = Deed | Register | SourceInfo | LateJoinInfo | Data | RetransmitRequest | ConsumptionAck
 
 
 @attrs.frozen
@@ -281,30 +266,32 @@ class StoreStates(EndpointStates[ProofStore, StoreSummary, Step, StoreReaction])
 
     def _step(self, process: ProofStore, step: Step) -> Sequence[Message | Data]:
         match step:
-            case StoreFate.SYNC:
+            case Deed.SYNC:
                 return messages(process.sync(process.now))
-            case StoreFate.SYNC_FIRST:
+            case Deed.SYNC_FIRST:
                 return messages(process.sync_first())
-            case StoreFate.WRITE:
+            case Deed.WRITE:
                 process.now += self.delay_ns
                 return messages(process.perform(process.now))
             case RetransmitRequest():
                 return _served(process, step)
-            case StoreFate.LEAVE:
+            case Deed.LEAVE:
                 if process.machine is not None:
                     process.sync(process.now)
                 process.end()
-            case StoreFate.CRASH:
+            case Deed.CRASH:
                 process.end()
-            case StoreFate.RETURN:
+            case Deed.RETURN:
                 process.start()
-            case StoreFate.WIPE:
+            case Deed.WIPE:
                 process.synced = WorldJournal(memory=StoreMemory.LOST)
             case Register():
                 _release(process, step)
                 return messages([*process.receive(Arrived(step), process.now), *process.sync(process.now)])
             case Data():
                 return messages(process.receive(step, process.now))
+            case Deed():
+                raise InvariantError(f"a store takes no such step: {step}")
             case _:
                 return messages(process.receive(Arrived(step), process.now))
         return []

@@ -112,34 +112,13 @@ def _action(world: ProofWorld, state: State, action: Action) -> str:
             assert source is not None
             lost = ", ".join("the receiver" if index < 0 else label(index) for index in indices)
             return f"the source sends {message(source.life, source.next - 1)}" + (f", lost for {lost}" if lost else "")
-    return f"{names or 'the receiver'} {_FATES[deed]}"
+    return f"{names or 'the receiver'} {deed}"
 
 
 def _reaches(world: ProofWorld, indices: tuple[int, ...]) -> str:
     others = [index for index in world.indices if index not in indices]
     away = f"; {_names(others)} cannot be reached" if others else ""
     return f"reaches {_names(indices)}{away}"
-
-
-_FATES = {
-    Deed.SYNC: "syncs and acknowledges",
-    Deed.FILL: "recovers its holes from the source",
-    Deed.RETURN: "returns",
-    Deed.CRASH: "crashes and loses what is not synced",
-    Deed.LEAVE: "is partitioned, its messages are synced",
-    Deed.WIPE: "loses its disk",
-    Deed.REFILL: "gets from the other stores what it lacks",
-    Deed.SYNC_FIRST: "syncs its first write only, and acknowledges",
-    Deed.SYNC_LATE: "syncs; its acknowledgements are late",
-    Deed.HEAR: "has its late acknowledgements delivered",
-    Deed.WRITE: "writes what it kept in memory",
-    Deed.ATTEND: "begins a session with the present life",
-    Deed.WAIT: "waits, and asks the stores for what it misses",
-    Deed.CONSUME: "consumes the next message, and acknowledges it",
-    Deed.QUIT: "dies",
-    Deed.LEARN: "learns what the source sent",
-    Deed.INFORM: "learns where the source resumed",
-}
 
 
 def _names(indices: tuple[int, ...] | list[int]) -> str:

@@ -39,12 +39,10 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.lab.model.store_process import SOURCE_ID, data, store_address
 from stablecast.lab.prove.bounds import MAX_TAKEOVERS, ProofFault
-from stablecast.lab.prove.receivers import RECEIVER_ID, ReceiverFate, ReceiverStep
+from stablecast.lab.prove.receivers import RECEIVER_ID, ReceiverStep
 from stablecast.lab.prove.state import NOBODY, REGISTERING, Action, Deed, Draft, State
-from stablecast.lab.prove.stores import TOKENS, Step, StoreFate
+from stablecast.lab.prove.stores import TOKENS, Step
 from stablecast.lab.prove.view import WorldView
-
-_FATES = {Deed.WAIT: ReceiverFate.TICK, Deed.CONSUME: ReceiverFate.CONSUME, Deed.QUIT: ReceiverFate.QUIT}
 
 
 @attrs.define
@@ -170,13 +168,13 @@ class ProofWorld(WorldView):
             case Deed.LEARN:
                 self._feed(draft, Arrived(self._info(draft)))
             case Deed.WAIT | Deed.CONSUME | Deed.QUIT:
-                self._feed(draft, _FATES[deed])
+                self._feed(draft, deed)
             case Deed.HEAR:
                 self._hear_late(draft, *indices)
             case Deed.SYNC_LATE:
                 self._sync_late(draft, *indices)
             case Deed.SYNC_FIRST | Deed.WRITE:
-                self._take(draft, indices[0], StoreFate[deed.name])
+                self._take(draft, indices[0], deed)
             case _:
                 self._do_coarse(draft, deed, indices)
         return draft
@@ -191,7 +189,7 @@ class ProofWorld(WorldView):
                 if draft.doubled:  # One process has both sources.
                     draft.aside, draft.doubled = NOBODY, False
                 for index in self.indices:
-                    self._take(draft, index, StoreFate.CRASH if index in indices else StoreFate.LEAVE)
+                    self._take(draft, index, Deed.CRASH if index in indices else Deed.LEAVE)
             case Deed.TAKE_OVER:
                 self._cut_off(draft)
                 self._begin(draft, indices)
@@ -213,7 +211,7 @@ class ProofWorld(WorldView):
                 self._refill(draft, *indices)
             case _:
                 (index,) = indices
-                self._take(draft, index, StoreFate[deed.name])
+                self._take(draft, index, deed)
                 if deed is Deed.WIPE:
                     draft.wipes += 1
                     draft.emptied = index if self.fine else NOBODY
@@ -226,7 +224,7 @@ class ProofWorld(WorldView):
 
     def _begin(self, draft: Draft, there: tuple[int, ...], context: int = 0) -> None:
         for index in there:
-            self._take(draft, index, StoreFate.RETURN)
+            self._take(draft, index, Deed.RETURN)
         draft.lives += 1
         draft.source = self.sources.new(draft.lives, context)
         self._hear(draft, Start())
@@ -234,7 +232,7 @@ class ProofWorld(WorldView):
     def _cut_off(self, draft: Draft) -> None:
         """Partition the source until its leases end; it is aside then."""
         for index in self.indices:
-            self._take(draft, index, StoreFate.LEAVE)
+            self._take(draft, index, Deed.LEAVE)
             self._miss(draft, index)
         draft.source, draft.aside, draft.takeovers = NOBODY, draft.source, draft.takeovers + 1
 
@@ -245,7 +243,7 @@ class ProofWorld(WorldView):
             self._cut_off(draft)
         draft.source = back
         for index in there:
-            self._take(draft, index, StoreFate.RETURN)
+            self._take(draft, index, Deed.RETURN)
 
     def _renew(self, draft: Draft) -> None:
         """Let the other source of a context find out which stores are up, and that its connections broke."""
@@ -270,7 +268,7 @@ class ProofWorld(WorldView):
             return
         draft.source = NOBODY
         for index in self.indices:
-            self._take(draft, index, StoreFate.LEAVE)
+            self._take(draft, index, Deed.LEAVE)
 
     def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
         """Pass an input to the source; return its answers for the store that asked."""
@@ -292,7 +290,7 @@ class ProofWorld(WorldView):
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
         """Perform a step of a store; its connection to the receiver breaks if it goes."""
-        went = self.fine and step in (StoreFate.LEAVE, StoreFate.CRASH) and self.store(draft, index).up
+        went = self.fine and step in (Deed.LEAVE, Deed.CRASH) and self.store(draft, index).up
         self._put(draft, index, *self.stores.take(draft.stores[index], step))
         if went:
             self._feed(draft, Reset(store_address(index)))
@@ -389,10 +387,10 @@ class ProofWorld(WorldView):
         assert source is not None
         assert source.info is not None
         self._take(draft, index, source.info)
-        self._take(draft, index, StoreFate.SYNC)
+        self._take(draft, index, Deed.SYNC)
 
     def _sync_late(self, draft: Draft, index: int) -> None:
-        store, sent = self.stores.take(draft.stores[index], StoreFate.SYNC)
+        store, sent = self.stores.take(draft.stores[index], Deed.SYNC)
         late = tuple(message for message in sent if isinstance(message, StableAck))
         draft.late = (*draft.late[:index], late, *draft.late[index + 1 :])
         self._put(draft, index, store, [message for message in sent if not isinstance(message, StableAck)])

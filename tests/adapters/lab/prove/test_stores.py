@@ -2,11 +2,14 @@
 
 import pytest
 
+from stablecast.core.errors import InvariantError
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Register, Registered, Role, SourceInfo, StableAck
 from stablecast.core.protocol.repairs import Repair
 from stablecast.lab.model.store_process import SOURCE_ID
-from stablecast.lab.prove.stores import Step, StoreFate, StoreStates
+from stablecast.lab.prove.receivers import ReceiverStates, receiver_config
+from stablecast.lab.prove.state import Deed
+from stablecast.lab.prove.stores import Step, StoreStates
 
 
 def register(life: int) -> Register:
@@ -27,7 +30,7 @@ def through(stores: StoreStates, state: int, *steps: Step) -> int:
     return state
 
 
-BEGUN = (StoreFate.RETURN, register(1), info(1, 0, -1), StoreFate.SYNC)
+BEGUN = (Deed.RETURN, register(1), info(1, 0, -1), Deed.SYNC)
 
 
 def test_states_that_are_alike_are_one() -> None:
@@ -35,7 +38,7 @@ def test_states_that_are_alike_are_one() -> None:
     new = stores.new()
     once = through(stores, new, *BEGUN)
     assert through(stores, new, *BEGUN) == once
-    assert through(stores, once, register(1), StoreFate.SYNC) == once
+    assert through(stores, once, register(1), Deed.SYNC) == once
     assert stores.new() == new
 
 
@@ -45,17 +48,17 @@ def test_what_is_synced_survives() -> None:
     stores = StoreStates.create(Repair.ALL)
     held = through(stores, stores.new(), *BEGUN, data(1, 0))
     assert (stores.views[held].dirty, stores.views[held].unsynced) == (True, frozenset({0}))
-    synced, sent = stores.take(held, StoreFate.SYNC)
+    synced, sent = stores.take(held, Deed.SYNC)
     assert [type(message) for message in sent] == [StableAck]
-    assert stores.views[through(stores, held, StoreFate.CRASH)].content == {}
-    for state in (through(stores, synced, StoreFate.CRASH), through(stores, held, StoreFate.LEAVE)):
+    assert stores.views[through(stores, held, Deed.CRASH)].content == {}
+    for state in (through(stores, synced, Deed.CRASH), through(stores, held, Deed.LEAVE)):
         assert stores.views[state].content == {0: 1}
-        assert stores.views[through(stores, state, StoreFate.LEAVE, StoreFate.WIPE)].content == {}
+        assert stores.views[through(stores, state, Deed.LEAVE, Deed.WIPE)].content == {}
 
 
 def test_a_store_tells_what_it_holds() -> None:
     stores = StoreStates.create(Repair.ALL)
-    held = through(stores, stores.new(), *BEGUN, data(1, 0), StoreFate.LEAVE, StoreFate.RETURN)
+    held = through(stores, stores.new(), *BEGUN, data(1, 0), Deed.LEAVE, Deed.RETURN)
     _, sent = stores.take(held, register(2))
     (answer,) = sent
     assert isinstance(answer, Registered)
@@ -66,13 +69,21 @@ def test_a_dead_tail_is_cut_or_kept() -> None:
     """Formal design, 7.3."""
     for repairs, kept in ((Repair.ALL, {}), (Repair.NONE, {0: 1})):
         stores = StoreStates.create(repairs)
-        state = through(stores, stores.new(), *BEGUN, data(1, 0), StoreFate.SYNC, register(2), info(2, 0, -1))
+        state = through(stores, stores.new(), *BEGUN, data(1, 0), Deed.SYNC, register(2), info(2, 0, -1))
         assert stores.views[state].content == kept
 
 
 def test_a_hole_is_asked_for() -> None:
     stores = StoreStates.create(Repair.ALL)
-    state = through(stores, stores.new(), StoreFate.RETURN, register(1), info(1, 0, 1))
+    state = through(stores, stores.new(), Deed.RETURN, register(1), info(1, 0, 1))
     view = stores.views[state]
     assert view.question is not None
     assert (view.newest, view.life, view.used) == (1, 1, True)
+
+
+def test_what_others_do_is_refused() -> None:
+    stores, receivers = StoreStates.create(Repair.ALL), ReceiverStates(receiver_config(), places=3)
+    with pytest.raises(InvariantError):
+        stores.take(stores.new(), Deed.SEND)
+    with pytest.raises(InvariantError):
+        receivers.take(receivers.new(), Deed.SYNC)

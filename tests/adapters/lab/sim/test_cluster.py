@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.core.errors import InvariantError
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim.cluster import Cluster, seeded
@@ -26,6 +27,11 @@ def cluster() -> Cluster:
 
 def suffer(cluster: Cluster, act: Kind, who: str, other: str = "", span_ms: int = 100) -> None:
     cluster.suffer(Fault(0, act, who, other=other, span_ms=span_ms))
+
+
+def test_a_fault_of_programs_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(InvariantError):
+        suffer(cluster, Kind.POWER, SOURCE)
 
 
 def test_in_peace_everything_is_delivered_and_stable(cluster: Cluster) -> None:
