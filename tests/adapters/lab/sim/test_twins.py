@@ -6,8 +6,9 @@ import pytest
 
 from stablecast.client.sender import Sender
 from stablecast.client.subscriber import Subscriber
+from stablecast.lab.sim.proxy import Proxy
 from stablecast.lab.sim.receiver import ReceiverProcess, Recipient
-from stablecast.lab.sim.source import SourceProcess
+from stablecast.lab.sim.source import SourceProcess, StreamSource
 from tests.support.tree import ROOT
 
 RECEIVER = {
@@ -43,7 +44,7 @@ def names(file: str) -> set[str]:
     ("ours", "theirs", "files", "same"),
     [
         ((Recipient, ReceiverProcess), Subscriber, ("receiver.py", "subscriber.py"), RECEIVER),
-        ((SourceProcess,), Sender, ("source.py", "sender.py"), SOURCE),
+        ((SourceProcess, StreamSource, Proxy), Sender, ("source.py", "sender.py"), SOURCE),
     ],
 )
 def test_clients_of_a_world_have_no_rules_of_their_own(
