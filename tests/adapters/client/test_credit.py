@@ -21,6 +21,7 @@ from stablecast.core.protocol.events import (
     RegistrationSuccess,
     Stable,
     StableFlag,
+    Wakeup,
 )
 from stablecast.core.source.outbox import FLUSH_BYTES, Outbox
 from stablecast.core.source.stability import StabilityWindow
@@ -136,6 +137,32 @@ async def test_room_made_by_a_forced_reclaim_is_not_missed(net: Network) -> None
         await source.wait_stable(0)
     with pytest.raises(NotStable):
         await source.wait_stable_through(0)
+
+
+async def test_who_waits_for_a_message_that_is_reclaimed_by_force_is_told(net: Network) -> None:
+    options = {"retransmit_retention_size_limit": 30, "retransmit_retention_size_threshold": 30}
+    source = await (await net.context()).source("orders", stores=[await net.store()], options=options)
+    await net.stop()
+    assert source.try_send(b"0123456789") == 0
+    one, through = (asyncio.create_task(wait(0)) for wait in (source.wait_stable, source.wait_stable_through))
+    await asyncio.sleep(0)
+    assert source.try_send(b"0123456789") == 1
+    for told in (one, through):
+        with pytest.raises(NotStable, match="message 0 was reclaimed before it was stable"):
+            await told
+        assert through.done() or source._changed.is_set(), "both are woken by the same event"
+
+
+async def test_who_found_no_credit_while_the_transport_was_full_is_told_of_room(net: Network) -> None:
+    """Once, and nobody else."""
+    events = Events()
+    source = await (await net.context()).source("orders", stores=[await net.store()], on_event=events)
+    for refused in (0, 1, 1):
+        source.hold(True)
+        if refused > len(events.of(Wakeup)):
+            assert source.try_send(b"x") is None
+        source.hold(False)
+        assert len(events.of(Wakeup)) == refused
 
 
 @pytest.mark.rows("P-310")
