@@ -188,7 +188,7 @@ def proxied(cluster: Cluster) -> Trouble | None:
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     stays = trying and len(running) == 1 and _registered_before_a_loss(cluster)
     # A proxy that is over stands in for nobody, and its store ends it when its lease does. Then there is an election.
-    over = wanted and all(_proxy_is_over(cluster.processes[name]) for name in running)
+    over = wanted and overtaken(cluster)
     if not over and (len(running) == wanted or strangers or stays):
         return None
     running = [] if over else running
@@ -216,9 +216,10 @@ def _runs_proxy(process: object, trying: bool) -> bool:
     return (process.registered_proxies if trying else process.proxies) > 0
 
 
-def _proxy_is_over(process: object) -> bool:
-    """Return whether all proxies of a store are over: a later life was counted where they registered."""
-    return isinstance(process, StoreProcess) and process.proxies == process.proxies_over
+def overtaken(cluster: Cluster) -> bool:
+    """Return whether proxies run and all are over: a later life was counted where they registered."""
+    stores = [process for process in cluster.processes.values() if isinstance(process, StoreProcess) and process.alive]
+    return 0 < sum(store.proxies for store in stores) == sum(store.proxies_over for store in stores)
 
 
 def _may_be_stood_in_for(cluster: Cluster, *, remembering: bool = True) -> bool:

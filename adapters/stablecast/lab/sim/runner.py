@@ -18,7 +18,7 @@ from stablecast.lab.schedules.reduction import Reduction, plainer, with_shorter_
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS, RETRY_NS
 from stablecast.lab.sim.facts import Violation
-from stablecast.lab.sim.quiescence import Trouble, asked_in_vain, lacking, proxied, trouble
+from stablecast.lab.sim.quiescence import Trouble, asked_in_vain, lacking, overtaken, proxied, trouble
 from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, STORES, Habit, Leaving
 
@@ -98,6 +98,10 @@ def _live(cluster: Cluster) -> None:
     if cluster.deserted:
         _settle(cluster)
         world.run(world.now + LASTING_NS)
+        if overtaken(cluster):
+            # Requests of the source's last moment gave it its RegID back. The next proxy must last.
+            _settle(cluster)
+            world.run(world.now + LASTING_NS)
         # Lost datagrams may hide one proxy from another for a while.
         _settle(cluster, LASTING_NS if cluster.setup.resolution else 0, proxied)
         _settle(cluster)
