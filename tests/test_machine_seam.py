@@ -1,7 +1,7 @@
 """The shipped programs take clocks, entropy, files, sockets, threads and signals from `machine` only.
 
-A simulated world replaces the objects of `stablecast.runtime.machine`. A program that calls the operating system itself
-would leave the world without a trace, and its runs could not be repeated.
+A simulated world replaces what that package calls. A program that holds functions of the system in another way (in
+default arguments, in classes) would leave the world without a trace, and its runs could not be repeated.
 """
 
 import ast
@@ -106,7 +106,7 @@ class SeamReader(ast.NodeVisitor):
             if module.partition(".")[0] in FORBIDDEN_MODULES or not _is_pure(module, alias.name):
                 self._add(node, f"from {module} import {alias.name}")
             elif module.startswith("stablecast.runtime.machine"):
-                # An object that is imported by name stays the real one after `install`.
+                # A reader looks for `machine` to find each contact with the system.
                 if alias.name in OBJECTS or module != "stablecast.runtime.machine":
                     self._add(node, f"from {module} import {alias.name}")
             elif module == "concurrent.futures":
@@ -128,8 +128,7 @@ class SeamReader(ast.NodeVisitor):
             case ast.Name(id="machine") if node.attr in OBJECTS and not self._depth:
                 self._add(node, f"machine.{node.attr} when the module is loaded")
             case ast.Name(id="machine"):
-                if node.attr == "install":
-                    self._add(node, "machine.install")
+                pass
             case ast.Name(id=known) if known in self._modules and not _is_pure(self._modules[known], node.attr):
                 self._add(node, f"{self._modules[known]}.{node.attr}")
             case ast.Name(id="datetime" | "date") if node.attr in {"now", "today", "utcnow"}:
@@ -232,10 +231,9 @@ def test_each_exemption_is_needed() -> None:
         "loop.run_in_executor(None, f)",
         "loop.add_signal_handler(2, f)",
         "from stablecast.runtime.machine import clock",
-        "from stablecast.runtime.machine.system_files import SystemFiles",
+        "from stablecast.runtime.machine.files import remove",
         "from stablecast.runtime import machine\nSTARTED = machine.clock.wall_ns()",
         "from stablecast.runtime import machine\ndef f(now=machine.clock.wall_ns):\n    pass",
-        "from stablecast.runtime import machine\ndef f():\n    machine.install(clock=None)",
     ],
 )
 def test_a_direct_use_is_found(source: str) -> None:

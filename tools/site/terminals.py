@@ -14,17 +14,16 @@ import subprocess
 import sys
 import traceback
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, cast
 from unittest.mock import patch
 
 from stablecast.cli.app import app
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.lab.world.kernel import Kernel
-from stablecast.lab.world.machine import WorldProcess
 from stablecast.lab.world.process import Console, SimulatedProcess
 from stablecast.lab.world.world import LIMIT_S, World
 from stablecast.runtime import machine
@@ -56,24 +55,6 @@ SEED: Final = 7
 
 class ShellError(Exception):
     """A page uses a command that the shell does not know."""
-
-
-class TerminalProcess(WorldProcess):
-    """Answer what a program asks of its process, with the standard input that a pipe gives it."""
-
-    def input_descriptor(self) -> int:
-        """Return the descriptor of the text that was piped into the program."""
-        path = self.process.memory.get("stdin")
-        return super().input_descriptor() if path is None else machine.files.open(path, os.O_RDONLY)
-
-    @property
-    def environment(self) -> MutableMapping[str, str]:
-        """The environment of the process; those of a host's processes differ."""
-        return self.process.environment
-
-    def errors(self) -> Any:
-        """Return the stream for people: that of the parent, if another program started this one."""
-        return self.process.memory.get("errors", self.process.console)
 
 
 class Lines(list[str]):
@@ -135,12 +116,29 @@ class Shell:
     def open(self) -> Iterator["Shell"]:
         """Install the world while the context lasts."""
         with self.world.open():
-            before = machine.install(process=TerminalProcess(self.kernel))
-            try:
-                with patch.object(asyncio, "create_subprocess_exec", self._spawn):
-                    yield self
-            finally:
-                machine.install(**before)
+            with (
+                patch.object(asyncio, "create_subprocess_exec", self._spawn),
+                patch.object(machine.process, "input_descriptor", self._input(machine.process.input_descriptor)),
+                patch.object(machine.process, "errors", self._errors),
+            ):
+                yield self
+
+    def _running(self) -> SimulatedProcess:
+        return cast("SimulatedProcess", self.kernel.running().owner)
+
+    def _input(self, refuse: Callable[[], int]) -> Callable[[], int]:
+        """Return a function that opens the text that was piped into a program."""
+
+        def input_descriptor() -> int:
+            path = self._running().memory.get("stdin")
+            return refuse() if path is None else machine.files.open(path, os.O_RDONLY)
+
+        return input_descriptor
+
+    def _errors(self) -> Any:
+        """Return the stream for people: that of the parent, if another program started this one."""
+        process = self._running()
+        return process.memory.get("errors", process.console)
 
     def save(self, terminal: str, name: str, content: str) -> None:
         """Put a file into the directory of a terminal's host."""

@@ -15,12 +15,12 @@ import uvloop  # noqa: F401 - the commands load it, and so does the parent of th
 
 from stablecast.cli import app, daemons, resolution_daemons  # noqa: F401 - loaded before the fork
 from stablecast.cli.main import main
-from stablecast.runtime.machine.system_files import SystemFiles
+from stablecast.runtime import machine
 
 
 def run(words: Sequence[str], delay: Path) -> None:
     """Run a command line of `stablecast`, and end the process with its status."""
-    SystemFiles.sync_data = staticmethod(partial(slow_sync, delay))
+    machine.files.sync_data = partial(slow_sync, delay)
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=True)
     sys.argv = ["stablecast", *words]

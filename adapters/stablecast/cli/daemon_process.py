@@ -17,7 +17,7 @@ from stablecast.text.console import note
 from stablecast.text.exit_status import INTERRUPTED
 from stablecast.text.release import build, release
 
-Serve = Callable[[Log, machine.Detachment | None], Coroutine[Any, Any, int]]
+Serve = Callable[[Log, machine.DetachedProcess | None], Coroutine[Any, Any, int]]
 """Serves until interrupted, and returns the exit status."""
 
 STOPPING = (Severity.INFO, "", "stopping", "a signal asks for the end; a second one ends the daemon at once")

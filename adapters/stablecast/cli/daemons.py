@@ -151,7 +151,7 @@ def run_daemon(job: DaemonJob) -> int:
     )
 
 
-async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.Detachment | None = None) -> int:
+async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.DetachedProcess | None = None) -> int:
     """Run stores until interrupted; return the exit status.
 
     A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and

@@ -87,7 +87,7 @@ def run(job: RouterJob, start: Start = RouterDaemon.start) -> int:
 
 
 async def serve(
-    config: RouterConfig, job: RouterJob, log: Log, start: Start, detached: machine.Detachment | None = None
+    config: RouterConfig, job: RouterJob, log: Log, start: Start, detached: machine.DetachedProcess | None = None
 ) -> int:
     """Serve until interrupted; return the exit status. Raises like `start` and the monitor."""
     interrupted = interruption(log)

@@ -222,7 +222,7 @@ class Context:
         self._hosts = StoreHosts(self.locate)
         self.reads = RangeRoutes()
         self._open = False
-        self._owns_interpreter = machine.process.owns_interpreter
+        self._owns_interpreter = machine.process.owns_interpreter()
         self._closing = AsyncExitStack()
 
     def _choose(self) -> str:

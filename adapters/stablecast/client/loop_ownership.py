@@ -46,14 +46,9 @@ def _after_fork() -> None:
     OPEN.clear()
 
 
+@cache
 def watch_forks() -> None:
     """Disown the open contexts in every process that is forked from this one."""
-    _watch(type(machine.process))
-
-
-@cache
-def _watch(_: type[object]) -> None:
-    """Do so once for each kind of machine: programs of a world and real ones may share the interpreter."""
     machine.process.on_fork(_after_fork)
 
 

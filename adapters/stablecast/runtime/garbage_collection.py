@@ -71,4 +71,4 @@ def _owns_interpreter() -> bool:
     """Return False in a simulated world, whose other programs would pay for the policy of one."""
     from stablecast.runtime import machine  # noqa: PLC0415 - every command starts with this module
 
-    return machine.process.owns_interpreter
+    return machine.process.owns_interpreter()

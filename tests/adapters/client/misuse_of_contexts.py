@@ -18,7 +18,6 @@ from stablecast.client import (
     RegistrationFailed,
     Source,
 )
-from stablecast.runtime.machine.system_process import SystemProcess
 from tests.adapters.client.misuses import ELSEWHERE, context_of, in_a_loop, pair, refused, right, source_of
 from tests.support.network import Network
 
@@ -88,7 +87,6 @@ async def _(net: Network) -> None:
     "`os.fork` while a context is open", "Each call in the child raises, also of `stablecast.sync`; the parent goes on."
 )
 async def _(net: Network) -> None:
-    SystemProcess()  # The hook for forks is that of the system.
     context = await net.context()
     source = await context.source("orders")
     with warnings.catch_warnings(action="ignore"):  # Newer versions of Python warn of threads.

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from stablecast.runtime import garbage_collection
-from stablecast.runtime.machine.system_process import SystemProcess
+from stablecast.runtime.machine import process
 
 
 def test_objects_from_before_the_daemon_serves_are_exempt() -> None:
@@ -38,6 +38,6 @@ def test_collections_resume_after_an_error() -> None:
 
 def test_a_simulated_program_changes_nothing_of_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
-    monkeypatch.setattr(SystemProcess, "owns_interpreter", False)
+    monkeypatch.setattr(process, "owns_interpreter", lambda: False)
     garbage_collection.keep_served()
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, frozen)

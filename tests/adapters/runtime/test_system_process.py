@@ -4,11 +4,10 @@ import os
 import resource
 from pathlib import Path
 
-from stablecast.runtime.machine.system_process import SystemProcess
+from stablecast.runtime.machine import process
 
 
 def test_a_daemon_may_open_as_many_descriptors_as_the_system_lets_it() -> None:
-    process = SystemProcess()
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, most))
@@ -22,7 +21,7 @@ def test_a_daemon_may_open_as_many_descriptors_as_the_system_lets_it() -> None:
 def test_files_are_private_from_then_on(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        SystemProcess().keep_files_private()
+        process.keep_files_private()
         (tmp_path / "file").write_text("")
     finally:
         os.umask(before)
@@ -30,4 +29,4 @@ def test_files_are_private_from_then_on(tmp_path: Path) -> None:
 
 
 def test_memory_is_told_in_bytes() -> None:
-    assert SystemProcess().resident_bytes() > 10 << 20
+    assert process.resident_bytes() > 10 << 20

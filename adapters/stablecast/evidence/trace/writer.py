@@ -261,7 +261,7 @@ class TraceWriter:
         self._frame: container.Growing | None = None
         self._older: deque[tuple[Path, int]] = deque()
         self._told_of_deleting = False
-        self._queue: machine.Queue[RecordPiece | None] = machine.threads.queue(MAX_PENDING)
+        self._queue = machine.threads.queue(MAX_PENDING)
         self._thread = machine.threads.start("trace", self._run)
 
     @property

@@ -140,7 +140,8 @@ def _at_descriptor(overlay: FileOverlay, name: str, simulated: Function) -> Func
     real = overlay.real[name]
 
     def call(fd: Any, *args: Any, **options: Any) -> Any:
-        if not overlay.active or (number := _number(fd)) < FIRST_DESCRIPTOR:
+        # The store calls these most often of all, with numbers.
+        if not overlay.active or (number := fd if fd.__class__ is int else _number(fd)) < FIRST_DESCRIPTOR:
             return real(fd, *args, **options)
         return simulated(number, *args, **options)
 
@@ -188,7 +189,7 @@ def _without_argument(overlay: FileOverlay, name: str) -> Function:
 
 def _constant(overlay: FileOverlay, name: str, *, value: object) -> Function:
     def call(number: int, *_: Any, **__: Any) -> Any:
-        overlay.owner(number)
+        overlay.owner(number).file_of(number)
         return value
 
     return _at_descriptor(overlay, name, call)

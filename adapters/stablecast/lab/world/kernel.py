@@ -63,7 +63,6 @@ class SimulatedThread:
 
     Attributes:
         owner: The process of the thread. The hub resumes the thread only while `owner.runs` is true.
-        objects: What belongs to this thread alone, by the function that made it.
         ended: Whether its function has returned, or the thread was disposed of.
         error: The exception that ended it.
     """
@@ -81,7 +80,6 @@ class SimulatedThread:
         "joiners",
         "name",
         "number",
-        "objects",
         "owner",
     )
 
@@ -90,7 +88,6 @@ class SimulatedThread:
         self.owner = owner
         self.name = name
         self.number = kernel.next_number()
-        self.objects: dict[Callable[[], Any], Any] = {}
         self.ended = False
         self.error: BaseException | None = None
         self.joiners: list[SimulatedThread] = []

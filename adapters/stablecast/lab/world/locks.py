@@ -1,12 +1,8 @@
-"""Locks, semaphores and results: the threads of a world wait for them."""
+"""The semaphore of a world: its threads wait for it, and all locks are made of it."""
 
 from collections import deque
-from collections.abc import Callable
-from typing import Generic, TypeVar
 
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
-
-ResultT = TypeVar("ResultT")
 
 
 class SimulatedSemaphore:
@@ -45,43 +41,3 @@ class SimulatedSemaphore:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-class SimulatedLock(SimulatedSemaphore):
-    """A lock. Any thread may release it."""
-
-    def release(self, n: int = 1) -> None:
-        """Unlock. Raises RuntimeError if it is not locked."""
-        if self._value:
-            raise RuntimeError("release unlocked lock")
-        super().release(n)
-
-
-class Result(Generic[ResultT]):
-    """The result of another thread; `result` blocks until it is there."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._done = SimulatedSemaphore(kernel, 0)
-        self._value: Callable[[], ResultT] | None = None
-
-    def set_result(self, value: ResultT) -> None:
-        """Set the value that `result` returns."""
-        self._value = lambda: value
-        self._done.release()
-
-    def set_exception(self, error: BaseException) -> None:
-        """Set the exception that `result` raises."""
-
-        def fail() -> ResultT:
-            raise error
-
-        self._value = fail
-        self._done.release()
-
-    def result(self, timeout: float | None = None) -> ResultT:
-        """Wait for the value and return it, or raise the exception. Raises TimeoutError."""
-        if not self._done.acquire(timeout=timeout):
-            raise TimeoutError
-        self._done.release()
-        assert self._value is not None
-        return self._value()

@@ -7,6 +7,7 @@ import logging
 import random
 import signal
 import socket
+import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, Protocol
@@ -110,10 +111,12 @@ class SimulatedProcess(Owner):
         foreground: Calls that return when a thread has ended; it makes them before it ends by itself.
         environment: Its environment variables.
         memory: What replaced functions keep for the process.
+        reference: A weak reference to it.
     """
 
     def __init__(self, host: ProcessHost, name: str, number: int) -> None:
         """Make a process; `run` or `call` starts it."""
+        self.reference = weakref.ref(self)
         self.host = host
         self.clock = host.clock
         self.kernel = host.kernel
@@ -252,8 +255,8 @@ class SimulatedProcess(Owner):
             await done.wait()
         return self.status
 
-    def dispose(self) -> list[SimulatedThread]:
-        """Release the memory of a process and return its threads; `finally` clauses run in a world without effect."""
+    def dispose(self) -> None:
+        """Release the memory of a process; `finally` clauses run in a world without effect."""
         self.gone = True
         disabled = logging.root.manager.disable
         logging.disable()  # Programs log what fails while they are released.
@@ -266,8 +269,7 @@ class SimulatedProcess(Owner):
             loop.dispose()
         self.kernel.current = None
         logging.disable(disabled)
-        threads, self._threads = self._threads, []
-        return threads
+        self._threads.clear()
 
     # ----------------------------------------------------------------------------------------------------- as an owner
 

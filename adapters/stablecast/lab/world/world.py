@@ -8,17 +8,17 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
 from threading import get_ident
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world import user_code
 from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.kernel import Kernel, WorldError
-from stablecast.lab.world.machine import installed, reclaim
 from stablecast.lab.world.network import SimulatedNetwork
 from stablecast.lab.world.patched_files import PatchedFiles
 from stablecast.lab.world.process import SimulatedProcess
+from stablecast.lab.world.user_code import machine_calls
 
 ResultT = TypeVar("ResultT")
 
@@ -129,7 +129,7 @@ class World:
             gc.collect()
         gc.disable()  # A collection at another moment would close what is forgotten at another moment.
         try:
-            with installed(self.kernel), user_code.installed(self._program), PatchedFiles(self._files):
+            with user_code.installed(self._program), PatchedFiles(self._files):
                 try:
                     yield
                 finally:
@@ -144,11 +144,17 @@ class World:
         All programs run in the thread that opened the world. Another one is a library's that has nothing to do with it.
         """
         running = self.kernel.current
-        return None if running is None or get_ident() != self._thread else cast("SimulatedProcess", running.owner)
+        if running is None or get_ident() != self._thread:
+            return None
+        process: Any = running.owner  # This is asked thousands of times, so nothing is called for the type.
+        return process  # type: ignore[no-any-return]
 
     def _files(self) -> FileSystem | None:
-        running = self._program()
-        return None if running is None else running.files
+        running = self.kernel.current
+        if running is None or get_ident() != self._thread:
+            return None
+        process: Any = running.owner
+        return process.files  # type: ignore[no-any-return]
 
     def _dispose(self) -> None:
         """Release the programs. What they do while they are released concerns nobody."""
@@ -159,8 +165,8 @@ class World:
                 warnings.simplefilter("ignore")
                 for host in self.hosts.values():
                     for process in host.processes:
-                        for thread in process.dispose():
-                            reclaim(thread)
+                        process.dispose()
+                        machine_calls.reclaim(process)
                     host.processes.clear()
                 gc.collect(0)  # All objects of the world are young, because nothing was collected meanwhile.
                 if (made := _policy_loop()) is not kept:

@@ -198,7 +198,7 @@ def _process() -> Iterator[tuple[str, str, str, float]]:
     yield "stablecast_build_info", "The release, always 1.", build, 1
     yield "process_cpu_seconds_total", "Processor time.", "", machine.clock.process_seconds()
     yield "process_resident_memory_bytes", "Resident memory.", "", process.resident_bytes()
-    yield "process_start_time_seconds", "Start time.", "", process.started_ns / SECOND
+    yield "process_start_time_seconds", "Start time.", "", process.started_ns() / SECOND
     yield (
         "stablecast_free_descriptors",
         "Files and connections that may still be opened.",

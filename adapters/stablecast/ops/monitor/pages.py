@@ -79,7 +79,7 @@ def index(board: Board) -> Page:
         "library": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         "now": machine.clock.wall_ns(),
         "pid": machine.process.pid(),
-        "started": machine.process.started_ns,
+        "started": machine.process.started_ns(),
     }
     blocks = {
         "banner": banner(board.level, _urgent(board.stores)),

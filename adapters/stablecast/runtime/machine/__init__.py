@@ -1,71 +1,36 @@
-"""The one seam to the machine: everything that the shipped programs take from the operating system.
+"""The seam to the operating system: everything that the shipped programs take from it.
 
-Callers import this package, not its objects, so that `install` takes effect everywhere:
+Callers name the part that they use, so that a reader sees each contact with the system:
 
     from stablecast.runtime import machine
 
     now = machine.clock.monotonic_ns()
 
-`tests/test_machine_seam.py` forbids clocks, entropy, files, sockets, threads and signals elsewhere in the programs.
+`tests/test_machine_seam.py` forbids clocks, entropy, files, sockets, threads and signals elsewhere in the programs. A
+simulated world replaces functions of the standard library (`stablecast.lab.world.user_code`), and few of these parts.
 """
 
 from pathlib import Path
-from typing import TypedDict, Unpack
 
-from stablecast.runtime.machine import system_clock
-from stablecast.runtime.machine.protocols import (
-    Clock,
-    DatagramMemory,
-    DatagramReader,
-    Descriptors,
-    Detachment,
-    Entropy,
-    Executor,
-    Files,
-    Lock,
-    Mapped,
-    Network,
-    Octets,
-    Place,
-    Process,
-    Queue,
-    Semaphore,
-    Socket,
-    Thread,
-    Threads,
-)
-from stablecast.runtime.machine.system_entropy import SystemEntropy
-from stablecast.runtime.machine.system_files import SystemFiles
-from stablecast.runtime.machine.system_network import SystemNetwork
-from stablecast.runtime.machine.system_process import SystemProcess
-from stablecast.runtime.machine.system_threads import ReplacedThreadsError, SystemThreads
+from stablecast.runtime.machine import clock, entropy, files, network, process, threads
+from stablecast.runtime.machine.datagram_memory import DatagramMemory, DatagramReader, Socket
+from stablecast.runtime.machine.files import Mapped, Octets, Place
+from stablecast.runtime.machine.process import DetachedProcess
+from stablecast.runtime.machine.threads import ReplacedThreadsError, Thread
 
 __all__ = [
-    "Clock",
     "DatagramMemory",
     "DatagramReader",
-    "Descriptors",
-    "Detachment",
-    "Entropy",
-    "Executor",
-    "Files",
-    "Lock",
+    "DetachedProcess",
     "Mapped",
-    "Network",
-    "Objects",
     "Octets",
     "Place",
-    "Process",
-    "Queue",
     "ReplacedThreadsError",
-    "Semaphore",
     "Socket",
     "Thread",
-    "Threads",
     "clock",
     "entropy",
     "files",
-    "install",
     "installed_at_ns",
     "installed_file",
     "network",
@@ -74,40 +39,6 @@ __all__ = [
     "text_of",
     "threads",
 ]
-
-clock: Clock = system_clock
-entropy: Entropy = SystemEntropy()
-files: Files = SystemFiles()
-network: Network = SystemNetwork()
-threads: Threads = SystemThreads()
-process: Process = SystemProcess()
-
-
-class Objects(TypedDict, total=False):
-    """The objects of this package, by name."""
-
-    clock: Clock
-    entropy: Entropy
-    files: Files
-    network: Network
-    threads: Threads
-    process: Process
-
-
-def install(**objects: Unpack[Objects]) -> Objects:
-    """Replace the named objects and return the previous ones, which a second call installs again.
-
-    Only a simulated world does this. Objects that were made by the previous ones (sockets, threads) stay as they are.
-    """
-    global clock, entropy, files, network, threads, process  # noqa: PLW0603 - the seam is one place by intention
-    previous = Objects(clock=clock, entropy=entropy, files=files, network=network, threads=threads, process=process)
-    clock = objects.get("clock", clock)
-    entropy = objects.get("entropy", entropy)
-    files = objects.get("files", files)
-    network = objects.get("network", network)
-    threads = objects.get("threads", threads)
-    process = objects.get("process", process)
-    return previous
 
 
 def read_text(path: Path) -> str:

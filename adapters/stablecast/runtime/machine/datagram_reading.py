@@ -8,10 +8,9 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Callable
 from functools import lru_cache
 
-from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
+from stablecast.runtime.machine.datagram_memory import DatagramMemory, DatagramReader, Socket
 
 NAME_BYTES = 16
 """Bytes of a socket address as the kernel writes it: family (2), port (2), IPv4 address (4), padding (8)."""
@@ -72,11 +71,8 @@ def together(memory: DatagramMemory) -> DatagramReader | None:
     return read
 
 
-def one_by_one(memory: DatagramMemory, readable: Callable[[Socket], bool] | None = None) -> DatagramReader:
-    """Return a function that reads each datagram by a call of its own.
-
-    `readable` returns whether another datagram waits. Without it an attempt to read finds that out.
-    """
+def one_by_one(memory: DatagramMemory) -> DatagramReader:
+    """Return a function that reads each datagram by a call of its own."""
     view = memoryview(memory.octets)
     starts = range(0, memory.count * memory.stride, memory.stride)
     rooms = [view[start : start + memory.size] for start in starts]
@@ -84,8 +80,6 @@ def one_by_one(memory: DatagramMemory, readable: Callable[[Socket], bool] | None
     def read(sock: Socket) -> list[int]:
         sizes: list[int] = []
         for number, room in enumerate(rooms):
-            if sizes and readable is not None and not readable(sock):
-                break
             try:
                 size, (host, port) = sock.recvfrom_into(room)
             except OSError:

@@ -1,4 +1,4 @@
-"""The seam's files of a world, and the journal on them: what was reported synced is never lost."""
+"""The files of the machine in a world, and the journal on them: what was reported synced is never lost."""
 
 import asyncio
 import errno
@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.host_files import HostFiles
 from stablecast.lab.world.patched_files import PatchedFiles
 from stablecast.runtime import machine
-from stablecast.runtime.machine.system_files import SystemFiles
 from stablecast.store.journal import Disk, Journal, JournalError
 from tests.adapters.lab.world.support import Clock, new_file_system
 from tests.adapters.store.journal.support import Owner
@@ -34,7 +32,10 @@ class Host:
         self.disk = SimulatedDisk(self.clock, Random(seed), self.clock.wait)
         self.disk.make_directories(str(DIRECTORY))
         self.system = FileSystem(self.disk)
-        self.files: machine.Files = HostFiles(lambda: self.system)
+
+    def patched(self) -> PatchedFiles:
+        """Give the files of the host to this interpreter while the context lasts."""
+        return PatchedFiles(lambda: self.system)
 
     def restart(self) -> None:
         """Begin a process after the last one ended."""
@@ -44,13 +45,13 @@ class Host:
 @pytest.fixture
 def host() -> Iterator[Host]:
     host = Host()
-    previous = machine.install(files=host.files)
-    yield host
-    machine.install(**previous)
+    with host.patched():
+        yield host
 
 
-def use_files(files: machine.Files, base: Path) -> list[object]:
-    """Uses every function of the protocol; returns what they returned."""
+def use_files(base: Path) -> list[object]:
+    """Uses every function of the machine's files; returns what they returned."""
+    files = machine.files
     files.make_directories(base / "a" / "b")
     files.make_directories(base / "a" / "b")
     path = base / "a" / "f"
@@ -94,13 +95,15 @@ def use_files(files: machine.Files, base: Path) -> list[object]:
     return done
 
 
-def test_the_seam_is_the_same_on_both_machines(host: Host, tmp_path: Path) -> None:
-    assert use_files(host.files, DIRECTORY) == use_files(SystemFiles(), tmp_path)
+def test_files_are_the_same_on_both_machines(tmp_path: Path) -> None:
+    with Host().patched():
+        simulated = use_files(DIRECTORY)
+    assert simulated == use_files(tmp_path)
 
 
 def test_an_empty_file_cannot_be_mapped(host: Host) -> None:
-    host.files.write_bytes("/empty", b"")
-    with pytest.raises(ValueError, match="cannot mmap an empty file"), host.files.map("/empty"):
+    machine.files.write_bytes("/empty", b"")
+    with pytest.raises(ValueError, match="cannot mmap an empty file"), machine.files.map("/empty"):
         pass
 
 
@@ -121,8 +124,7 @@ Batches = list[list[tuple[str, int, int, int]]]
 def test_synced_records_survive_power_cuts(batches: Batches, seed: int, steps: int, verify: bool, killed: bool) -> None:
     """The process is killed or its host loses power, at any step; the power goes again right after the repair."""
     host = Host(seed)
-    previous = machine.install(files=host.files)
-    try:
+    with host.patched():
         twin = Twin()
         left = iter(range(steps))
 
@@ -145,8 +147,6 @@ def test_synced_records_survive_power_cuts(batches: Batches, seed: int, steps: i
         host.restart()
         check(DIRECTORY, twin, reported, verify=verify)
         assert contents() == recovered
-    finally:
-        machine.install(**previous)
 
 
 def contents() -> object:
@@ -228,12 +228,8 @@ async def test_a_journal_is_locked_until_its_process_ends(host: Host) -> None:
 
 def test_user_code_sees_the_files_of_the_shipped_programs() -> None:
     system = new_file_system()
-    previous = machine.install(files=HostFiles(lambda: system))
-    try:
-        with PatchedFiles(lambda: system):
-            system.disk.make_directories(str(DIRECTORY))
-            journal = Journal.open(DIRECTORY)
-            assert {path.name for path in DIRECTORY.iterdir()} == {"lock"}
-            journal.abort()
-    finally:
-        machine.install(**previous)
+    with PatchedFiles(lambda: system):
+        system.disk.make_directories(str(DIRECTORY))
+        journal = Journal.open(DIRECTORY)
+        assert {path.name for path in DIRECTORY.iterdir()} == {"lock"}
+        journal.abort()

@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world.kernel import Kernel, Owner, SimulatedThread, WorldError
-from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
+from stablecast.lab.world.locks import SimulatedSemaphore
 from tests.adapters.lab.world.scene import in_turn
 
 HOUR = 3_600 * SECOND
@@ -173,9 +173,9 @@ def test_a_loop_that_lets_no_time_pass_is_found() -> None:
 def test_a_world_in_which_all_wait_for_each_other_is_found() -> None:
     kernel = Kernel(1)
     program = Program(kernel)
-    first, second = SimulatedLock(kernel), SimulatedLock(kernel)
+    first, second = SimulatedSemaphore(kernel), SimulatedSemaphore(kernel)
 
-    def take(one: SimulatedLock, other: SimulatedLock) -> None:
+    def take(one: SimulatedSemaphore, other: SimulatedSemaphore) -> None:
         with one:
             kernel.sleep(SECOND)
             with other:
@@ -228,33 +228,3 @@ def test_a_semaphore_wakes_those_who_wait_and_gives_up_in_time() -> None:
     kernel.after(5 * SECOND, semaphore.release)
     program.finish()
     assert seen == [(False, 2), (True, 6), False]
-
-
-def test_a_lock_is_released_once() -> None:
-    kernel = Kernel(1)
-    program, lock = Program(kernel), SimulatedLock(kernel)
-    thread = program.start(in_turn(lock.acquire, lock.release, lock.release))
-    program.finish()
-    assert isinstance(thread.error, RuntimeError)
-
-
-def test_a_result_passes_a_value_or_an_error_to_another_thread() -> None:
-    kernel = Kernel(1)
-    program = Program(kernel)
-    value, failure, missing = Result[int](kernel), Result[int](kernel), Result[int](kernel)
-    seen: list[object] = []
-
-    def reader() -> None:
-        seen.append(value.result())
-        with pytest.raises(KeyError):
-            failure.result()
-        with pytest.raises(TimeoutError):
-            missing.result(1.0)
-
-    program.start(reader)
-    program.start(
-        in_turn(lambda: kernel.sleep(SECOND), lambda: value.set_result(7), lambda: failure.set_exception(KeyError("x")))
-    )
-    program.finish()
-    assert seen == [7]
-    assert not program.errors

@@ -10,7 +10,6 @@ from stablecast.ops.monitor import access
 from stablecast.ops.monitor.access import COOKIE, FREE_GUESSES, HEADERS, Guesses, guard, is_token
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.runtime import machine
-from stablecast.runtime.machine.system_network import SystemNetwork
 from tests.adapters.ops.monitor.site_client import HTML, showing
 from tests.adapters.ops.monitor.staged_store import busy
 
@@ -86,7 +85,7 @@ async def test_its_own_page_does() -> None:
 async def test_another_user_of_the_host_changes_nothing_without_the_token(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SystemNetwork, "is_of_owner", lambda *_: False)
+    monkeypatch.setattr(machine.network, "is_of_owner", lambda *_: False)
     staged, headers = busy(), {"Authorization": f"Bearer {token}"} if token else {}
     async with showing(staged, permission=Permission.READ_WRITE, token=token) as shown:
         async with shown.client.post("/api/stores/0/drain", headers=headers) as answer:

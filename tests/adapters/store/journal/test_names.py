@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.runtime.machine.system_files import SystemFiles
+from stablecast.runtime import machine
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal import journal as journals
 from stablecast.store.journal.lock import FilesLostError
@@ -177,7 +177,7 @@ async def test_a_name_that_cannot_be_looked_up_is_not_missed(
         raise OSError(code, os.strerror(code))
 
     for unknown in ("names", "stat"):  # A directory that cannot be listed proves nothing, either.
-        monkeypatch.setattr(SystemFiles, unknown, staticmethod(refuse))
+        monkeypatch.setattr(machine.files, unknown, refuse)
         owner.journal._look()
         await done_by_fetcher(owner)
     owner.journal.append_messages(1, 5, 1, 5, bytes(100), 6)

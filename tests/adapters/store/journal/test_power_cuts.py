@@ -19,10 +19,9 @@ import pytest
 
 from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.host_files import HostFiles
 from stablecast.lab.world.inodes import FileInode
+from stablecast.lab.world.patched_files import PatchedFiles
 from stablecast.lab.world.world import World
-from stablecast.runtime import machine
 from stablecast.store.journal import Disk, Journal
 from tests.adapters.lab.world.support import Clock
 from tests.adapters.store.journal.support import Owner
@@ -192,11 +191,8 @@ def run(seed: int, disk: Disk, twin: Twin, before: SimulatedDisk | None = None) 
 def on(disk: SimulatedDisk) -> Iterator[None]:
     """Let the shipped code see a disk."""
     system = FileSystem(disk)
-    previous = machine.install(files=HostFiles(lambda: system))
-    try:
+    with PatchedFiles(lambda: system):
         yield
-    finally:
-        machine.install(**previous)
 
 
 def judge(cuts: list[Cut], twin: Twin, *, verify: bool) -> int:

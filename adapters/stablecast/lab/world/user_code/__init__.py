@@ -1,7 +1,8 @@
-"""Programs of users in a world: what Python takes from the machine is the host's while a program runs.
+"""Programs in a world, users' and the shipped ones: what Python takes from the machine is the host's while one runs.
 
 `installed` replaces functions and classes of the standard library. In a program they act on its host; in all other
-code they act as before. Modules that hold a replaced function under any name get the replacement, too.
+code they act as before. Modules that hold a replaced function under any name get the replacement, too, as those of
+`stablecast.runtime.machine` do. `machine_calls` replaces the few functions there that need more.
 
 These are simulated:
 
@@ -10,7 +11,7 @@ These are simulated:
 - clocks (`time`, `datetime`), `time.sleep`, timestamps of `logging`;
 - entropy (`random`, `secrets`, `uuid`, `os.urandom`);
 - threads (`threading`, `queue`, `concurrent.futures.ThreadPoolExecutor`, `asyncio.to_thread`);
-- the process (`os.environ`, `os.getpid`, `os.kill`, `os._exit`, `signal`, `atexit`, standard output).
+- the process (`os.environ`, `os.getpid`, `os.getuid`, `os.kill`, `os._exit`, `signal`, `atexit`, standard output).
 
 These are refused by a sentence: subprocesses, `os.fork`, `multiprocessing`, process pools, Unix sockets, sockets of a
 descriptor, `select.epoll`, TLS on blocking sockets, timers of `signal`, standard input. IPv6 fails with EAFNOSUPPORT.
@@ -32,7 +33,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from stablecast.lab.world.process import SimulatedProcess
-from stablecast.lab.world.user_code import clocks, entropy, process_calls, sockets, threads
+from stablecast.lab.world.user_code import clocks, entropy, machine_calls, process_calls, sockets, threads
 from stablecast.lab.world.user_code.replacement import Replacements, installation
 
 __all__ = ["installed", "kept"]
@@ -44,6 +45,7 @@ _REPLACEMENTS: list[Replacements] = []
 def _replacements() -> Replacements:
     if not _REPLACEMENTS:
         table = [*clocks.table(), *entropy.table(), *threads.table(), *process_calls.table(), *sockets.table()]
+        table += machine_calls.table()
         _REPLACEMENTS.append(Replacements(table))
     return _REPLACEMENTS[0]
 

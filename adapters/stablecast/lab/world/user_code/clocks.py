@@ -2,10 +2,17 @@
 
 import datetime as dt
 import time
+from collections.abc import Callable
 from typing import Any
 
 from stablecast.lab.world.process import SimulatedProcess
-from stablecast.lab.world.user_code.replacement import Replacement, Table, in_programs, installation
+from stablecast.lab.world.user_code.replacement import (
+    Replacement,
+    Table,
+    in_programs,
+    installation,
+    named_like,
+)
 
 NS = 1_000_000_000
 
@@ -14,9 +21,9 @@ def table() -> Table:
     """Return the replacements of clocks."""
     return [
         in_programs(time, "time", lambda process: _wall(process) / 1e9),
-        in_programs(time, "time_ns", _wall),
+        _reading("time_ns", _wall),
         *[in_programs(time, name, lambda process: _monotonic(process) / 1e9) for name in _MONOTONIC],
-        *[in_programs(time, f"{name}_ns", _monotonic) for name in _MONOTONIC],
+        *[_reading(f"{name}_ns", _monotonic) for name in _MONOTONIC],
         in_programs(time, "clock_gettime", lambda process, clock: _read(process, clock) / 1e9),
         in_programs(time, "clock_gettime_ns", _read),
         in_programs(time, "sleep", _sleep),
@@ -29,6 +36,17 @@ def table() -> Table:
 _MONOTONIC = ("monotonic", "perf_counter", "process_time", "thread_time")
 
 
+def _reading(name: str, new: Callable[[SimulatedProcess], int]) -> Replacement:
+    """Replace a clock as `in_programs` does, in fewer steps: a world reads clocks most often of all."""
+    real: Callable[[], int] = getattr(time, name)
+
+    def call() -> int:
+        process = installation.programs()
+        return real() if process is None else new(process)
+
+    return Replacement(time, name, named_like(call, real), everywhere=True)
+
+
 def _wall(process: SimulatedProcess) -> int:
     process.kernel.look()
     return process.host.clock.wall_ns()
@@ -36,7 +54,7 @@ def _wall(process: SimulatedProcess) -> int:
 
 def _monotonic(process: SimulatedProcess) -> int:
     process.kernel.look()
-    return process.host.clock.monotonic_ns()
+    return process.clock.monotonic_ns()
 
 
 def _read(process: SimulatedProcess, clock: int) -> int:

@@ -30,6 +30,9 @@ from stablecast.lab.world.user_code.replacement import (
 CORES: Final = 2
 """Processors of each host."""
 
+USER: Final = 1_000
+"""Number of the user and the group of all processes: nobody is root."""
+
 _REFUSED_OF_OS: Final = ("fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "system")
 _REFUSED_SIGNALS: Final = ("alarm", "setitimer", "pause", "sigwait", "sigwaitinfo", "sigtimedwait", "pthread_kill")
 
@@ -91,6 +94,8 @@ def _identity() -> Table:
         in_programs(os, "getpid", lambda process: process.number),
         in_programs(os, "getppid", lambda _: 1),
         *[in_programs(os, name, lambda _: CORES) for name in cores],
+        *[in_programs(os, name, lambda _: USER) for name in ("getuid", "geteuid", "getgid", "getegid")],
+        in_programs(os, "sched_yield", lambda process: process.kernel.pay()),
         in_programs(os, "sched_getaffinity", lambda *_: set(range(CORES))),
         in_programs(os, "uname", lambda process: _uname(process, real_uname())),
         in_programs(platform, "node", lambda process: process.host.name),

@@ -80,7 +80,7 @@ def in_programs(owner: Any, name: str, new: Callable[..., Any]) -> Replacement:
             return real(*args, **options)
         return new(process, *args, **options)
 
-    return Replacement(owner, name, _named_like(call, real), everywhere=isinstance(owner, types.ModuleType))
+    return Replacement(owner, name, named_like(call, real), everywhere=isinstance(owner, types.ModuleType))
 
 
 def method_in_programs(owner: type, name: str, new: Callable[..., Any]) -> Replacement:
@@ -93,7 +93,7 @@ def method_in_programs(owner: type, name: str, new: Callable[..., Any]) -> Repla
             return real(self, *args, **options)
         return new(process, real, self, *args, **options)
 
-    return Replacement(owner, name, _named_like(call, real))
+    return Replacement(owner, name, named_like(call, real))
 
 
 def refusal_in_programs(owner: Any, name: str, what: str, remedy: str) -> Replacement:
@@ -106,7 +106,8 @@ def refuse(what: str, remedy: str) -> NoReturn:
     raise NotImplementedError(f"a world does not simulate {what}: {remedy}")
 
 
-def _named_like(call: Callable[..., Any], real: Any) -> Callable[..., Any]:
+def named_like(call: Callable[..., Any], real: Any) -> Callable[..., Any]:
+    """Give a replacement the name and the documentation of the real function."""
     return functools.update_wrapper(call, real, assigned=("__name__", "__qualname__", "__doc__"), updated=())
 
 

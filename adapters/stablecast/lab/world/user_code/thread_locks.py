@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from stablecast.lab.world.locks import SimulatedSemaphore
 from stablecast.lab.world.process import SimulatedProcess
-from stablecast.lab.world.user_code.replacement import program
+from stablecast.lab.world.user_code.replacement import installation
 
 _REAL_LOCK: Final = threading.Lock
 _REAL_RLOCK: Final = threading.RLock
@@ -37,7 +37,7 @@ class ThreadLock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Wait until the lock is free, and lock it; return whether that succeeded within `timeout` seconds."""
         _check(blocking, timeout)
-        process = program()
+        process = installation.programs()
         if process is None:
             taken: bool = self._real.acquire(blocking, timeout)
             return taken
@@ -45,7 +45,7 @@ class ThreadLock:
 
     def release(self) -> None:
         """Unlock. Raises RuntimeError if the lock is free."""
-        process = program()
+        process = installation.programs()
         if process is None:
             self._real.release()
             return
@@ -56,7 +56,7 @@ class ThreadLock:
 
     def locked(self) -> bool:
         """Return whether it is locked."""
-        process = program()
+        process = installation.programs()
         if process is None:
             return bool(self._real.locked())
         return self._holder(process).free.locked()
@@ -68,7 +68,8 @@ class ThreadLock:
         self.release()
 
     def _holder(self, process: SimulatedProcess) -> _Holder:
-        holder = self._holders.get(process)
+        # `get` of the dictionary itself would make another reference to the process each time.
+        holder: _Holder | None = self._holders.data.get(process.reference)  # type: ignore[attr-defined]
         if holder is None:
             holder = self._holders[process] = _Holder(process)
         return holder
@@ -86,7 +87,7 @@ class ThreadRLock(ThreadLock):
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Wait until the lock is free or held by this thread, and hold it once more."""
-        process = program()
+        process = installation.programs()
         if process is None:
             return super().acquire(blocking, timeout)
         holder, thread = self._holder(process), process.kernel.running().number
@@ -98,7 +99,7 @@ class ThreadRLock(ThreadLock):
 
     def release(self) -> None:
         """Hold it once less. Raises RuntimeError in another thread."""
-        process = program()
+        process = installation.programs()
         if process is None:
             self._real.release()
             return
@@ -114,20 +115,20 @@ class ThreadRLock(ThreadLock):
         return _REAL_RLOCK()
 
     def _is_owned(self) -> bool:
-        process = program()
+        process = installation.programs()
         if process is None:
             return bool(self._real._is_owned())
         return self._holder(process).owner == process.kernel.running().number
 
     def _recursion_count(self) -> int:
-        process = program()
+        process = installation.programs()
         if process is None:
             return int(self._real._recursion_count())
         return self._holder(process).count if self._is_owned() else 0
 
     def _release_save(self) -> Any:
         """Release it wholly, for `Condition.wait`; return what `_acquire_restore` needs."""
-        process = program()
+        process = installation.programs()
         if process is None:
             return self._real._release_save()
         holder = self._holder(process)
@@ -138,7 +139,7 @@ class ThreadRLock(ThreadLock):
         return count
 
     def _acquire_restore(self, state: Any) -> None:
-        process = program()
+        process = installation.programs()
         if process is None:
             self._real._acquire_restore(state)
             return

@@ -1,4 +1,4 @@
-"""The clocks of the real machine: this module is the object, because a call of a module's function costs the least."""
+"""The clocks of the host: monotonic, wall and processor time."""
 
 import time
 from typing import TYPE_CHECKING
@@ -7,10 +7,17 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 monotonic_ns = time.monotonic_ns
+"""Return the monotonic clock in ns. Deadlines are set on it."""
+
 monotonic = time.monotonic
+"""Return the monotonic clock in seconds."""
+
 wall_ns = time.time_ns
+"""Return the ns since the epoch. This clock may leap."""
+
 thread_seconds = time.thread_time
 process_seconds = time.process_time
+"""Return the processor time of the calling thread, or of the program, in seconds."""
 
 
 def utc_now() -> "datetime":
