@@ -115,13 +115,13 @@ class Shell:
     @contextmanager
     def open(self) -> Iterator["Shell"]:
         """Install the world while the context lasts."""
-        with self.world.open():
-            with (
-                patch.object(asyncio, "create_subprocess_exec", self._spawn),
-                patch.object(machine.process, "input_descriptor", self._input(machine.process.input_descriptor)),
-                patch.object(machine.process, "errors", self._errors),
-            ):
-                yield self
+        with (
+            self.world.open(),
+            patch.object(asyncio, "create_subprocess_exec", self._spawn),
+            patch.object(machine.process, "input_descriptor", self._input(machine.process.input_descriptor)),
+            patch.object(machine.process, "errors", self._errors),
+        ):
+            yield self
 
     def _running(self) -> SimulatedProcess:
         return cast("SimulatedProcess", self.kernel.running().owner)
