@@ -79,11 +79,11 @@ class Wire:
 Role = Callable[[Work, Wire], Any]
 
 
-def run(roles: Mapping[str, Role], work: Work) -> dict[str, dict[str, float]]:
+def run(roles: Mapping[str, Role], work: Work, within_s: float = DEADLINE_SECONDS) -> dict[str, dict[str, float]]:
     """Start the roles in order and let them work; return their figures and `cpu_us`, the processor time per message.
 
     Raises:
-        BenchError: If a role failed or the run took longer than `DEADLINE_SECONDS`.
+        BenchError: If a role failed or the run took longer than `within_s`.
     """
     context = multiprocessing.get_context("spawn")  # no role inherits a thread, a loop or a descriptor
     addresses: dict[str, str] = {}
@@ -99,16 +99,16 @@ def run(roles: Mapping[str, Role], work: Work) -> dict[str, dict[str, float]]:
             pids[name] = process.pid or 0
             theirs.close()
             processes.append(process)
-            addresses[name] = _report(name, pipes[name], "ready")
+            addresses[name] = _report(name, pipes[name], "ready", within_s)
         for pipe in pipes.values():
             pipe.send("go")
-        figures = _reports(pipes, "done")
+        figures = _reports(pipes, "done", within_s)
         for pipe in pipes.values():
             pipe.send("leave")
-        for name, seconds in _reports(pipes, "left").items():
+        for name, seconds in _reports(pipes, "left", within_s).items():
             figures[name]["cpu_us"] = seconds / work.messages * 1e6
         for process in processes:
-            process.join(DEADLINE_SECONDS)
+            process.join(within_s)
         return figures
     finally:
         for process in processes:
@@ -123,22 +123,22 @@ def _play(role: Role, work: Work, wire: Wire) -> None:
         wire.pipe.send(("failed", traceback.format_exc()))
 
 
-def _reports(pipes: Mapping[str, Connection], expected: str) -> dict[str, Any]:
+def _reports(pipes: Mapping[str, Connection], expected: str, within_s: float) -> dict[str, Any]:
     """Return the report of each role. The first failure ends the run, because other roles may wait for that role."""
     waiting = {pipe: name for name, pipe in pipes.items()}
     reports = {}
     while waiting:
-        readable = [pipe for pipe in wait(list(waiting), DEADLINE_SECONDS) if isinstance(pipe, Connection)]
+        readable = [pipe for pipe in wait(list(waiting), within_s) if isinstance(pipe, Connection)]
         for pipe in readable or waiting:
             name = waiting[pipe]
-            reports[name] = _report(name, pipe, expected)
+            reports[name] = _report(name, pipe, expected, within_s)
         waiting = {pipe: name for pipe, name in waiting.items() if name not in reports}
     return {name: reports[name] for name in pipes}
 
 
-def _report(name: str, pipe: Connection, expected: str) -> Any:
-    if not pipe.poll(DEADLINE_SECONDS):
-        raise BenchError(f"the {name} was not {expected} within {DEADLINE_SECONDS:g} s")
+def _report(name: str, pipe: Connection, expected: str, within_s: float) -> Any:
+    if not pipe.poll(within_s):
+        raise BenchError(f"the {name} was not {expected} within {within_s:g} s")
     try:
         kind, content = pipe.recv()
     except EOFError:

@@ -5,12 +5,15 @@ of latency is a plain relay: an asyncio `Protocol` that copies the same bytes fr
 """
 
 import asyncio
+import os
+import resource
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import attrs
 import uvloop
 
 from stablecast.client import Context, Receiver
@@ -29,16 +32,17 @@ HOST: Final = "127.0.0.1"
 PLAIN, COPIED = "plain TCP", "plain TCP, copied"
 DIRECT, ROUTED, IDLE, CROWD = "direct", "router", "idle router", "many topics"
 
+STREAM_DESCRIPTORS: Final = 4
+"""Descriptors of a router for each topic: two streams, a connection to each of few readers."""
+
 SOURCES_A_RECEIVER: Final = 10
 AT_ONCE: Final = 50
 """Number of sources or receivers that are made in one turn of the loop."""
 
-CONTEXTS: Final = 10
-"""Number of contexts that share the many receivers."""
-
 QUIET_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.02
-WITHIN_SECONDS: Final = 200.0
+WITHIN_SECONDS: Final = 1_500.0
+"""Time limit of each step of many topics, which is reached beside much other load only."""
 
 
 async def _until(condition: Callable[[], bool]) -> None:
@@ -110,61 +114,66 @@ async def _over(pid: int) -> dict[str, float]:
     }
 
 
-def _topic(number: int) -> str:
-    return f"market.equity.{number}"
+def _topics(work: Work) -> list[str]:
+    """Return the topics of the work's messages: bonds, and the equities that the router has descriptors for."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] // STREAM_DESCRIPTORS
+    return [f"market.{'equity' if number < most else 'bond'}.{number}" for number in range(work.messages)]
 
 
 async def _crowd(work: Work, wire: Wire) -> None:
-    """Make the sources, one for each of the work's messages."""
+    """Make the sources, one for each topic."""
     async with Context(resolver=pipeline.near(wire), session_id=pipeline.SESSION_ID) as context:
-        for first in range(0, work.messages, AT_ONCE):
-            await asyncio.gather(*(context.source(_topic(number)) for number in range(first, first + AT_ONCE)))
+        topics = _topics(work)
+        for first in range(0, len(topics), AT_ONCE):
+            await asyncio.gather(*map(context.source, topics[first : first + AT_ONCE]))
         await asyncio.to_thread(wire.ready)
         await asyncio.to_thread(wire.done)
 
 
+@attrs.define
+class Costs:
+    """What the router, the relay of its second domain and this process have cost since the last look."""
+
+    pids: Mapping[str, int]
+    spent: Mapping[str, float] = attrs.field(factory=dict)
+    began: float = 0.0
+
+    def begin(self) -> None:
+        """Begin anew."""
+        self.began, self.spent = time.monotonic(), {name: processes.cpu(pid) for name, pid in self.pids.items()}
+
+    def figures(self, step: str, count: int) -> dict[str, float]:
+        """Return the seconds of a step, and the processor time of each process for one of `count` topics, in ms."""
+        cost = {f"{step}_{n}": (processes.cpu(pid) - self.spent[n]) * 1e3 / count for n, pid in self.pids.items()}
+        return {f"{step}_s": time.monotonic() - self.began, **cost}
+
+
 async def _many(work: Work, wire: Wire) -> None:
-    """Find some of the sources by name, and then all by a pattern. Figures: seconds, and the cost of the router."""
-    pid = wire.pids["router"]
-    idle, spent = processes.resident(pid), processes.cpu(pid)
+    """Find some of the sources by name, and then all equities by a pattern."""
+    pids = {"router": wire.pids["router"], "relay": wire.pids["relay-2"], "reader": os.getpid()}
+    idle = {name: processes.resident(pid) for name, pid in pids.items()}
+    costs, topics = Costs(pids), _topics(work)
+    named, equities = topics[::SOURCES_A_RECEIVER], sum("equity" in topic for topic in topics)
     await asyncio.to_thread(wire.ready)
-    began = time.monotonic()
-    async with asyncio.TaskGroup() as group:
-        stop = asyncio.Event()
-        receivers: list[Receiver] = []
-        for number in range(CONTEXTS):
-            group.create_task(_some(work, wire, number, receivers, stop))
-        await _until(
-            lambda: len(receivers) == work.messages // SOURCES_A_RECEIVER and all(map(_has_session, receivers))
-        )
-        named = time.monotonic() - began
-        named_cpu = processes.cpu(pid) - spent
-        async with Context(resolver=pipeline.far(wire), session_id=pipeline.SESSION_ID + 1) as context:
-            began, spent = time.monotonic(), processes.cpu(pid)
-            receiver = context.receiver(pattern="^market[.]equity[.]")
-            await _until(lambda: len(receiver.topics) == work.messages)
-            figures = {
-                "named_s": named,
-                "named_cpu": named_cpu * 1e3 / len(receivers),
-                "all_s": time.monotonic() - began,
-                "all_cpu": (processes.cpu(pid) - spent) * 1e3 / work.messages,
-                "topic_kib": (processes.resident(pid) - idle) / work.messages / processes.KIB,
-                **await _over(pid),
-            }
-            await asyncio.to_thread(wire.done, **figures)
-        stop.set()
+    async with (
+        Context(resolver=pipeline.far(wire), session_id=pipeline.SESSION_ID) as here,
+        Context(resolver=pipeline.far(wire), session_id=pipeline.SESSION_ID + 1) as there,
+    ):
+        costs.begin()
+        receivers = [here.receiver(topic) for topic in named]
+        await _until(lambda: all(map(_has_session, receivers)))
+        figures = {"topics": len(topics), "named": len(named), **costs.figures("named", len(named))}
+        costs.begin()
+        found = there.receiver(pattern="^market[.]equity[.]")
+        await _until(lambda: len(found.topics) == equities and all(map(_has_session, found._topics.values())))
+        figures |= {"all": equities, **costs.figures("all", equities)}
+        for name, pid in pids.items():
+            figures[f"{name}_kib"] = (processes.resident(pid) - idle[name]) / equities / processes.KIB
+        await asyncio.to_thread(wire.done, **figures, **await _over(wire.pids["router"]))
 
 
 def _has_session(receiver: Receiver) -> bool:
     return bool(receiver._sessions)
-
-
-async def _some(work: Work, wire: Wire, place: int, receivers: list[Receiver], stop: asyncio.Event) -> None:
-    async with Context(resolver=pipeline.far(wire), session_id=100 + place) as context:
-        for number in range(place, work.messages // SOURCES_A_RECEIVER, CONTEXTS):
-            receivers.append(context.receiver(_topic(number * SOURCES_A_RECEIVER)))
-            await asyncio.sleep(0)
-        await stop.wait()
 
 
 def relay(work: Work, wire: Wire) -> None:
@@ -193,7 +202,7 @@ def crowd(work: Work, wire: Wire) -> None:
 
 
 def many(work: Work, wire: Wire) -> None:
-    """Find many sources. Figures: `named_s`, `all_s` in s, `named_cpu`, `all_cpu` in ms, `topic_kib`, as of `quiet`."""
+    """Find many sources. Figures: `_s` and processor ms a topic of both steps, KiB a topic, and those of `quiet`."""
     uvloop.run(_many(work, wire))
 
 
@@ -216,7 +225,8 @@ def measured(first: Mapping[str, Role], options: Options, directory: Path) -> Fi
 def crowded(options: Options, directory: Path) -> Figures:
     """Let many sources be found through the router."""
     topics = min(options.sources, options.messages // SOURCES_A_RECEIVER)
-    found = run({**BETWEEN, "crowd": crowd, "many": many}, Work(topics, options.size, options.flight, directory))
+    work = Work(topics, options.size, options.flight, directory)
+    found = run({**BETWEEN, "crowd": crowd, "many": many}, work, WITHIN_SECONDS)
     return {name: value for name, value in found["many"].items() if name != "cpu_us"}
 
 
@@ -248,11 +258,20 @@ def routers(_: Options) -> Scenario:
             "delivered_p99": "to the receiver, 99 % µs",
             "idle_cpu": "router without work, % of a core",
             "wakeups": "its wake-ups a second",
-            "named_s": "a tenth found by name, s",
-            "named_cpu": "router, CPU ms for each",
-            "all_s": "all found by a pattern, s",
-            "all_cpu": "router, CPU ms for each",
-            "topic_kib": "router, KiB a topic",
+            "topics": "topics",
+            "named": "receivers of one of them",
+            "named_s": "all of these resolved, s",
+            "named_router": "router, CPU ms for each",
+            "named_relay": "relay, CPU ms for each",
+            "named_reader": "receivers, CPU ms for each",
+            "all": "topics of a pattern",
+            "all_s": "all of these resolved, s",
+            "all_router": "router, CPU ms for each",
+            "all_relay": "relay, CPU ms for each",
+            "all_reader": "receivers, CPU ms for each",
+            "router_kib": "router, KiB a topic",
+            "relay_kib": "relay, KiB a topic",
+            "reader_kib": "receivers, KiB a topic",
         },
         [(ROUTED, DIRECT, "delivered"), (ROUTED, DIRECT, "delivered_p50"), (COPIED, PLAIN, "delivered_p50")],
         [
