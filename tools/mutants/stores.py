@@ -72,7 +72,9 @@ STORES: Final = (
         "store/registry",
         "anew = record is None or record.client.incarnation != request.incarnation",
         "anew = record is None",
-        Test("adapters/lab/sim/test_found.py::test_what_was_found_stays_mended[returned_before_its_grant]"),
+        Test(
+            "core/store/test_registry.py::test_a_life_that_returns_is_granted_nothing_before_its_last_record_is_synced"
+        ),
     ),
     Mutant(
         "a-receiver-that-takes-over-is-granted-by-an-earlier-record",

@@ -478,6 +478,21 @@ def test_a_receiver_that_replaces_another_is_granted_nothing_before_its_record_i
     assert [to for to, _ in driver.sent(Registered)] == ["elsewhere:1"]
 
 
+def test_a_life_that_returns_is_granted_nothing_before_its_last_record_is_synced() -> None:
+    """After a crash the disk would show the life between as the holder."""
+    driver = StoreDriver()
+    driver.hear(register(**SOURCE))
+    first = driver.machine.tickets.last
+    driver.feed(Gone(SOURCE_LEAVES.reply_to))
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1))
+    driver.feed(Gone(SOURCE_LEAVES.reply_to))
+    driver.hear(register(**SOURCE))
+    driver.feed(Persisted(first))
+    assert driver.sent(Registered) == []
+    driver.sync()
+    assert {answer.incarnation for _, answer in driver.sent(Registered)} == {LIFE}
+
+
 def test_the_sri_of_a_stranger_is_dropped() -> None:
     driver = StoreDriver()
     assert driver.hear(info()) == []
