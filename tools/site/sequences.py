@@ -1,6 +1,7 @@
 """Draw a sequence diagram from the traces of a run: messages, registrations, acknowledgements and questions."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -65,10 +66,16 @@ def _names(records: list[dict[str, Any]]) -> dict[str, str]:
     for role in ORDER:
         place_of = "endpoint" if role == "store" else "file"
         own = {one["file"]: one[place_of] for one in records if one["role"] == role}
-        places = sorted(set(own.values()))
-        for file, place in sorted(own.items(), key=lambda one: (one[1], one[0])):
+        ordered = sorted(own.items(), key=lambda one: (_natural(one[1]), _natural(one[0])))
+        places = list(dict.fromkeys(place for _, place in ordered))
+        for file, place in ordered:
             found[file] = role if len(places) == 1 else f"{role}{places.index(place) + 1}"
     return found
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Return a key to sort by: file 10 of a process is later than file 9."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
 
 
 class _Reading:

@@ -17,6 +17,7 @@ from tests.support.tree import name
 from tools.site.links import broken
 from tools.site.pages import fences, pages, steps
 from tools.site.play import REWRITE, played, running
+from tools.site.sequences import _names
 from tools.site.sphinx_glossary import meaning_of, meanings
 from tools.site.terminals import Shell
 
@@ -150,3 +151,12 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
         "a.html: c.html does not exist",
         "b.html: https://far.example/x.js comes from another host",
     ]
+
+
+def test_a_picture_numbers_receivers_in_the_order_of_their_traces() -> None:
+    """File 10 of a process is later than file 9."""
+    records = [
+        {"t": number, "n": 0, "role": "receiver", "file": f"receiver-a-4-{number}.sct", "endpoint": "a"}
+        for number in (9, 10)
+    ]
+    assert _names(records) == {"receiver-a-4-9.sct": "receiver1", "receiver-a-4-10.sct": "receiver2"}
