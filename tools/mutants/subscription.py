@@ -133,4 +133,18 @@ SUBSCRIPTION: Final = (
         "history = self.memory.consumption.history(())",
         Test(f"{_MACHINE}::test_a_session_succeeds_those_of_its_source_only"),
     ),
+    Mutant(
+        "who-was-found-at-a-place-that-is-left-is-forgotten",
+        "subscription/subscription",
+        "            self.outbox.append(fx.LeaveStream(transport))\n            self._plan_other(transport)\n",
+        "            self.outbox.append(fx.LeaveStream(transport))\n            self.others.pop(transport, None)\n",
+        Test(f"{_MACHINE}::test_two_lives_that_change_places_are_both_joined"),
+    ),
+    Mutant(
+        "what-a-session-confirms-as-it-closes-is-not-remembered",
+        "adapters/client/subscriber",
+        "repeats them.\n                self._feed_machine(ev.Remember(_report(session)))\n",
+        "repeats them.\n",
+        Test("adapters/lab/whole/test_found.py::test_a_schedule_that_found_a_defect_is_clean[confirmed_as_it_closed]"),
+    ),
 )

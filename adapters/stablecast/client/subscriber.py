@@ -176,8 +176,8 @@ class Subscriber(ABC, Generic[SessionT]):
             case fx.CloseSession(session=session):
                 if session in self._finished:
                     self._finished.remove(session)
+                session.close()  # It confirms its last messages, and the next session of the life repeats them.
                 self._feed_machine(ev.Remember(_report(session)))
-                session.close()
             case fx.Foreign():
                 self._count("foreign-source-on-stream")
 

@@ -413,6 +413,16 @@ def test_the_place_that_a_life_leaves_is_kept_for_another_one_that_was_found_the
     assert played.lives == [1, 9]
 
 
+def test_two_lives_that_change_places_are_both_joined() -> None:
+    """A router starts again and repeats both sources, each at the address of the other one."""
+    played, other = Played(), told(1, (9, 0))
+    first, second = attrs.evolve(ONE, session_id=5), attrs.evolve(TWO, session_id=6)
+    played.feed(ev.Found(ONE, 1), ev.Found(TWO, 9), ev.Announced(FIRST, ONE), ev.Announced(other, TWO))
+    played.feed(ev.Found(first, 9), ev.Found(second, 1))
+    assert fx.JoinStream(first, (9,)) in played.feed(ev.StreamEnded("one"), ev.Settled((1,)))
+    assert played.feed(ev.Announced(other, first)) == [fx.LeaveStream("two"), fx.JoinStream(second, (1,))]
+
+
 def test_a_place_that_was_given_by_hand_is_joined_again() -> None:
     """Nobody looks for it elsewhere."""
     static = Place("static", static=True)

@@ -228,7 +228,6 @@ class Subscription:
         """End the sessions of a stream. They may still recover, and their messages may be consumed."""
         place = self.joined.pop(transport, None)
         self.expected.pop(transport, None)
-        other, lives = self.others.pop(transport, (None, set()))
         if self.passed_over.remove(transport):
             self.plans.pop(transport, None)
         for followed in self._on(transport):
@@ -236,13 +235,21 @@ class Subscription:
         for other in self.passed_over.places().values():
             self._plan(other)
         if place is not None and place.static:
+            self.others.pop(transport, None)
             self.rejoins[place] = self.now + REJOIN_NS
-        elif other is not None:
-            # Whoever is looked for again may be the process that ended, time after time.
+        elif not self._plan_other(transport):
+            self.lost.append(transport)
+
+    def _plan_other(self, transport: str) -> bool:
+        """Plan to join the other process that was found at the address of a stream, which is over.
+
+        Whoever is looked for again may be the process that ended, time after time.
+        """
+        other, lives = self.others.pop(transport, (None, set()))
+        if other is not None:
             self.expected[transport] = lives
             self._plan(other)
-        else:
-            self.lost.append(transport)
+        return other is not None
 
     def _on(self, transport: str) -> list[Followed]:
         return [followed for followed in self.sessions.values() if followed.place.transport == transport]
@@ -277,8 +284,8 @@ class Subscription:
         if place is not None and not self._on(transport) and not (place.shared and expected):
             del self.joined[transport]
             self.expected.pop(transport, None)
-            self.others.pop(transport, None)
             self.outbox.append(fx.LeaveStream(transport))
+            self._plan_other(transport)
 
     def _meet(self, info: SourceInfo, place: Place, before: Followed | None) -> None:
         """Begin a session with a life, or pass it over; `before` is the life as it was replaced."""
