@@ -2,9 +2,11 @@
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,6 +153,43 @@ def test_a_writer_that_is_ended_closes_what_it_had_begun_to_open(tmp_path: Path)
     bench.lock.release()
     assert open_in(tmp_path) == []
     assert bodies(new) == []
+
+
+def test_what_is_put_while_the_writer_begins_its_turn_is_written_before_it_ends(tmp_path: Path) -> None:
+    """The thread has counted its batch when the last record comes, and with it the end."""
+    bench, late = Bench(tmp_path), list[bytes]()
+    segment = bench.segment(1)
+
+    class Queue(deque[JournalRecord]):
+        def __len__(self) -> int:
+            count = super().__len__()
+            if not late:
+                late.append(b"{1}")
+                bench.put(segment, *late)
+                bench.writer.close()
+            return count
+
+    bench.writer._queue = Queue()
+    open_gate(bench)
+    bench.put(segment, b"{0}")
+    assert bench.ended.wait(HANG_S)
+    assert bodies(segment) == [b"{0}", b"{1}"]
+    assert (sum(bench.reports), bench.errors) == (2, [])
+
+
+def test_the_thread_that_is_woken_for_the_end_knows_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for another call, and closing would never end."""
+    bench, known = Bench(tmp_path), list[bool]()
+    ring = bench.writer._ring
+
+    def ringing() -> None:
+        known.append(bench.writer._closing)
+        ring()
+
+    monkeypatch.setattr(bench.writer, "_ring", ringing)
+    bench.writer.close()
+    assert known == [True]
+    assert bench.ended.wait(HANG_S)
 
 
 def test_a_full_segment_is_closed(tmp_path: Path) -> None:
