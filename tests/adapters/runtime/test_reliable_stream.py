@@ -165,6 +165,30 @@ async def test_gathered_control_messages_leave_before_the_session_ends() -> None
         assert found.sent() == 2
 
 
+async def test_control_messages_that_left_with_data_use_up_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If they did, no source of the context would announce itself any more."""
+    said = message([(7, 0)])
+    monkeypatch.setattr(reliable_sources, "MAX_SAID_BYTES", 2 * len(said))
+    async with bench(PLENTY) as found:
+        for number in range(5):
+            for _ in range(2):  # Only the first one of all leaves at once.
+                found.sources.say(found.session, said)
+            found.stream.write(block(7, number, 1))
+        assert (found.sent(), found.sources.unsaid) == (6, 0)
+
+
+async def test_control_messages_that_a_retired_session_takes_along_use_up_no_room() -> None:
+    async with bench(SLOW) as found:
+        other = found.sources.open()
+        for _ in range(2):  # The second one waits for the first one's datagram, or for the rate limit.
+            found.sources.say(other, message([(8, 0)]))
+        for number in range(3):
+            found.sources.offer(found.session, block(7, number, 1, 60), BatchMark.END)
+        assert found.sources.blocked
+        found.sources.retire(other)
+        assert (found.sources._said, found.sources._said_bytes) == ({}, 0)
+
+
 async def test_many_control_messages_do_not_wait() -> None:
     async with bench(PLENTY) as found:
         room = reliable_sources.TOGETHER_BYTES // len(message([(7, 0)]))
