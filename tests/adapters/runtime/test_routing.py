@@ -126,6 +126,7 @@ async def test_the_first_messages_wait_for_the_domain_and_for_the_route() -> Non
     sent.routing.route(2, ROUTER)
     assert [to for to, _ in sent.sent] == [ROUTER, ROUTER]
     assert not sent.lost
+    assert sent.routing._waiting_bytes == 0, "what left makes room"
     sent.routing.close()
 
 
@@ -144,6 +145,23 @@ async def test_a_message_without_a_route_counts_as_lost_in_the_end(
     assert len(caplog.records) == 1
     sent.routing.route(3, ROUTER)
     assert not sent.sent
+
+
+async def test_each_message_without_a_route_is_given_up_in_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one still waits when the first one is given up, and the third one comes when nothing waits."""
+    sent, far = settled(), ["3:10.0.0.3:14567", "4:10.0.0.4:14567", "5:10.0.0.5:14567"]
+    for seconds, address in ((0.001, far[0]), (0.1, far[1])):
+        monkeypatch.setattr(module, "WAIT_SECONDS", seconds)
+        assert sent.routing.takes(address, b"data")
+    while sent.lost != far[:2]:
+        sent.reported.clear()
+        await sent.reported.wait()
+    assert sent.routing.takes(far[2], b"data")
+    while sent.lost != far:
+        sent.reported.clear()
+        await sent.reported.wait()
+    assert (sent.counted["without-route"], sent.routing._waiting_bytes) == (3, 0)
+    assert sent.routing._timer is None
 
 
 @pytest.mark.rows("R-204")
