@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -16,8 +17,9 @@ from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.client.stored_sources import StoredSources, announcement
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import UnrecoverableLoss
-from stablecast.core.protocol.messages import Pace, SourceInfo
+from stablecast.core.protocol.messages import ConsumptionAck, Pace, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
+from tests.core import samples
 from tests.core.samples import registered
 from tests.support.network import LOCAL, Events, Network, unused_port
 from tests.support.traffic import send, source_of, take
@@ -318,3 +320,36 @@ async def test_a_consumer_with_the_pace_of_its_stores_is_not_refused(wants: Pace
     consumer = StoredConsumer(RangeRoutes("me:1"), config, [])
     consumer._note(registered(pace=answer))
     assert ("another pace" in consumer._failure) is (wants is Pace.RECEIVERS and answer is Pace.SOURCE)
+
+
+async def test_a_store_that_comes_late_or_returns_gets_what_a_consumer_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the consumer would begin lower where only that store knows it."""
+    acks: list[tuple[str, int]] = []
+    consumer = StoredConsumer(RangeRoutes("me:1"), ReceiverConfig("topic", 0, "me:1", session_id=9), [])
+
+    def encode(message: object) -> bytes:
+        if isinstance(message, ConsumptionAck):
+            acks.append((f"RegID {message.receiver_reg_id}", message.number))
+        return b""
+
+    def grant(index: int) -> None:
+        generation = requests[index].request.generation
+        of_store = {"store_index": index, "reg_id": 70 + index, "generation": generation}
+        consumer.on_control(registered(role=Role.RECEIVER, **of_store))
+
+    monkeypatch.setattr(stored_consumer, "codec", SimpleNamespace(encode=encode))
+    consumer._begin("7", samples.info(1, 1, 1), 20)
+    requests = consumer._sources["7"].registrations.enrollment.registrations
+    for index in (0, 1):
+        grant(index)
+    assert acks == []
+    consumer.acknowledge("7", 20)
+    assert acks == [("RegID 70", 19), ("RegID 71", 19)]
+    del acks[:]
+    grant(2)
+    consumer.on_broken("store1:1")
+    grant(1)
+    assert acks == [("RegID 72", 19), ("RegID 71", 19)]
+    await consumer.close()
