@@ -91,8 +91,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-finished-session-forgets-what-was-consumed",
         "adapters/client/subscriber",
-        "                self._feed_machine(ev.Remember(_report(session)))\n                session.close()\n",
-        "                session.close()\n",
+        "repeats them.\n                self._feed_machine(ev.Remember(_report(session)))\n",
+        "repeats them.\n",
         Test("adapters/client/test_two_sources.py::test_a_life_with_another_store_does_not_bring_messages_twice"),
     ),
     Mutant(

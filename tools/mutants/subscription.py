@@ -143,8 +143,9 @@ SUBSCRIPTION: Final = (
     Mutant(
         "what-a-session-confirms-as-it-closes-is-not-remembered",
         "adapters/client/subscriber",
-        "repeats them.\n                self._feed_machine(ev.Remember(_report(session)))\n",
-        "repeats them.\n",
+        "session.close()  # It confirms its last messages, and the next session of the life repeats them.\n"
+        "                self._feed_machine(ev.Remember(_report(session)))\n",
+        "self._feed_machine(ev.Remember(_report(session)))\n                session.close()\n",
         Test("adapters/lab/whole/test_found.py::test_a_schedule_that_found_a_defect_is_clean[confirmed_as_it_closed]"),
     ),
 )
