@@ -183,7 +183,7 @@ ROUTERS: Final = (
         "transports/routing/router",
         "                source.elsewhere[number] = record\n                if",
         "                if False and",
-        Test(f"{_WORLDS}[a_proxy_that_outlives_its_router]"),
+        Test("transports/routing/test_router.py::test_what_is_left_of_a_dead_router_gives_way_to_the_source"),
     ),
     Mutant(
         "a-dead-router-takes-the-routes-of-the-next-one",
