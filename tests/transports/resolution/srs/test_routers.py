@@ -105,6 +105,18 @@ def test_the_next_router_repeats_what_a_lost_one_still_seems_to_repeat(withdrawn
     assert not played.services[SRS].waiting
 
 
+@pytest.mark.parametrize(("peer", "heard"), [("1.2.3.4:", [11, 1]), ("1.2.3.5:", [11])])
+def test_a_source_takes_its_name_from_a_router_at_its_own_host_only(peer: str, heard: list[int]) -> None:
+    """A router that started again repeats here what its predecessor's proxy in another domain still seems to send."""
+    played = domain()
+    played.feed("desk", AddReceiver("orders"))
+    own = named(SourceRecord("1.2.3.4:14371", 7, 1, "1.2.3.4:14391", instance=b"instance")).origin
+    played.feed("router", AddSource("orders", "10.0.2.1:1", 70, 11, "", persistent=False, origin=own, cost=2, hops=2))
+    played.context(peer)
+    played.feed(peer, AddSource("orders", "1.2.3.4:14371", 7, 1, "1.2.3.4:14391", persistent=False, origin=own))
+    assert [index for _, index in played.discovered("desk")] == heard
+
+
 def test_a_service_without_the_routes_of_a_former_one_ends_them() -> None:
     played = domain()
     played.stop("router")

@@ -188,3 +188,8 @@ def split(address: str) -> tuple[str, int]:
     except ipaddress.AddressValueError:
         pass  # reported below, like a malformed port
     raise MisuseError(f"'{address}' is not an address: write ip:port, for example 127.0.0.1:14371")
+
+
+def host_of(origin: bytes) -> str:
+    """Return the address of the host in an OTID, which is that of the source's transport."""
+    return ".".join(map(str, origin[1:5]))

@@ -19,6 +19,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.transports.codec.places import host_of
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.srs import events
@@ -349,8 +350,9 @@ class ResolutionService:
         present = self.directory.sources.get(otid)
         if present is not None and present.owner != client.instance:
             owner = self.clients[present.owner]
-            # A live client keeps its OTID: otherwise a hostile context could replace sources of others.
-            if not owner.is_down(otid):
+            # A live client keeps its OTID: otherwise a hostile context could replace sources of others. But a router
+            # that starts again may repeat here, from its predecessor's proxy, what this domain's own source sends.
+            if not owner.is_down(otid) and not (owner.router and self._is_at_home(client, otid)):
                 self.counted.ignored += 1
                 if client.router and owner.router:
                     self._keep_waiting(client, info)
@@ -365,6 +367,11 @@ class ResolutionService:
         source = AnnouncedSource(otid, info.topic, srs.encode(info), client.instance)
         if self.directory.put(source):
             self._tell(source, source.octets)
+
+    def _is_at_home(self, client: ServiceClient, otid: bytes) -> bool:
+        """Return whether a client that is no router connects from the host in an OTID."""
+        session = self.sessions.get(client.connection)
+        return not client.router and session is not None and host_of(otid) == session.peer.rpartition(":")[0]
 
     def _keep_waiting(self, client: ServiceClient, info: srs.SourceInfo) -> None:
         """Keep what a router repeats: the other one may be dead, which shows only when its connection has ended."""
