@@ -2,8 +2,8 @@
 
 A share that is claimed later gets the source's newest announcement at once, because the source repeats it only when
 something changes. It has the newest number that has arrived, so the share is in the place of a receiver that joined
-late. A source that ended while others of its
-context send on the stream is announced to no share any more: a share names the sources that it found.
+late. A source that ended while others of its context send on the stream is announced to no share any more: a share
+names the sources that it found.
 """
 
 import asyncio
