@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import attrs
 
@@ -51,7 +52,7 @@ def decoded(
                 oddities["data-on-request-port"] += 1
                 continue
             elif any(header.__class__ is Destination for header in item.headers):
-                way = routing.way_of(item, peer.origin)
+                way = routing.way_of(item, peer.origin, again=partial(peer.on_items, [item]))
                 if way is None:
                     continue
                 sender = FarPeer(way.origin, peer)

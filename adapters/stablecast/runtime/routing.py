@@ -2,7 +2,8 @@
 
 What is sent to an address in another domain goes to the router of that domain, with its destination. Without a route it
 waits for one, because a program usually starts before it hears of the routers; then it counts as lost, like what a
-broken connection lost. What comes from another domain counts only from its router, once, and for an address there.
+broken connection lost. What comes from another domain counts only from its router, once, and for an address there;
+until routers were heard it waits as well, because the router of the sender may know this address before.
 
 The core and the endpoints know only addresses: `domain:ip:port`.
 """
@@ -38,6 +39,9 @@ WAIT_SECONDS = 10.0
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 """Bytes that wait for routes; beyond that a message is dropped, and counts as lost."""
 
+MAX_EARLY = 1_024
+"""Messages without payload from other domains that wait for routes; one more is dropped. Payload is asked for again."""
+
 MAX_STREAMS = 4_096
 """Peers in other domains to which one endpoint numbers its messages, and streams from there; the oldest ends first."""
 
@@ -61,6 +65,14 @@ class _Waiting:
     until: float
     address: str
     data: bytes
+
+
+@attrs.frozen
+class _Early:
+    until: float
+    domain: int
+    why: str
+    again: Callable[[], None]
 
 
 @attrs.frozen
@@ -99,6 +111,8 @@ class Routing:
     _waiting: deque[_Waiting] = attrs.field(factory=deque, init=False)
     _waiting_bytes: int = attrs.field(default=0, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _early: deque[_Early] = attrs.field(factory=deque, init=False)
+    _early_timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
     _missed: set[int] = attrs.field(factory=set, init=False)
     _followers: "list[Routing]" = attrs.field(factory=list, init=False)
     _followed: bool = attrs.field(default=False, init=False)
@@ -130,6 +144,7 @@ class Routing:
             return
         self.domain = self.origins.domain = domain
         self._send_waiting()
+        self._pass_early()
 
     def route(self, domain: int, router: str, by: str = "") -> None:
         """Note the request port of the router that reaches a domain; empty if no router does any more.
@@ -149,6 +164,7 @@ class Routing:
         self.routes[domain] = [*told.values()][-1]
         self._missed.discard(domain)
         self._send_waiting()
+        self._pass_early()
 
     # Output.
 
@@ -157,9 +173,8 @@ class Routing:
         domain, _ = split_domain(address)
         if not domain:
             return False
-        if not self._followed and domain != self.domain:
-            self._followed = True
-            self.on_far()
+        if domain != self.domain:
+            self._hear_routers()
         self.origins.dial(address)
         hop = self.hop(address)
         if hop:
@@ -191,9 +206,16 @@ class Routing:
     def close(self) -> None:
         """Drop what waits for a route."""
         self._waiting.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._early.clear()
+        for timer in (self._timer, self._early_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._early_timer = None
+
+    def _hear_routers(self) -> None:
+        if not self._followed:
+            self._followed = True
+            self.on_far()
 
     def _forward(self, address: str, hop: str, data: bytes) -> None:
         known = self._outgoing.get(address)
@@ -258,11 +280,19 @@ class Routing:
 
     # Input.
 
-    def way_of(self, message: lbmc.Message, origin: Origin) -> Far | None:
-        """Return the way of a message that `origin` passed on; None if it does not count, which is counted."""
+    def way_of(self, message: lbmc.Message, origin: Origin, again: Callable[[], None]) -> Far | None:
+        """Return the way of a message that `origin` passed on; None if it does not count, which is counted.
+
+        None as well if that cannot be known before routers were heard: then `again` is called when they were, to pass
+        the message on once more.
+        """
         way = destination_of(message)
         if way is None or (why := self._objection(way)):
-            self.origins.oddities["routed-malformed" if way is None else f"routed-{why}"] += 1
+            why = "malformed" if way is None else why
+            if way is None or message.payload or not self._may_change(way, why):
+                self.origins.oddities[f"routed-{why}"] += 1
+            else:
+                self._keep_early(way.origin.domain, why, again)
             return None
         if not self.origins.speaks_for(origin, [self.routes[way.origin.domain]], way):
             return None
@@ -278,6 +308,35 @@ class Routing:
         if not self.domain or way.destination.domain != self.domain or way.origin.domain in (0, self.domain):
             return "elsewhere"
         return "" if way.origin.domain in self.routes else "unknown-route"
+
+    def _may_change(self, way: Routed, why: str) -> bool:
+        """Return whether an objection may be gone when routers were heard."""
+        return way.origin.domain != 0 and (why == "unknown-route" or (why == "elsewhere" and not self.domain))
+
+    def _keep_early(self, domain: int, why: str, again: Callable[[], None]) -> None:
+        self._hear_routers()
+        if len(self._early) == MAX_EARLY:
+            self.origins.oddities["routed-waiting-full"] += 1
+            return
+        loop = asyncio.get_running_loop()
+        self._early.append(_Early(loop.time() + WAIT_SECONDS, domain, why, again))
+        if self._early_timer is None:
+            self._early_timer = loop.call_later(WAIT_SECONDS, self._drop_early)
+
+    def _pass_early(self) -> None:
+        """Pass on in order what came too early, and keep what still has no route."""
+        early, self._early = self._early, deque()
+        for one in early:
+            if self.domain and one.domain in self.routes:
+                one.again()
+            else:
+                self._early.append(one)
+
+    def _drop_early(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._early and self._early[0].until <= loop.time():
+            self.origins.oddities[f"routed-{self._early.popleft().why}"] += 1
+        self._early_timer = loop.call_at(self._early[0].until, self._drop_early) if self._early else None
 
     def _is_new(self, way: Routed) -> bool:
         assert way.stream is not None

@@ -14,6 +14,7 @@ from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.request_port import FarPeer, Peer, decoded
 from stablecast.runtime.routing import Routing
+from stablecast.runtime.stream import Item
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import StreamDecoder
 from stablecast.transports.codec.routed import Endpoint, destination_of, routed
@@ -197,6 +198,19 @@ def heard(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[tuple[
     return list(decoded(StreamDecoder(series=True).feed(b"".join(data)), peer, routing.origins.oddities, routing))
 
 
+def early_peer(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[Message]:
+    """Pass on what a router sends, and return what its messages are found to be, now and later."""
+    found = list[Message]()
+
+    def on_items(items: list[Item], peer: Peer) -> None:
+        found.extend(message for message, _ in decoded(items, peer, routing.origins.oddities, routing))
+
+    peer = Peer(on_items, lambda _: None)
+    peer.origin = Origin(host)
+    peer.on_items(StreamDecoder(series=True).feed(b"".join(data)))
+    return found
+
+
 def from_far(message: Message, number: int = 0, domain: int = 2, to: int = 1) -> bytes:
     position = h.Stream(stream_id=1, sqn=number, ctxinst=b"INSTANCE")
     here = Endpoint.of(f"{to}:{HERE}")
@@ -239,16 +253,68 @@ def test_only_the_router_of_the_domain_is_believed() -> None:
         headers=tuple(one for one in lbmc.decode(from_far(ACK))[0].headers if not isinstance(one, h.Stream)),
     )
     wrong = [from_far(ACK, to=3), from_far(ACK, domain=1), from_far(ACK, domain=0), lbmc.encode(old)]
-    assert heard(sent.routing, *wrong, from_far(ACK, domain=3)) == []
+    assert heard(sent.routing, *wrong) == []
     assert sent.counted["routed-elsewhere"] == 3
     assert sent.counted["routed-without-stream"] == 1
-    assert sent.counted["routed-unknown-route"] == 1
 
 
-def test_an_endpoint_that_knows_no_domain_believes_no_message_from_another_one() -> None:
+async def test_what_comes_before_the_routes_are_known_waits_for_them() -> None:
+    """Only the receiver knew the router: its single confirmation must reach a source that has just started."""
+    sent, asked = Sent(), list[str]()
+    sent.routing.on_far = lambda: asked.append("routers")
+    later = early_peer(sent.routing, from_far(ACK), from_far(ACK, 1, domain=3), from_far(ACK, 2, to=4))
+    assert later == []
+    assert asked == ["routers"]
+    sent.routing.learn(1)
+    sent.routing.route(4, ROUTER)
+    assert later == []
+    sent.routing.route(2, ROUTER)
+    assert later == [ACK]
+    sent.routing.route(3, ROUTER)
+    assert later == [ACK, ACK]
+    assert sent.counted == {"routed-elsewhere": 1}
+
+
+async def test_what_comes_early_is_believed_from_the_router_only_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sent = Sent()
-    assert heard(sent.routing, from_far(ACK)) == []
-    assert [message for message, _ in heard(sent.routing, codec.encode(ACK))] == [ACK]
+    later = early_peer(sent.routing, from_far(ACK), host="10.0.0.66")
+    sent.routing.learn(1)
+    sent.routing.route(2, ROUTER)
+    assert later == []
+    assert sent.counted == {"foreign-Routed": 1}
+    late, loop = settled(), asyncio.get_running_loop()
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.0)
+    for number in range(2):
+        later = early_peer(late.routing, from_far(ACK, number, domain=3))
+        dropped = loop.create_future()
+        loop.call_soon(loop.call_later, 0.0, dropped.set_result, None)
+        await dropped
+        assert late.counted == {"routed-unknown-route": number + 1}
+    late.routing.route(3, ROUTER)
+    assert later == []
+
+
+async def test_what_comes_early_is_bounded_and_carries_no_payload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_EARLY", 2)
+    sent = Sent()
+    sent.routing.learn(1)
+    again_sent = routed(
+        encode_recovered(codec.Recovered(5, 6, 1, b"x")),
+        Endpoint.of(f"1:{HERE}"),
+        Endpoint(2, "10.0.0.2", 1),
+        h.Stream(stream_id=1, sqn=0, ctxinst=b"INSTANCE"),
+    )
+    later = early_peer(sent.routing, again_sent, *(from_far(ACK, number) for number in range(1, 4)))
+    assert sent.counted == {"routed-unknown-route": 1, "routed-waiting-full": 1}
+    sent.routing.close()
+    sent.routing.route(2, ROUTER)
+    assert later == []
+
+
+def test_an_endpoint_without_a_domain_takes_messages_of_its_own() -> None:
+    assert [message for message, _ in heard(Sent().routing, codec.encode(ACK))] == [ACK]
 
 
 def test_addresses_in_the_own_domain_are_known_without_its_number() -> None:
