@@ -12,7 +12,7 @@ from stablecast.runtime import connection_pool as pool_module
 from stablecast.runtime import routing as module
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.origins import Origin, Origins
-from stablecast.runtime.request_port import FarPeer, Peer, decoded
+from stablecast.runtime.request_port import FarPeer, Found, Peer, decoded
 from stablecast.runtime.routing import Routing
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
@@ -198,9 +198,9 @@ def heard(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[tuple[
     return list(decoded(StreamDecoder(series=True).feed(b"".join(data)), peer, routing.origins.oddities, routing))
 
 
-def early_peer(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[Message]:
+def early_peer(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[Found]:
     """Pass on what a router sends, and return what its messages are found to be, now and later."""
-    found = list[Message]()
+    found = list[Found]()
 
     def on_items(items: list[Item], peer: Peer) -> None:
         found.extend(message for message, _ in decoded(items, peer, routing.origins.oddities, routing))
