@@ -40,9 +40,10 @@ class Permissions:
                     self.pool.answer_from(peer.own, address.parse(message.reply_to)[0])
                 return True
             case messages.Deregister():
-                holder = self.status().holder(message.reg_id, message.incarnation)
-                proxy = holder is not None and holder.election is not None
-                place = message.reply_to if holder is None or proxy else holder.reply_to
+                # A store that lost its records may have given the RegID to another client, which this one does not end.
+                leaver = self.status().leaver(message)
+                proxy = leaver is not None and leaver.election is not None
+                place = message.reply_to if leaver is None or proxy else leaver.reply_to
                 return origins.speaks_for(peer.origin, [place], message)
             case messages.ConsumptionAck():
                 holder = self.status().holder(message.receiver_reg_id)

@@ -14,6 +14,9 @@ from stablecast.runtime.origins import Origin
 from stablecast.runtime.request_port import Peer
 from stablecast.store.permissions import Permissions
 from stablecast.transports import codec
+from tests.core import samples
+from tests.core.drivers import StoreDriver
+from tests.core.samples import register
 
 LIFE, SOURCE, RECEIVER = 7, 1, 2
 HOME, OTHER, PROXY, ASKED = "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"
@@ -25,6 +28,9 @@ class Known:
     """The clients of a store; a proxy may stand in for its source."""
 
     proxy: bool = False
+
+    def leaver(self, request: msg.Deregister) -> Client | None:
+        return self.holder(request.reg_id, request.incarnation)
 
     def holder(self, reg_id: int, incarnation: int | None = None) -> Client | None:
         if reg_id not in (SOURCE, RECEIVER) and incarnation != LIFE:
@@ -84,3 +90,14 @@ def test_a_store_at_all_addresses_answers_from_the_one_that_was_asked(everywhere
     judge, pool = permissions(Known(), everywhere=everywhere)
     assert judge.may_say(REGISTER, peer(HOME))
     assert pool._asked_at == ({HOME: "192.0.2.8"} if everywhere else {})
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["unknown", "of another client"])
+def test_a_receiver_leaves_a_store_that_lost_its_records(taken: bool) -> None:
+    """Its RegID is unknown there or another's, and its source is known: nobody goes, and it gets its answer."""
+    store = StoreDriver.with_source()
+    if taken:
+        store.hear(register(role=Role.SOURCE, reg_id=70, incarnation=LIFE + 1, topic="another", reply_to=f"{OTHER}:1"))
+    judge = Permissions(lambda: store.machine.status, permissions(Known())[1], False)
+    leave = msg.Deregister(Role.RECEIVER, 0, 3, 70, samples.LIFE, 50, PLACE)
+    assert [judge.may_say(leave, peer(host)) for host in (HOME, OTHER)] == [True, False]

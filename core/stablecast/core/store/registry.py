@@ -267,7 +267,7 @@ class Registry:
 
     def deregister(self, request: msg.Deregister, now: int, out: list[Effect]) -> None:
         """Process a deregistration, and confirm it."""
-        record = self._leaver(request)
+        record = self.leaver(request)
         number = -1
         if record is None:
             text = f"{request.role.name} {request.reg_id} is not registered"
@@ -392,7 +392,7 @@ class Registry:
         keepalive = msg.Keepalive(Role.STORE, client.incarnation, client.reg_id, True, client.store_index)
         out.append(Send(client.reply_to, keepalive))
 
-    def _leaver(self, request: msg.Deregister) -> ClientRecord | None:
+    def leaver(self, request: msg.Deregister) -> ClientRecord | None:
         """Return the client that asks to be forgotten, if it is known.
 
         A source may name a RegID that this store does not know. The store may hold it under another RegID, by its

@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.events import LackCause
-from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, Refused, Register, StoreMemory
+from stablecast.core.protocol.messages import Deregister, Incarnation, LateJoinRequest, Refused, Register, StoreMemory
 from stablecast.core.protocol.settings import repository_for
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.permission import with_terms
@@ -219,6 +219,11 @@ class StoreStatus:
         """Return the client with a RegID, or else the source whose current life this is."""
         records, streams = self._registry.clients.records, self._registry.streams
         record = records.get(reg_id) or records.get(0 if incarnation is None else streams.get(incarnation, 0))
+        return None if record is None else record.client
+
+    def leaver(self, request: Deregister) -> Client | None:
+        """Return the client that a deregistration would end; None if there is none."""
+        record = self._registry.leaver(request)
         return None if record is None else record.client
 
     def receivers_of(self, source_reg_id: int) -> list[ClientStatus]:
