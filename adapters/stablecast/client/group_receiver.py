@@ -256,6 +256,11 @@ class GroupReceiver(IteratedReceiver):
         for receiver in tuple(self._open.values()):
             receiver.withdrawn(transport, session_id, index, life)
 
+    def _lost_source(self, topic: str, place: str, *, others: bool) -> None:
+        """Look for the next life of a source; shares that open later join it where it is found, not where it was."""
+        self._places = {stream: known for stream, known in self._places.items() if known[0] != place}
+        self._context.lost_source(topic, place, others=others)
+
     def on_broken(self, event: Reset | Gone) -> None:
         """Notify all shares that a connection broke."""
         for receiver in tuple(self._open.values()):
@@ -321,6 +326,7 @@ class GroupReceiver(IteratedReceiver):
         context, sources = self._context, self._sources
         listening = ports.listen_in_range(context.interface, context.request_ports)
         place = SharePlace(context, self._streams, listening)
+        place.lost_source = self._lost_source
         identity = session_id(self.group, self._settings.shares, share)
         config = attrs.evolve(self._config, session_id=identity, divides=True)
         receiver = ShareReceiver(place, config, share, self._delivery, self._shares_of, self._may_give, self._on_event)

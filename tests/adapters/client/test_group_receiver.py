@@ -301,6 +301,18 @@ async def test_a_share_that_opens_later_joins_a_source_at_its_newest_place() -> 
         assert [place for place, _ in inner._open[0].names.hops] == places[1:]
 
 
+async def test_a_share_that_opens_later_does_not_join_a_source_that_is_gone() -> None:
+    """Sources that crash announce no end, and a member may run for months."""
+    async with Context() as context:
+        inner = context.receiver("orders", group="billing", shares=1, source=f"127.0.0.1:{unused_port()}")
+        places = [f"127.0.0.1:{unused_port()}" for _ in range(2)]
+        await until(lambda: inner._open)
+        for session, place in enumerate(places, 5):
+            inner.found(place, session, "", 7, 9 + session)
+        inner._open[0].place.lost_source("orders", places[0], others=True)
+        assert [known[0] for known in inner._places.values()] == places[1:]
+
+
 async def test_a_share_is_released_although_no_store_shows_its_records(
     net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
