@@ -28,15 +28,17 @@ class HopNames:
         """Note what a life is called at a place. Beyond the bound, forget another one that is not `used`."""
         if hop == life:
             return
-        self.lives.pop(hop, None)
+        self._forget(hop)
         self.lives[hop] = life, transport
         self.hops[transport, life] = hop
         if len(self.lives) > MAX_NAMES:
             idle = (one for one, (other, _) in self.lives.items() if other not in used)
-            oldest = next(idle, hop)
-            other, place = self.lives.pop(oldest)
-            if self.hops.get((place, other)) == oldest:
-                del self.hops[place, other]
+            self._forget(next(idle, hop))
+
+    def _forget(self, hop: Hop) -> None:
+        life, place = self.lives.pop(hop, (0, ""))
+        if self.hops.get((place, life)) == hop:
+            del self.hops[place, life]
 
     def life(self, hop: Hop) -> Incarnation:
         """Return the life behind a name."""

@@ -56,3 +56,11 @@ def test_a_name_that_is_heard_again_is_forgotten_last(monkeypatch: pytest.Monkey
     for hop in (11, 12, 11, 13):
         names.learn("here", hop, 100 + hop, ())
     assert list(names.lives) == [11, 13]
+
+
+def test_a_name_that_another_life_gets_is_not_the_old_ones_any_more() -> None:
+    names = HopNames()
+    names.learn("here", 11, LIFE, ())
+    names.learn("there", 11, OTHER, ())
+    assert (names.life(11), names.hop("there", OTHER), names.hop("here", LIFE)) == (OTHER, 11, LIFE)
+    assert names.hops == {("there", OTHER): 11}
