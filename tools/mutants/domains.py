@@ -31,6 +31,20 @@ DOMAINS: Final = (
         Test(f"{ROUTING}test_a_message_from_another_domain_is_of_a_process_there"),
     ),
     Mutant(
+        "what-comes-before-its-route-is-dropped",
+        "adapters/runtime/routing",
+        "if way is None or message.payload or not self._may_change(way, why):",
+        "if way is not None:",
+        Test(f"{ROUTING}test_what_comes_before_the_routes_are_known_waits_for_them"),
+    ),
+    Mutant(
+        "what-comes-early-asks-for-no-routers",
+        "adapters/runtime/routing",
+        "        self._hear_routers()\n        if len(self._early)",
+        "        if len(self._early)",
+        Test(f"{ROUTING}test_what_comes_before_the_routes_are_known_waits_for_them"),
+    ),
+    Mutant(
         "a-message-without-a-route-is-lost-in-silence",
         "adapters/runtime/routing",
         "            lost[one.address] = None\n",

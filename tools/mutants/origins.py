@@ -43,8 +43,15 @@ ORIGINS: Final = (
     Mutant(
         "a-source-is-deregistered-from-any-address",
         "adapters/store/permissions",
-        "place = message.reply_to if holder is None or proxy else holder.reply_to",
+        "place = message.reply_to if leaver is None or proxy else leaver.reply_to",
         "place = message.reply_to",
+        Test("adapters/store/test_permissions.py"),
+    ),
+    Mutant(
+        "a-receiver-is-taken-for-the-source-whose-life-it-names",
+        "adapters/store/permissions",
+        "leaver = self.status().leaver(message)",
+        "leaver = self.status().holder(message.reg_id, message.incarnation)",
         Test("adapters/store/test_permissions.py"),
     ),
     Mutant(
