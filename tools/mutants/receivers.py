@@ -292,8 +292,8 @@ RECEIVERS: Final = (
     Mutant(
         "a-paced-receiver-begins-below-the-freed-messages",
         "receiver/store_registrations",
-        "return max(offer(answer, high)[0] for answer in offers)",
-        "return min(offer(answer, high)[0] for answer in offers)",
+        "default=max(offer(answer, high)[0] for answer in offers))",
+        "default=min(offer(answer, high)[0] for answer in offers))",
         Test(
             "core/receiver/test_store_registrations.py::test_a_new_receiver_that_sets_the_pace_begins_behind_all_that_went"
         ),

@@ -121,7 +121,7 @@ ROWS: Final = (
     Mutant(
         "a-granted-registration-is-not-kept",
         "store/registry",
-        "self._persist_and_answer(record, request, record.client.has_acknowledged, anew, out)",
+        "self._persist_and_answer(record, request, record.client.has_acknowledged, anew, out, kept=kept)",
         "pass",
         Test("core/store/test_endpoint.py::test_a_restart_finds_everything_that_was_synced"),
     ),

@@ -52,12 +52,8 @@ STORES: Final = (
     Mutant(
         "granted-before-it-is-synced",
         "store/registry",
-        "        self.tickets.wait(\n"
-        "            PendingSync(self.tickets.last, record.client.reg_id, request.incarnation,"
-        " request.generation, old)\n"
-        "        )\n",
-        "        due = (self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
-        "        self.answer(PendingSync(*due), 0, out)\n",
+        "self.tickets.wait(PendingSync(last, reg_id, request.incarnation, request.generation, old, kept))",
+        "self.answer(PendingSync(last, reg_id, request.incarnation, request.generation, old, kept), 0, out)",
         Worlds("R2"),
     ),
     Mutant(

@@ -257,7 +257,7 @@ VOTES: Final = (
     Mutant(
         "a-late-grant-below-the-start-is-ignored",
         "receiver/arrival",
-        "if self.certain or not grant.old:",
+        "if self.certain:",
         "if True:",
         Test(f"{_RECEIVER}::test_a_late_grant_below_the_start_takes_the_session_back"),
     ),
@@ -281,5 +281,26 @@ VOTES: Final = (
         "return source.memory is StoreMemory.KEPT and source.known < 0",
         "return True",
         Test(f"{_STORE}::test_a_store_without_memory_may_have_forgotten_a_receiver"),
+    ),
+    Mutant(
+        "a-store-hides-what-it-kept-for-a-receiver",
+        "store/grants",
+        "            known = kept_from(source, low)\n",
+        "            known = None\n",
+        Test("core/store/test_registry.py::test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it"),
+    ),
+    Mutant(
+        "a-paced-receiver-passes-over-what-was-kept-for-it",
+        "receiver/store_registrations",
+        "if answer.known is not None]",
+        "if answer.old]",
+        Test("core/receiver/test_store_registrations.py::test_a_receiver_that_returns_gets_what_a_store_kept_for_it"),
+    ),
+    Mutant(
+        "a-late-store-that-kept-messages-is-ignored",
+        "receiver/arrival",
+        "            low = serial.extend(grant.known, high)\n",
+        "            return None\n",
+        Test(f"{_RECEIVER}::test_a_late_store_that_kept_messages_for_a_receiver_takes_it_back"),
     ),
 )

@@ -210,6 +210,18 @@ def test_a_new_receiver_that_sets_the_pace_begins_behind_all_that_went() -> None
     assert machine.low(60) == 20
 
 
+@pytest.mark.parametrize(("acknowledged", "low"), [(None, 4), (9, 9)], ids=["nothing acknowledged", "acknowledged"])
+def test_a_receiver_that_returns_gets_what_a_store_kept_for_it(acknowledged: int | None, low: int) -> None:
+    """A store that was away when it registered released messages that the others keep for it."""
+    machine = begun(0, 0, 0, 0, sizes=(4,), pace=Pace.RECEIVERS)
+    grant(machine, 0, low=20, pace=Pace.RECEIVERS)
+    grant(machine, 1, low=0, known=4, pace=Pace.RECEIVERS)
+    grant(machine, 2, low=6, known=6, pace=Pace.RECEIVERS)
+    if acknowledged is not None:
+        grant(machine, 3, low=acknowledged, old=True, pace=Pace.RECEIVERS)
+    assert machine.low(60) == low
+
+
 def test_a_store_without_a_cache_knows_where_the_receiver_was() -> None:
     machine = begun(0, 0, sizes=(2,))
     grant(machine, 0, low=30, old=True, no_cache=True)

@@ -242,6 +242,17 @@ def test_a_receiver_that_sets_the_pace_tells_stores_with_older_messages_where_it
     assert [(to, ack.number) for to, ack in driver.sent(ConsumptionAck)] == [("store0:1", 33)]
 
 
+def test_a_late_store_that_kept_messages_for_a_receiver_takes_it_back() -> None:
+    """The receiver sets the pace, was registered there, and acknowledged nothing; others released what it had not."""
+    driver = registering(pace=Pace.RECEIVERS)
+    driver.grant(1, 2, **UNMARKED, pace=Pace.RECEIVERS)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.feed(LowChosen(34), INTERVAL_NS)
+    told = driver.grant(0, now=INTERVAL_NS, low=17, high=HIGH, known=20, pace=Pace.RECEIVERS)
+    assert [event.number for event in told if isinstance(event, RegistrationComplete)] == [20]
+    assert driver.machine.start_number == 20
+
+
 def test_a_receiver_that_sets_the_pace_hears_of_a_late_grant_too() -> None:
     driver = registering(pace=Pace.RECEIVERS)
     driver.grant(1, 2, **UNMARKED, pace=Pace.RECEIVERS)

@@ -115,6 +115,22 @@ def test_a_repeated_deregistration_waits_for_the_disk_as_the_first_did() -> None
     assert driver.sent(Deregistered) == [farewell(-1), farewell(-1)]
 
 
+def test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it() -> None:
+    """It acknowledged nothing. A new one is told nothing; of one that did, the acknowledgement says all."""
+    driver = StoreDriver.paced()
+    assert [answer.known for _, answer in driver.sent(Registered)][-1:] == [None]
+    driver.data(0, 3)
+    driver.data(5, 3)
+    driver.hear(register(**RECEIVER, generation=4, pace=Pace.RECEIVERS))
+    driver.sync()
+    assert [(answer.old, answer.low, answer.known) for _, answer in driver.sent(Registered)] == [(False, 0, 5)]
+    driver.data(3, 2)
+    driver.consume(1)
+    driver.hear(register(**RECEIVER, generation=5, pace=Pace.RECEIVERS))
+    driver.sync()
+    assert [(answer.old, answer.low, answer.known) for _, answer in driver.sent(Registered)] == [(True, 2, None)]
+
+
 def test_a_source_that_registers_behind_its_farewell_has_nothing_of_before_synced() -> None:
     """Sync first: what it wrote before is forgotten on the disk before what it sends again gets there."""
     driver = StoreDriver.with_source()

@@ -97,7 +97,7 @@ class HistoryFacts:
     lines: list[Line] = field(default_factory=list)
     marks: list[Line] = field(default_factory=list)
     stable_at: dict[str, int] = field(default_factory=dict)  # by message
-    registered_at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # by receiver
+    registered_at: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))  # by receiver and store
     paced: bool = False
     kept: dict[str, int] = field(default_factory=dict)  # messages that stores keep at least, by program; "": of all
     within: dict[tuple[str, str], set[str]] = field(default_factory=dict)
@@ -155,7 +155,7 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.runs[line["run"]] = (line["role"], line["t"])
         elif what == "reg-id":
             facts.receiver_of[line["reg_id"]].add(line["receiver"])
-            facts.registered_at[line["receiver"]].append(line["t"])
+            facts.registered_at[line["receiver"]].setdefault(line["store"], line["t"])
             facts.granted[line["run"], line["topic"], line["store"]].setdefault(line["reg_id"], line["t"])
         elif what == "confirmed":
             facts.confirmed.append(line)
@@ -294,7 +294,7 @@ def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str,
     got = facts.consumed_at[receiver].keys() if receiver in facts.groups else {line["id"] for line in lines}
     missing = facts.stable_ids - got
     if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
-        known = facts.registered_at[receiver][QUORUM - 1 : QUORUM]
+        known = [*facts.registered_at[receiver].values()][QUORUM - 1 : QUORUM]
         missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
     missing = _not_released(facts, missing, receiver, lines)
     if facts.departed:

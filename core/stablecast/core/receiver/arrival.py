@@ -82,14 +82,20 @@ class FirstNumberChoice:
     def revise(self, grant: Registered, window: DeliveryWindow, high: int, out: list[Effect]) -> int | None:
         """Return where to begin after all, by the grant of a store that came late; None: where it began.
 
-        The store knows that the receiver acknowledged less than others offered. What it never had between the two is
-        lost if delivery went on, and that is reported: no acknowledgement passes over it in silence.
+        The store knows that the receiver acknowledged less than others offered, or keeps messages for one that sets the
+        pace. What it never had between the two is lost if delivery went on, and that is reported: no acknowledgement
+        passes over it in silence.
         """
-        if self.certain or not grant.old:
+        if self.certain:
             return None
         low, _ = offer(grant, high)
-        # A store that knows more than this session acknowledged knows it of an earlier one.
-        self.certain = low > window.acked + 1 or low < window.start
+        if grant.old:
+            # A store that knows more than this session acknowledged knows it of an earlier one.
+            self.certain = low > window.acked + 1 or low < window.start
+        elif self.config.pace is Pace.SOURCE or grant.known is None:
+            return None
+        else:
+            low = serial.extend(grant.known, high)
         if low >= window.start:
             return None
         if window.next == window.start > window.acked:

@@ -13,7 +13,8 @@
   the highest is right (formal design, 7.7). The settings offer the documented choices beside it (P-418): `majority` is
   agreed on in each group, and the newest of the groups counts. When no store knows the receiver, the lowest offer is
   where the history starts. A receiver that the pace depends on starts above everything that any store released (P-572;
-  formal design, 7.8). A store without a cache knows the receiver, but offers nothing (P-101).
+  formal design, 7.8), or where a store began to keep messages for it, if it was registered and never acknowledged. A
+  store without a cache knows the receiver, but offers nothing (P-101).
 * A non-blocking receiver that a store takes for a blocking one gets an event. `store_registration` detects stores that
   do not know RPP at all (P-574).
 * **Giving up.** A missing message may be at any store, and one that is stable in one group of several may be held there
@@ -216,8 +217,11 @@ class StoreRegistrations:
             # Stores without a cache have no history to offer (P-101).
             return high + 1
         if not known and self.config.pace is not Pace.SOURCE:
-            # Below the highest offer some store has freed messages (P-572, formal 7.8).
-            return max(offer(answer, high)[0] for answer in offers)
+            # Below the highest offer some store has freed messages (P-572, formal 7.8), but not those that another one
+            # keeps for this receiver since it was registered there.
+            granted = [_granted(registration) for registration in self.enrollment.counting]
+            kept = [serial.extend(answer.known, high) for answer in granted if answer.known is not None]
+            return min(kept, default=max(offer(answer, high)[0] for answer in offers))
         parts = [offers]
         if known and self.config.consensus is Consensus.MAJORITY:
             groups = sorted({self.groups[answer.store_index] for answer in known})

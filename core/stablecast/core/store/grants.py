@@ -60,9 +60,19 @@ def first_number(request: Register, source: Repository, config: StoreConfig) -> 
 
 
 def grant(
-    record: ClientRecord, owner: Client, source: Repository, generation: int, old: bool, store_generation: int = NONE
+    record: ClientRecord,
+    owner: Client,
+    source: Repository,
+    generation: int,
+    old: bool,
+    store_generation: int = NONE,
+    *,
+    kept: bool = False,
 ) -> Registered:
-    """Return the grant for the source of a repository (`owner`), or for one of its receivers."""
+    """Return the grant for the source of a repository (`owner`), or for one of its receivers.
+
+    `kept`: the receiver was registered here before, so a paced repository has kept messages for it since then.
+    """
     client = record.client
     own = client.role is Role.SOURCE
     low = source.trail if own else client.acknowledged + 1
@@ -76,6 +86,8 @@ def grant(
         known = None if lacking is None or low >= source.trail else max(low, lacking)
         low = low if known is None else source.trail
         memory = StoreMemory.KEPT if known is None and remembers(owner) else StoreMemory.LOST
+        if kept and source.terms.paced and source.terms.keeps:
+            known = kept_from(source, low)
     return Registered(
         client.role,
         client.store_index,
@@ -112,6 +124,12 @@ def first_lacking(source: Repository) -> int | None:
     """
     told = source.resume_point is not None and source.terms.keeps and Repair.VOTE in source.repairs
     return source.first_own if told and source.first_own < source.trail else None
+
+
+def kept_from(source: Repository, low: int) -> int:
+    """Return the first number from `low` on from which a store has all messages up to its newest."""
+    gaps = source.held.missing(low, source.newest + 1)
+    return gaps[-1][1] if gaps else low
 
 
 def remembers(source: Client) -> bool:

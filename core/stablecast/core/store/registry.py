@@ -159,7 +159,7 @@ class Registry:
         own = client.role is Role.SOURCE
         repository = self.repositories[client.reg_id if own else client.source_reg_id]
         owner = self.clients.records[repository.reg_id].client
-        granted = grant(record, owner, repository, due.generation, due.old, self.generation)
+        granted = grant(record, owner, repository, due.generation, due.old, self.generation, kept=due.kept)
         out.append(Send(client.reply_to, granted))
         if own:
             repository.acknowledge_all(now, out)
@@ -448,6 +448,7 @@ class Registry:
     def _enter_receiver(
         self, record: ClientRecord | None, source: Repository, request: msg.Register, now: int, out: list[Effect]
     ) -> None:
+        kept = record is not None
         anew = record is None or record.client.reply_to != request.reply_to
         if record is None:
             record = self.clients.add(request, now)
@@ -458,17 +459,22 @@ class Registry:
                 self.persist(self.clients.records[source.reg_id], out)
             self.on_receivers(source, now, out)
         self.clients.renew(record, request, now)
-        self._persist_and_answer(record, request, record.client.has_acknowledged, anew, out)
+        self._persist_and_answer(record, request, record.client.has_acknowledged, anew, out, kept=kept)
 
     def _persist_and_answer(
-        self, record: ClientRecord, request: msg.Register, old: bool, anew: bool, out: list[Effect]
+        self,
+        record: ClientRecord,
+        request: msg.Register,
+        old: bool,
+        anew: bool,
+        out: list[Effect],
+        kept: bool = False,
     ) -> None:
         self.persist(record, out)
         if anew:
             record.since = self.tickets.last
-        self.tickets.wait(
-            PendingSync(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
-        )
+        last, reg_id = self.tickets.last, record.client.reg_id
+        self.tickets.wait(PendingSync(last, reg_id, request.incarnation, request.generation, old, kept))
 
     def _learn_stores(self, record: ClientRecord, info: msg.SourceInfo) -> bool:
         """Learn the stores that a proxy or a refill needs from the SRI of the real source; return whether they changed.

@@ -17,6 +17,7 @@ class PendingSync:
     """The consequence of syncing `ticket`.
 
     With a `farewell` that goes `to` its address; with a generation `reg_id` is answered; else [first, stop) is synced.
+    `kept`: a receiver that was registered here before.
     """
 
     ticket: int
@@ -24,6 +25,7 @@ class PendingSync:
     incarnation: Incarnation
     generation: int = -1
     old: bool = False
+    kept: bool = False
     first: int = 0
     stop: int = 0
     farewell: Deregistered | None = None
