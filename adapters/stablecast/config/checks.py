@@ -100,7 +100,7 @@ def check(plans: Sequence[Plan], clients: Sequence[ClientOptions]) -> list[Advic
                     advice += _at(f"{client.path} at {where}", _between(store, topic, client))
     for client in clients:
         advice += _at(client.path, _client(client))
-        for shared in placement.of_client(plans, client):
+        for shared in placement.of_client(plans, client.path, client.source):
             advice += _at(shared.where, _one_fault(shared))
     return advice
 

@@ -7,7 +7,6 @@ stores on one file system run out of space together.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import attrs
 
@@ -16,18 +15,6 @@ from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.runtime import address, machine
 from stablecast.runtime.interfaces import ANY
 from stablecast.transports.codec.domains import split_domain
-
-
-class SourceFile(Protocol):
-    """An option file of a client, and the source that it configures."""
-
-    @property
-    def path(self) -> str:
-        """Return the name of the file."""
-
-    @property
-    def source(self) -> SourceConfig:
-        """Return the configuration of the source."""
 
 
 @attrs.frozen
@@ -40,15 +27,18 @@ class SharedFault:
     daemon: bool
 
 
-def of_client(plans: Sequence[Plan], client: SourceFile) -> Iterator[SharedFault]:
-    """Yield the daemons and file systems that stores of one group of this client share; a group is a quorum."""
+def of_client(plans: Sequence[Plan], path: str, source: SourceConfig) -> Iterator[SharedFault]:
+    """Yield the daemons and file systems that stores of one group of a source share; a group is a quorum.
+
+    `path` is the file that configures the source.
+    """
     groups: dict[int, list[tuple[int, StorePlan]]] = defaultdict(list)
-    for spec in client.source.stores:
+    for spec in source.stores:
         groups[spec.group] += [
             (at, store) for at, plan in enumerate(plans) for store in plan.stores if _is(spec, store)
         ]
     for index, members in sorted(groups.items()):
-        where = f"{client.path}: group {index}"
+        where = f"{path}: group {index}"
         for at, stores in _together(members).items():
             yield SharedFault(where, _names(stores), plans[at].path, daemon=True)
         yield from _on_one_disk(where, [store for _, store in members])

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lxml import etree
 
@@ -33,17 +33,6 @@ _UNEXPECTED = re.compile(r"Element '([\w:-]+)': This element is not expected")
 Element = etree._Element  # noqa: SLF001 - the library's stubs have no public name for it
 
 
-class Schema(Protocol):
-    """A schema of a document: a DTD or an XML Schema."""
-
-    @property
-    def error_log(self) -> Any:
-        """Return the errors of the last validation, in order."""
-
-    def validate(self, tree: Any) -> bool:
-        """Return whether a document is valid."""
-
-
 class NamedSchema:
     """An XML Schema that knows the names of its elements, which the library does not return."""
 
@@ -60,6 +49,10 @@ class NamedSchema:
     def validate(self, tree: Any) -> bool:
         """Return whether a document is valid."""
         return self._schema.validate(tree)
+
+
+Schema = etree.DTD | NamedSchema
+"""A schema of a document."""
 
 
 def parse(data: bytes, where: str) -> Element:

@@ -7,8 +7,9 @@ sends to the new address under the old one.
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
+from typing import Any
 
+from stablecast.resolver.endpoint import Endpoint
 from stablecast.runtime import machine
 from stablecast.runtime.address import AddressError
 from stablecast.runtime.interfaces import resolved_place
@@ -17,24 +18,11 @@ LOOK_SECONDS = 5.0
 """Time between two looks at the relays, and silence after which the host of a relay is looked up again."""
 
 
-class MovingEndpoint(Protocol):
-    """The parts of an endpoint that follow relays."""
-
-    def watch(self, peers: list[str]) -> None:
-        """Note when datagrams of these peers arrive."""
-
-    def heard_within(self, peer: str, seconds: float) -> bool:
-        """Return whether a peer was heard in the last `seconds`."""
-
-    def move(self, peer: str, to: str) -> None:
-        """Send to another address what is for a peer."""
-
-
 class RelayHosts:
     """Look up the hosts of silent relays, in threads, on the running loop."""
 
     def __init__(
-        self, places: Mapping[str, str], endpoint: MovingEndpoint, remark: Callable[[str, bool], None]
+        self, places: Mapping[str, str], endpoint: Endpoint[Any, Any], remark: Callable[[str, bool], None]
     ) -> None:
         """Follow relays, by `host:port`, with the address `ip:port` that each has now."""
         self._first = dict(places)

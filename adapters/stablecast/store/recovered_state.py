@@ -89,27 +89,21 @@ def strangers(journal: Journal, clients: Mapping[int, Client]) -> list[tuple[int
     return found
 
 
-class Dated(Protocol):
-    """The times of a journal; see `stablecast.store.journal.Journal`."""
-
-    def came_at(self, stream: int, number: int) -> int | None:
-        """Return when the run with this number came, in ns of the epoch; None if that is not known."""
-
-
 def everything(_topic: str) -> int:
     """Return 0, so that a restart restores all messages."""
     return 0
 
 
 def shortened(
-    journal: Dated,
+    came_at: Callable[[int, int], int | None],
     clients: Mapping[int, Client],
     found: tuple[list[Extent], dict[int, int]],
     restore_last_ns: Callable[[str], int],
 ) -> tuple[list[Extent], dict[int, int]]:
     """Return the recovered messages without those that came `restore_last_ns` or longer before their source's newest.
 
-    The value 0 restores all messages of a topic. Runs without a time are from an earlier release and count as old.
+    `came_at` is that of the journal. The value 0 restores all messages of a topic. Runs without a time are from an
+    earlier release and count as old.
     """
     extents, trails = found
     kept: list[Extent] = []
@@ -117,22 +111,22 @@ def shortened(
     for reg_id, runs in groupby(extents, key=itemgetter(0)):
         held = list(runs)
         span = restore_last_ns(clients[reg_id].topic)
-        young, number = _young(journal, held, span) if span else (0, held[0][1])
+        young, number = _young(came_at, held, span) if span else (0, held[0][1])
         if number > held[0][1]:
             trails[reg_id] = number
         kept += held[young:]
     return kept, trails
 
 
-def _young(journal: Dated, held: list[Extent], span: int) -> tuple[int, int]:
+def _young(came_at: Callable[[int, int], int | None], held: list[Extent], span: int) -> tuple[int, int]:
     """Return the index of the first run that came within `span` ns of the newest, and its first such number."""
     reg_id, first, count, _ = held[-1]
-    newest = journal.came_at(reg_id, first + count - 1)
+    newest = came_at(reg_id, first + count - 1)
     if newest is None:
         return 0, held[0][1]
 
     def came(number: int) -> int:
-        return journal.came_at(reg_id, number) or 0
+        return came_at(reg_id, number) or 0
 
     young = bisect_left(held, newest - span, key=lambda run: came(run[1] + run[2] - 1))
     _, first, count, _ = held[young]

@@ -431,7 +431,7 @@ class Store:
             for stranger in strangers(journal, clients):
                 journal.disown(*stranger)
         found = recovered(journal, clients)
-        extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
+        extents, trails = shortened(journal.came_at, clients, found, self.settings.restore_last_ns)
         # The machine gets lost messages too. Then it learns that they cannot be read, as from any other read.
         extents = sorted([*extents, *lost_extents(journal, clients)])
         new = self.settings.new and not here_before

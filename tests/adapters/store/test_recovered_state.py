@@ -25,7 +25,7 @@ class Times:
 
 
 def restored(times: Times, span: int) -> tuple[list[Extent], dict[int, int]]:
-    return shortened(times, CLIENTS, (EXTENTS, {SOURCE: 0}), lambda topic: span if topic == "t" else 0)
+    return shortened(times.came_at, CLIENTS, (EXTENTS, {SOURCE: 0}), lambda topic: span if topic == "t" else 0)
 
 
 def test_without_a_span_everything_is_restored() -> None:
@@ -50,8 +50,11 @@ def test_runs_of_an_earlier_release_have_no_time_and_are_old() -> None:
 def test_runs_that_were_joined_are_told_apart() -> None:
     """The run that is restored in part begins with the first message that is young enough."""
     joined: list[Extent] = [(SOURCE, 0, 30, 300), (SOURCE, 30, 10, 100)]
-    assert shortened(Times(100, 200, 300, 400), CLIENTS, (joined, {}), lambda _: 150) == (joined, {SOURCE: 20})
-    assert shortened(Times(100, 200, 300, 400), CLIENTS, (joined, {}), lambda _: 50) == (joined[1:], {SOURCE: 30})
+    assert shortened(Times(100, 200, 300, 400).came_at, CLIENTS, (joined, {}), lambda _: 150) == (joined, {SOURCE: 20})
+    assert shortened(Times(100, 200, 300, 400).came_at, CLIENTS, (joined, {}), lambda _: 50) == (
+        joined[1:],
+        {SOURCE: 30},
+    )
 
 
 class Runs:
