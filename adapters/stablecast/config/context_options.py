@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from stablecast.config import option_kinds as k
-from stablecast.config.option import Option, set_known
+from stablecast.config.option import option_field, options_of, set_known
 from stablecast.config.resolution_options import plain_interface
 from stablecast.core.errors import ConfigError
 from stablecast.runtime.ports import REQUEST_PORTS
@@ -15,24 +15,36 @@ NO_REQUEST_PORT = (
 )
 
 
+INTERFACE = k.TextKind("a.b.c.d[/n], device, host", plain_interface)
+
+
 @attrs.frozen
 class ContextConfig:
-    """The settings of a context.
+    """The settings of a context."""
 
-    Attributes:
-        default_interface: Address, network, device or host name of this host; empty: by route.
-        request_interface: The same for the request port; empty: the default interface.
-        request_port: Port of the context; 0: one of the range.
-        low, high: Range of that port.
-        binds: False refuses sources and receivers with stores, which answer to the request port (P-038).
-    """
-
-    default_interface: str = ""
-    request_interface: str = ""
-    request_port: int = 0
-    low: int = REQUEST_PORTS[0]
-    high: int = REQUEST_PORTS[1]
-    binds: bool = True
+    default_interface: str = option_field(
+        "default_interface",
+        INTERFACE,
+        "interface of the context: address, network, device or host name; 0.0.0.0: by route",
+        "",
+    )
+    request_interface: str = option_field(
+        "request_tcp_interface",
+        INTERFACE,
+        "interface of the request port and of all connections; 0.0.0.0: default_interface",
+        "",
+    )
+    request_port: int = option_field("request_tcp_port", k.PORT, "port of the context; 0: one of the range", 0)
+    low: int = option_field("request_tcp_port_low", k.PORT, "first port of the range", REQUEST_PORTS[0])
+    high: int = option_field(
+        "request_tcp_port_high", k.PORT, "last port of the range; if none is free, any port", REQUEST_PORTS[1]
+    )
+    binds: bool = option_field(
+        "request_tcp_bind_request_port",
+        k.FLAG,
+        "0: refuse stores, which answer to the request port",
+        True,  # P-038
+    )
 
     @property
     def interface(self) -> str:
@@ -49,20 +61,7 @@ class ContextConfig:
         return self.low, self.high
 
 
-INTERFACE = k.TextKind("a.b.c.d[/n], device, host", plain_interface)
-
-# fmt: off
-CONTEXT_OPTIONS = (
-    Option("default_interface", "default_interface", INTERFACE,
-           "interface of the context: address, network, device or host name; 0.0.0.0: by route"),
-    Option("request_tcp_interface", "request_interface", INTERFACE,
-           "interface of the request port and of all connections; 0.0.0.0: default_interface"),
-    Option("request_tcp_port", "request_port", k.PORT, "port of the context; 0: one of the range"),
-    Option("request_tcp_port_low", "low", k.PORT, "first port of the range"),
-    Option("request_tcp_port_high", "high", k.PORT, "last port of the range; if none is free, any port"),
-    Option("request_tcp_bind_request_port", "binds", k.FLAG, "0: refuse stores, which answer to the request port"),
-)
-# fmt: on
+CONTEXT_OPTIONS = tuple(options_of(ContextConfig).values())
 
 
 def split(options: Mapping[str, k.Value]) -> tuple[ContextConfig, dict[str, k.Value]]:

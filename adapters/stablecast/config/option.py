@@ -1,7 +1,7 @@
 """One option of the table, and the change that it makes to a configuration."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -48,6 +48,27 @@ class Option:
     def below(self, field: str) -> "Option":
         """Return the option for a configuration that has its own configuration in `field`."""
         return self if self.field is None else attrs.evolve(self, field=f"{field}.{self.field}")
+
+
+_DECLARED: Final = "option"
+"""The key of an option in the metadata of the field that it sets."""
+
+
+def option_field(name: str, kind: OptionKind, summary: str, default: Any, relation: str = "") -> Any:
+    """Return a field of a configuration class that an option sets, so that both are declared in one place."""
+    return attrs.field(default=default, metadata={_DECLARED: Option(name, None, kind, summary, relation)})
+
+
+def options_of(config: type, field: str = "") -> dict[str, Option]:
+    """Return the options by name that the fields of a class declare; of the class of a (dotted) `field` of it, if any.
+
+    They are in the order of the fields, and set the configuration `config`.
+    """
+    kind: Any = config
+    for part in field.split(".") if field else ():
+        kind = attrs.fields_dict(kind)[part].type
+    found = {one.name: one.metadata[_DECLARED] for one in attrs.fields(kind) if _DECLARED in one.metadata}
+    return {one.name: attrs.evolve(one, field=f"{field}.{name}".lstrip(".")) for name, one in found.items()}
 
 
 def set_known(

@@ -6,9 +6,11 @@ Times are nanoseconds, sizes bytes, rates bits a second. `router_files` reads it
 import attrs
 
 from stablecast.client import configured_options
+from stablecast.config import option_kinds as k
 from stablecast.config.client_configuration import NO_FILES, ClientConfiguration
 from stablecast.config.context_options import ContextConfig
 from stablecast.config.findings import ConfigProblem
+from stablecast.config.option import option_field
 from stablecast.config.plan import DaemonPlan
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig
@@ -16,38 +18,42 @@ from stablecast.config.transport_options import split as split_transport
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.routing.access import AccessList
 
+STEP = 8
+"""Numbers by which sizes of the window are counted, as documented."""
+TEXT = k.TextKind("text")
+
 
 @attrs.frozen
 class RecordRate:
-    """The rate of one kind of resolution records of a portal: bits and records a second; 0: no limit."""
+    """The rate of one kind of resolution records of a portal; 0: no limit."""
 
-    bits: int = 0
-    records: int = 0
+    bits: int = option_field("bps", k.NumberKind(0, k.MAX_SIZE, "bit/s"), "bits a second", 0)
+    records: int = option_field("objects-per-second", k.NumberKind(0, k.MAX_UINT32), "records a second", 0)
 
 
 @attrs.frozen
 class InitialRequests:
     """The requests with which a portal learns the interest and the sources of its domain when it starts (R-030)."""
 
-    duration_ns: int = 10 * SECOND
-    interval_ns: int = SECOND
+    duration_ns: int = option_field("duration", k.SECONDS, "time of requests at the start", 10 * SECOND)
+    interval_ns: int = option_field("periodic-interval", k.SPAN_AT_LEAST_1, "time between them", SECOND)
     rate: RecordRate = RecordRate()
 
 
 @attrs.frozen
 class UseQueries:
-    """The questions whether anybody still uses a topic or pattern (R-031 to R-034).
+    """The questions whether anybody still uses a topic or pattern (R-031 to R-034); `rate` is that of the portal."""
 
-    Attributes:
-        interval_ns: Time after the last sign of interest until the first question.
-        timeout_ns: Time after which an unanswered question is repeated.
-        tries: Questions after which the interest has ended.
-        rate: Limit of the portal.
-    """
-
-    interval_ns: int = 300 * SECOND
-    timeout_ns: int = 3 * SECOND
-    tries: int = 5
+    interval_ns: int = option_field(
+        "periodic-interval",
+        k.SPAN_AT_LEAST_1,
+        "time after the last sign of interest until the first question",
+        300 * SECOND,
+    )
+    timeout_ns: int = option_field(
+        "timeout", k.SPAN_AT_LEAST_1, "time after which an unanswered question is repeated", 3 * SECOND
+    )
+    tries: int = option_field("max", k.NumberKind(1, 1_000), "questions after which the interest has ended", 5)
     rate: RecordRate = RecordRate(500_000, 500)
 
     @property
@@ -63,8 +69,8 @@ class RouteMessages:
     Each remote domain is told at once when it changes, but not within `shortest_ns`, and again every `longest_ns`.
     """
 
-    shortest_ns: int = 100 * MILLISECOND
-    longest_ns: int = SECOND
+    shortest_ns: int = option_field("min-interval", k.SPAN, "shortest time between messages", 100 * MILLISECOND)
+    longest_ns: int = option_field("max-interval", k.SPAN_AT_LEAST_1, "longest time between messages", SECOND)
     rate: RecordRate = RecordRate(0, 50)
 
 
@@ -72,36 +78,43 @@ class RouteMessages:
 class InterestMessages:
     """The messages that tell other routers of a domain what is wanted beyond this one (R-035)."""
 
-    shortest_ns: int = SECOND
-    longest_ns: int = 60 * SECOND
+    shortest_ns: int = option_field("min-interval", k.SPAN, "shortest time between messages", SECOND)
+    longest_ns: int = option_field("max-interval", k.SPAN_AT_LEAST_1, "longest time between messages", 60 * SECOND)
     rate: RecordRate = RecordRate(500_000, 0)
 
 
 @attrs.frozen
 class RemoteInterest:
-    """The lease of interest that another router told of (R-036): its length, and how the list is walked."""
+    """The lease of interest in topics that another router told of (R-036), and how the list is walked."""
 
-    check_ns: int = 90 * SECOND
-    at_once: int = 100
-    lease_ns: int = 300 * SECOND
+    check_ns: int = option_field("check-interval", k.SPAN_AT_LEAST_1, "time between checks of one", 90 * SECOND)
+    at_once: int = option_field("max-topics", k.NumberKind(1, k.MAX_COUNT), "most that are checked at once", 100)
+    lease_ns: int = option_field("timeout", k.SPAN_AT_LEAST_1, "time after which interest ends", 300 * SECOND)
+
+
+@attrs.frozen
+class RemotePatterns(RemoteInterest):
+    """The same of interest in patterns."""
+
+    at_once: int = option_field("max-patterns", k.NumberKind(1, k.MAX_COUNT), "most that are checked at once", 100)
 
 
 @attrs.frozen
 class NumberWindow:
     """The window of topic numbers that finds duplicates, for each source and portal (R-168)."""
 
-    size: int = 16_384
-    increment: int = 2_048
+    size: int = option_field("size", k.NumberKind(STEP, 1 << 24), "numbers of the window", 16_384)
+    increment: int = option_field("increment", k.NumberKind(STEP, 1 << 24), "numbers by which it moves", 2_048)
 
 
 @attrs.frozen
 class NameQueries:
     """The queries for names of contexts on behalf of other domains (R-224)."""
 
-    interval_ns: int = 200 * MILLISECOND
-    contexts: int = 20
-    cycle_ns: int = 300 * SECOND
-    timeout_ns: int = 900 * SECOND
+    interval_ns: int = option_field("interval", k.SPAN_AT_LEAST_1, "time between groups of queries", 200 * MILLISECOND)
+    contexts: int = option_field("max-contexts", k.NumberKind(1, k.MAX_COUNT), "names in a group", 20)
+    cycle_ns: int = option_field("periodic-interval", k.SPAN_AT_LEAST_1, "time between cycles", 300 * SECOND)
+    timeout_ns: int = option_field("timeout", k.SECONDS, "time after which a name is forgotten", 900 * SECOND)
 
 
 @attrs.frozen
@@ -115,7 +128,7 @@ class PortalTimes:
     topic_interest: InterestMessages = InterestMessages()
     pattern_interest: InterestMessages = InterestMessages()
     remote_topics: RemoteInterest = RemoteInterest()
-    remote_patterns: RemoteInterest = RemoteInterest()
+    remote_patterns: RemotePatterns = RemotePatterns()
     names: NameQueries = NameQueries()
 
 
@@ -124,29 +137,34 @@ class PortalConfig:
     """One portal: the presence of the router in one domain.
 
     Attributes:
-        name: Its name within the router.
-        domain: The number of the domain, from 1.
-        cost: The cost of a path through it, from 1.
-        source_deletion_delay_ns: Time for which a lost source keeps its proxies (R-062).
-        max_queue_bytes: Bytes that may wait to leave through it (R-164).
         times: Times and limits of its resolution.
         window: The window that finds duplicates.
         inbound, outbound: Access lists; None: everything is accepted.
         options: Options of its context, its proxy sources and its proxy receivers, the later layer above the earlier.
     """
 
-    name: str = ""
-    domain: int = 0
-    cost: int = 1
-    source_deletion_delay_ns: int = SECOND
-    max_queue_bytes: int = 1_000_000
+    name: str = option_field("name", TEXT, "name of the portal within the router", "")
+    domain: int = option_field(
+        "domain-id", k.NumberKind(1, k.MAX_UINT32), "number of the domain; all routers use the same one", 0
+    )
+    cost: int = option_field("cost", k.NumberKind(1, k.MAX_COUNT), "cost of a path through the portal", 1)
+    source_deletion_delay_ns: int = option_field(
+        "source-deletion-delay", k.SPAN, "time for which a lost source keeps its proxies (R-062)", SECOND
+    )
+    max_queue_bytes: int = option_field(
+        "max-queue", k.NumberKind(1, k.MAX_COUNT, "bytes"), "data that may wait to leave (R-164)", 1_000_000
+    )
     times: PortalTimes = PortalTimes()
     window: NumberWindow = NumberWindow()
     inbound: AccessList | None = None
     outbound: AccessList | None = None
     options: ClientConfiguration = NO_FILES
-    source_context_name: str = ""
-    receiver_context_name: str = ""
+    source_context_name: str = option_field(
+        "source-context-name", TEXT, "context of proxy sources in the file of `xml-config`", ""
+    )
+    receiver_context_name: str = option_field(
+        "receiver-context-name", TEXT, "context of proxy receivers in that file", ""
+    )
 
     @property
     def resolution(self) -> ResolutionSettings:
@@ -171,12 +189,14 @@ class PortalConfig:
 class RouteTimes:
     """The times of route information between routers (R-085 to R-089), which a single router does not send."""
 
-    interval_ns: int = SECOND
-    check_ns: int = 750 * MILLISECOND
-    timeout_ns: int = 4 * SECOND
-    hops: int = 100
-    backoff_ns: int = 5 * SECOND
-    warning_ns: int = 10 * SECOND
+    interval_ns: int = option_field("propagation-interval", k.SPAN_AT_LEAST_1, "time between messages", SECOND)
+    check_ns: int = option_field("check-interval", k.SPAN_AT_LEAST_1, "time between checks", 750 * MILLISECOND)
+    timeout_ns: int = option_field("timeout", k.SPAN_AT_LEAST_1, "silence after which a router is out", 4 * SECOND)
+    hops: int = option_field("max-hop-count", k.NumberKind(1, 255), "routers that a message passes", 100)
+    backoff_ns: int = option_field("backoff-interval", k.SPAN, "wait after the last change", 5 * SECOND)
+    warning_ns: int = option_field(
+        "warning-interval", k.SPAN_AT_LEAST_1, "time of changes that is a warning", 10 * SECOND
+    )
 
 
 @attrs.frozen

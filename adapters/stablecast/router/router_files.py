@@ -32,12 +32,11 @@ import attrs
 from lxml import etree
 
 from stablecast.config import client_files, client_xml, toml_tree
-from stablecast.config import option_kinds as k
 from stablecast.config.client_configuration import ClientConfiguration, ConfigLayer
 from stablecast.config.daemon_outline import ConfigEntry, Outline
 from stablecast.config.daemon_section import daemon_plan
 from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
-from stablecast.config.option import Option
+from stablecast.config.option import Option, options_of
 from stablecast.config.option_files import SCOPES, Setting
 from stablecast.config.setting_checks import option_notices
 from stablecast.config.topic_patterns import expression
@@ -45,7 +44,7 @@ from stablecast.config.xml_file import entry_of
 from stablecast.config.xml_reader import Element, kept_text, parse_plain, place_of, text_of, validate
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import PatternType
-from stablecast.router.config import PortalConfig, RouterConfig, RouteTimes
+from stablecast.router.config import STEP, PortalConfig, RouterConfig, RouteTimes
 from stablecast.runtime import machine
 from stablecast.runtime.address import MAX_PORT, check_ip
 from stablecast.runtime.interfaces import address_of
@@ -56,108 +55,40 @@ ROOT = "tnw-gateway"
 APPLICATION = "tnwgd"
 """The application of a router in an XML file of options, by default (documented)."""
 LEAST_PORTALS = 2
-STEP = 8
-"""Numbers by which sizes of the window are counted, as documented."""
-
 DTD = machine.installed_file(Path(__file__).with_name("router.dtd")).decode()
 """The document type of the file, which `--dump-dtd` prints."""
 
-COST = k.NumberKind(1, k.MAX_COUNT)
-NUMBER = k.NumberKind(0, k.MAX_UINT32)
-TEXT = k.TextKind("text")
-
-# fmt: off
-PORTAL = {option.name: option for option in (
-    Option("name", "name", TEXT, "name of the portal within the router"),
-    Option("domain-id", "domain", k.NumberKind(1, k.MAX_UINT32), "number of the domain; all routers use the same one"),
-    Option("cost", "cost", COST, "cost of a path through the portal"),
-    Option("source-deletion-delay", "source_deletion_delay_ns", k.SPAN, "time for which a lost source keeps proxies"),
-    Option("max-queue", "max_queue_bytes", k.NumberKind(1, k.MAX_COUNT, "bytes"), "data that may wait to leave"),
-    Option("source-context-name", "source_context_name", TEXT, "context of proxy sources in the file of `xml-config`"),
-    Option("receiver-context-name", "receiver_context_name", TEXT, "context of proxy receivers in that file"),
-)}
+PORTAL = options_of(PortalConfig)
 """Elements of an endpoint with a text."""
 
-
-def _uses(field: str) -> tuple[Option, ...]:
-    return (
-        Option("periodic-interval", f"times.{field}.interval_ns", k.SPAN_AT_LEAST_1, "time between questions"),
-        Option("timeout", f"times.{field}.timeout_ns", k.SPAN_AT_LEAST_1, "time after which one is repeated"),
-        Option("max", f"times.{field}.tries", k.NumberKind(1, 1_000), "questions until the interest has ended"),
-    )
-
-
-def _between(field: str, what: str) -> tuple[Option, ...]:
-    return (
-        Option("min-interval", f"times.{field}.shortest_ns", k.SPAN, f"shortest time between {what}"),
-        Option("max-interval", f"times.{field}.longest_ns", k.SPAN_AT_LEAST_1, f"longest time between {what}"),
-    )
-
-
-def _remote(field: str, most: str) -> tuple[Option, ...]:
-    return (
-        Option("check-interval", f"times.{field}.check_ns", k.SPAN_AT_LEAST_1, "time between checks of one"),
-        Option(most, f"times.{field}.at_once", k.NumberKind(1, k.MAX_COUNT), "most that are checked at once"),
-        Option("timeout", f"times.{field}.lease_ns", k.SPAN_AT_LEAST_1, "time after which interest ends"),
-    )
-
-
-def _rate(field: str) -> tuple[Option, ...]:
-    return (
-        Option("bps", f"times.{field}.rate.bits", k.NumberKind(0, k.MAX_SIZE, "bit/s"), "limit; 0: none"),
-        Option("objects-per-second", f"times.{field}.rate.records", NUMBER, "limit in records a second; 0: none"),
-    )
-
-
-_RESOLUTION: Mapping[str, tuple[str, tuple[Option, ...]]] = {
-    "initial-request": ("initial", (
-        Option("duration", "times.initial.duration_ns", k.SECONDS, "time of requests at the start"),
-        Option("periodic-interval", "times.initial.interval_ns", k.SPAN_AT_LEAST_1, "time between them"),
-    )),
-    "domain-route": ("routes", _between("routes", "messages about a remote domain")),
-    "remote-topic-interest": ("topic_interest", _between("topic_interest", "messages about a topic")),
-    "remote-pattern-interest": ("pattern_interest", _between("pattern_interest", "messages about a pattern")),
-    "topic-use-query": ("topic_uses", _uses("topic_uses")),
-    "pattern-use-query": ("pattern_uses", _uses("pattern_uses")),
+_RESOLUTION = {
+    "initial-request": "initial",
+    "domain-route": "routes",
+    "remote-topic-interest": "topic_interest",
+    "remote-pattern-interest": "pattern_interest",
+    "topic-use-query": "topic_uses",
+    "pattern-use-query": "pattern_uses",
 }
-PORTAL_ATTRIBUTES: Mapping[str, Mapping[str, Option]] = {
-    path: {option.name: option for option in options}
-    for path, options in {
-        **{f"topic-resolution/{name}": options for name, (_, options) in _RESOLUTION.items()},
-        **{f"topic-resolution/{name}/rate-limit": _rate(field) for name, (field, _) in _RESOLUTION.items()},
-        "remote-topic": _remote("remote_topics", "max-topics"),
-        "remote-pattern": _remote("remote_patterns", "max-patterns"),
-        "sqn-window": (
-            Option("size", "window.size", k.NumberKind(STEP, 1 << 24), "numbers of the window that finds duplicates"),
-            Option("increment", "window.increment", k.NumberKind(STEP, 1 << 24), "numbers by which it moves"),
-        ),
-        "context-query": (
-            Option("interval", "times.names.interval_ns", k.SPAN_AT_LEAST_1, "time between groups of queries"),
-            Option("max-contexts", "times.names.contexts", k.NumberKind(1, k.MAX_COUNT), "names in a group"),
-            Option("periodic-interval", "times.names.cycle_ns", k.SPAN_AT_LEAST_1, "time between cycles"),
-            Option("timeout", "times.names.timeout_ns", k.SECONDS, "time after which a name is forgotten"),
-        ),
+"""Elements of the resolution of an endpoint, and their fields of its times."""
+PORTAL_ATTRIBUTES = {
+    path: options_of(PortalConfig, field)
+    for path, field in {
+        **{f"topic-resolution/{name}": f"times.{field}" for name, field in _RESOLUTION.items()},
+        **{f"topic-resolution/{name}/rate-limit": f"times.{field}.rate" for name, field in _RESOLUTION.items()},
+        "remote-topic": "times.remote_topics",
+        "remote-pattern": "times.remote_patterns",
+        "sqn-window": "window",
+        "context-query": "times.names",
     }.items()
 }
 """Attributes of the elements inside an endpoint, by path."""
 
-ROUTES: Mapping[str, Mapping[str, Option]] = {
-    path: {option.name: option for option in options}
-    for path, options in {
-        "route-info": (
-            Option("propagation-interval", "interval_ns", k.SPAN_AT_LEAST_1, "time between messages"),
-            Option("check-interval", "check_ns", k.SPAN_AT_LEAST_1, "time between checks"),
-            Option("timeout", "timeout_ns", k.SPAN_AT_LEAST_1, "silence after which a router is out"),
-            Option("max-hop-count", "hops", k.NumberKind(1, 255), "routers that a message passes"),
-        ),
-        "route-recalculation": (
-            Option("backoff-interval", "backoff_ns", k.SPAN, "wait after the last change"),
-            Option("warning-interval", "warning_ns", k.SPAN_AT_LEAST_1, "time of changes that is a warning"),
-        ),
-    }.items()
+_CHANGES = ("backoff-interval", "warning-interval")
+ROUTES = {
+    path: {name: one for name, one in options_of(RouteTimes).items() if (name in _CHANGES) is is_recalculation}
+    for path, is_recalculation in (("route-info", False), ("route-recalculation", True))
 }
 """Attributes of the elements about routes, by path."""
-# fmt: on
 
 _ALONE = "it matters only between routers, and networks of routers are not here yet"
 _FIGURES = "the web-monitor has the figures: /api/router and /metrics"
@@ -349,7 +280,7 @@ class _Reader:
                 )
         for name in ("domain-route", "remote-topic-interest", "remote-pattern-interest"):
             for one in element.iterfind(f"topic-resolution/{name}"):
-                field = getattr(portal.times, _RESOLUTION[name][0])
+                field = getattr(portal.times, _RESOLUTION[name])
                 if field.shortest_ns > field.longest_ns:
                     self.found.problem(place_of(one), "min-interval is above max-interval")
 

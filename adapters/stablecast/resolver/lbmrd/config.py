@@ -8,7 +8,7 @@ import attrs
 from lxml import etree
 
 from stablecast.config.findings import ConfigFindings, ConfigProblem
-from stablecast.config.option import Option
+from stablecast.config.option import option_field, options_of
 from stablecast.config.option_kinds import PORT, NumberKind, TextKind
 from stablecast.config.xml_reader import Element, place_of, text_of
 from stablecast.config.xml_reader import load as load_xml
@@ -22,18 +22,6 @@ from stablecast.transports.resolution.udp.relay import RelayConfig
 OCTETS = 4
 SPAN = NumberKind(1, 0xFFFF_FFFF, "ms")
 BUFFER = NumberKind(0, 1 << 30, "bytes")
-# fmt: off
-OPTIONS = {option.name: option for option in (
-    Option("interface", "interface", TextKind("a.b.c.d[/n], device", address_of), "address to listen at"),
-    Option("port", "port", PORT, "port to listen at"),
-    Option("log", "log", TextKind("path", Path), "file for log lines"),
-    Option("activity", "activity", SPAN, "time between checks for silent clients"),
-    Option("ttl", "ttl", SPAN, "silence after which a client is forgotten"),
-    Option("resolver_unicast_receiver_socket_buffer", "receive_buffer", BUFFER, "receive buffer; 0: the system's size"),
-    Option("resolver_unicast_send_socket_buffer", "send_buffer", BUFFER, "send buffer; 0: the system's size"),
-)}
-# fmt: on
-
 DTD = machine.installed_file(Path(__file__).with_name("lbmrd.dtd")).decode()
 """The document type of the file, which `--dump-dtd` prints."""
 
@@ -43,23 +31,23 @@ class LbmrdConfig:
     """The configuration of a relay.
 
     Attributes:
-        interface: Address of this host to listen at.
-        activity: Milliseconds between checks for silent clients.
-        ttl: Milliseconds of silence after which a client is forgotten.
-        log: File for log lines; None: standard output.
-        receive_buffer: Bytes that the kernel may hold for reading; 0: the system's size.
-        send_buffer: Bytes that the kernel may hold for sending; 0: the system's size.
         translation: Domains and the addresses that are translated between them.
         notices: Notices about the file.
     """
 
-    interface: str = "127.0.0.1"
-    port: int = 15_380
-    activity: int = 60_000
-    ttl: int = 60_000
-    log: Path | None = None
-    receive_buffer: int = 1_048_576
-    send_buffer: int = 1_048_576
+    interface: str = option_field(
+        "interface", TextKind("a.b.c.d[/n], device", address_of), "address of this host to listen at", "127.0.0.1"
+    )
+    port: int = option_field("port", PORT, "port to listen at", 15_380)
+    activity: int = option_field("activity", SPAN, "time between checks for silent clients", 60_000)
+    ttl: int = option_field("ttl", SPAN, "silence after which a client is forgotten", 60_000)
+    log: Path | None = option_field("log", TextKind("path", Path), "file for log lines; None: standard output", None)
+    receive_buffer: int = option_field(
+        "resolver_unicast_receiver_socket_buffer", BUFFER, "receive buffer; 0: the system's size", 1_048_576
+    )
+    send_buffer: int = option_field(
+        "resolver_unicast_send_socket_buffer", BUFFER, "send buffer; 0: the system's size", 1_048_576
+    )
     translation: address_translation.Translation = address_translation.Translation()
     notices: tuple[ConfigProblem, ...] = ()
 
@@ -73,6 +61,9 @@ class LbmrdConfig:
     def relay(self) -> RelayConfig:
         """Return the configuration of the machine."""
         return RelayConfig(self.ttl * MILLISECOND, self.activity * MILLISECOND, translation=self.translation)
+
+
+OPTIONS = options_of(LbmrdConfig)
 
 
 def load(path: Path, *, here: bool = True) -> LbmrdConfig:

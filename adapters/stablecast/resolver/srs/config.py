@@ -48,7 +48,7 @@ import attrs
 from stablecast.config import toml_file
 from stablecast.config.client_configuration import ClientConfiguration, ConfigLayer
 from stablecast.config.findings import ConfigFindings, ConfigPlace
-from stablecast.config.option import Option
+from stablecast.config.option import Option, option_field, options_of
 from stablecast.config.option_files import Setting
 from stablecast.config.option_kinds import FLAG, PORT, ChoiceKind, NumberKind, TextKind, words
 from stablecast.config.setting_checks import option_notices
@@ -62,81 +62,29 @@ PATH = TextKind("path", Path)
 LIFETIME = NumberKind(0, 20_736_000, "s")
 COUNT = NumberKind(0, 1_000_000)
 INTERVAL = NumberKind(200, 7_776_000_000, "ms", or_zero=True)
-CATEGORIES = (
-    *("srs-stats", "um-client-stats", "connection-events", "srs-error-stats", "um-client-error-stats"),
-    *("config-opts", "internal-config-opts"),
-)
-"""The documented kinds of statistics, each with an interval of its own."""
 SCOPES = ("context", "source", "receiver")
-
-# fmt: off
-OPTIONS: Mapping[str, Mapping[str, Option]] = {
-    section: {option.name: option for option in options}
-    for section, options in {
-        "srs": (
-            Option("interface", "interface", TextKind("address or host name"), "address to listen at"),
-            Option("port", "port", PORT, "port to listen at"),
-            Option("state-lifetime", "state_lifetime", LIFETIME, "default of the next two"),
-            Option("source-state-lifetime", "source_state_lifetime", LIFETIME, "time for which lost sources are kept"),
-            Option("interest-state-lifetime", "interest_state_lifetime", LIFETIME, "the same for lost receivers"),
-            Option("route-state-lifetime", "route_state_lifetime", LIFETIME, "the same for the routes of lost routers"),
-            Option("source-leave-backoff", "source_leave_backoff", NumberKind(0, 60_000, "ms"), "wait before a leave"),
-            Option("application-id", "application_id", TextKind("name"), "name of the service in its statistics"),
-        ),
-        "daemon": (Option("pid-file", "pid_file", PATH, "file for the number of the process"),),
-        "daemon.monitor": (
-            Option("publishing-interval", "publishing_interval", INTERVAL, "time between statistics; 0: none"),
-            Option("topic", "monitor.topic", TextKind("topic"), "topic of the statistics; without one: the log"),
-            Option("monitor-format", "monitor.form", words(json="json", pb="pb"), "json; pb has no effect"),
-            Option("ping-interval", "monitor.ping_interval", NumberKind(100, 3_600_000, "ms"), "without effect"),
-            Option("publish-connection-events", "monitor.connection_events", FLAG, "publish connections and breaks"),
-            Option("remote-snapshot-request", "monitor.snapshots", FLAG, "permit requests for statistics"),
-            Option("remote-config-changes-request", "monitor.changes", FLAG, "permit requests that set intervals"),
-        ),
-        "daemon.monitor.publishing-intervals": tuple(
-            Option(name, f"monitor.intervals.{name.replace('-', '_')}", INTERVAL, "time between them")
-            for name in CATEGORIES
-        ),
-        "daemon.debug-monitor": (
-            Option("enabled", "debug.enabled", FLAG, "serve the monitor over HTTP"),
-            Option("interface", "debug.interface", TextKind("address or host name"), "address to listen at"),
-            Option("port", "debug.port", PORT, "port to listen at"),
-        ),
-        "daemon.log": (
-            Option("name", "log.name", PATH, "file for log lines"),
-            Option("frequency", "log.frequency", ChoiceKind(tuple((one.value, one) for one in Frequency)),
-                   "interval at which the file rolls"),
-            Option("size", "log.size", COUNT, "millions of bytes after which the file rolls; 0: not by size"),
-            Option("max-history", "log.max_history", COUNT, "rolled files to keep; 0: any number"),
-            Option("total-size-cap", "log.total_size_cap", COUNT, "millions of bytes to keep; 0: any size"),
-            Option("compression", "log.compression", ChoiceKind(tuple((one.value, one) for one in Compression)),
-                   "format of rolled files"),
-        ),
-    }.items()
-}
-# fmt: on
-"""The options of each section of the file, by name."""
 
 
 @attrs.frozen
 class SrsLogConfig:
-    """The log of a service.
+    """The log of a service."""
 
-    Attributes:
-        name: File for log lines; None: the console (T-501).
-        frequency: Interval at which the file rolls by the clock.
-        size: Millions of bytes after which it rolls; 0: not by size.
-        max_history: Rolled files that are kept; 0: any number.
-        total_size_cap: Millions of bytes of rolled files that are kept; 0: any size.
-        compression: Format of rolled files.
-    """
-
-    name: Path | None = None
-    frequency: Frequency = Frequency.DISABLE
-    size: int = 10
-    max_history: int = 10
-    total_size_cap: int = 1000
-    compression: Compression = Compression.NONE
+    name: Path | None = option_field("name", PATH, "file for log lines; None: the console (T-501)", None)
+    frequency: Frequency = option_field(
+        "frequency",
+        ChoiceKind(tuple((one.value, one) for one in Frequency)),
+        "interval at which the file rolls by the clock",
+        Frequency.DISABLE,
+    )
+    size: int = option_field("size", COUNT, "millions of bytes after which it rolls; 0: not by size", 10)
+    max_history: int = option_field("max-history", COUNT, "rolled files to keep; 0: any number", 10)
+    total_size_cap: int = option_field("total-size-cap", COUNT, "millions of bytes to keep; 0: any size", 1000)
+    compression: Compression = option_field(
+        "compression",
+        ChoiceKind(tuple((one.value, one) for one in Compression)),
+        "format of rolled files",
+        Compression.NONE,
+    )
 
     def rolling(self) -> RollingPolicy:
         """Return the settings of the rolling file, in bytes."""
@@ -144,41 +92,43 @@ class SrsLogConfig:
         return RollingPolicy(self.frequency, size, self.max_history, total, self.compression)
 
 
+def _every(category: str) -> Any:
+    return option_field(category, INTERVAL, "time between statistics of this kind", None)
+
+
 @attrs.frozen
 class StatisticsIntervals:
     """Milliseconds between statistics of each kind; 0: never; None: those of `publishing-interval`."""
 
-    srs_stats: int | None = None
-    um_client_stats: int | None = None
-    connection_events: int | None = None
-    srs_error_stats: int | None = None
-    um_client_error_stats: int | None = None
-    config_opts: int | None = None
-    internal_config_opts: int | None = None
+    srs_stats: int | None = _every("srs-stats")
+    um_client_stats: int | None = _every("um-client-stats")
+    connection_events: int | None = _every("connection-events")
+    srs_error_stats: int | None = _every("srs-error-stats")
+    um_client_error_stats: int | None = _every("um-client-error-stats")
+    config_opts: int | None = _every("config-opts")
+    internal_config_opts: int | None = _every("internal-config-opts")
+
+
+CATEGORIES = tuple(options_of(StatisticsIntervals))
+"""The documented kinds of statistics, each with an interval of its own."""
 
 
 @attrs.frozen
 class SrsMonitorConfig:
-    """The statistics of a service.
+    """The statistics of a service; `settings` are options of the context that publishes."""
 
-    Attributes:
-        topic: Topic on which they are published; empty: the log.
-        form: The documented format; JSON is published.
-        ping_interval: The documented interval of samples, without effect: statistics are read when they are published.
-        intervals: Milliseconds between statistics of each kind.
-        connection_events: Whether connections and breaks are published.
-        snapshots: Whether the monitor answers requests for statistics.
-        changes: Whether the monitor answers requests that set intervals.
-        settings: Options of the context that publishes.
-    """
-
-    topic: str = ""
-    form: str = "json"
-    ping_interval: int = 60_000
+    topic: str = option_field("topic", TextKind("topic"), "topic of the statistics; without one: the log", "")
+    form: str = option_field("monitor-format", words(json="json", pb="pb"), "json; pb has no effect", "json")
+    ping_interval: int = option_field(
+        "ping-interval",
+        NumberKind(100, 3_600_000, "ms"),
+        "without effect: statistics are read when they are published",
+        60_000,
+    )
     intervals: StatisticsIntervals = StatisticsIntervals()
-    connection_events: bool = False
-    snapshots: bool = False
-    changes: bool = False
+    connection_events: bool = option_field("publish-connection-events", FLAG, "publish connections and breaks", False)
+    snapshots: bool = option_field("remote-snapshot-request", FLAG, "answer requests for statistics", False)
+    changes: bool = option_field("remote-config-changes-request", FLAG, "answer requests that set intervals", False)
     settings: tuple[Setting, ...] = ()
 
     @property
@@ -191,33 +141,34 @@ class SrsMonitorConfig:
 class DebugMonitorConfig:
     """The monitor of a service over HTTP."""
 
-    enabled: bool = False
-    interface: str = "localhost"
-    port: int = DEFAULT_PORT
+    enabled: bool = option_field("enabled", FLAG, "serve the monitor over HTTP", False)
+    interface: str = option_field("interface", TextKind("address or host name"), "address to listen at", "localhost")
+    port: int = option_field("port", PORT, "port to listen at", DEFAULT_PORT)
 
 
 @attrs.frozen
 class SrsConfig:
-    """The configuration of a service: its address, its lifetimes in seconds (0: without end), and its log.
+    """The configuration of a service; `notices` are sentences about parts of the file without effect."""
 
-    Attributes:
-        publishing_interval: Milliseconds between statistics; 0: none.
-        pid_file: File that has the number of the process while it serves.
-        application_id: Name of the service in its statistics.
-        notices: Sentences about parts of the file without effect.
-    """
-
-    interface: str = "localhost"
-    port: int = DEFAULT_PORT
-    state_lifetime: int = 86_400
-    source_state_lifetime: int | None = None
-    interest_state_lifetime: int | None = None
-    route_state_lifetime: int = 30
-    source_leave_backoff: int = 500
+    interface: str = option_field("interface", TextKind("address or host name"), "address to listen at", "localhost")
+    port: int = option_field("port", PORT, "port to listen at", DEFAULT_PORT)
+    state_lifetime: int = option_field("state-lifetime", LIFETIME, "default of the next two; 0: without end", 86_400)
+    source_state_lifetime: int | None = option_field(
+        "source-state-lifetime", LIFETIME, "time for which lost sources are kept", None
+    )
+    interest_state_lifetime: int | None = option_field(
+        "interest-state-lifetime", LIFETIME, "the same for lost receivers", None
+    )
+    route_state_lifetime: int = option_field(
+        "route-state-lifetime", LIFETIME, "the same for the routes of lost routers", 30
+    )
+    source_leave_backoff: int = option_field(
+        "source-leave-backoff", NumberKind(0, 60_000, "ms"), "wait before a leave", 500
+    )
     log: SrsLogConfig = SrsLogConfig()
-    publishing_interval: int = 0
-    pid_file: Path | None = None
-    application_id: str = ""
+    publishing_interval: int = option_field("publishing-interval", INTERVAL, "time between statistics; 0: none", 0)
+    pid_file: Path | None = option_field("pid-file", PATH, "file for the number of the process while it serves", None)
+    application_id: str = option_field("application-id", TextKind("name"), "name of the service in its statistics", "")
     monitor: SrsMonitorConfig = SrsMonitorConfig()
     debug: DebugMonitorConfig = DebugMonitorConfig()
     notices: tuple[str, ...] = ()
@@ -242,6 +193,21 @@ class SrsConfig:
             route_lifetime_ns=self.route_state_lifetime * SECOND,
             leave_backoff_ns=self.source_leave_backoff * MILLISECOND,
         )
+
+
+_OWN = options_of(SrsConfig)
+OPTIONS: Mapping[str, Mapping[str, Option]] = {
+    "daemon": {"pid-file": _OWN.pop("pid-file")},
+    "daemon.monitor": {
+        "publishing-interval": _OWN.pop("publishing-interval"),
+        **options_of(SrsConfig, "monitor"),
+    },
+    "daemon.monitor.publishing-intervals": options_of(SrsConfig, "monitor.intervals"),
+    "daemon.debug-monitor": options_of(SrsConfig, "debug"),
+    "daemon.log": options_of(SrsConfig, "log"),
+    "srs": _OWN,
+}
+"""The options of each section of the file, by name."""
 
 
 def load(path: Path) -> SrsConfig:
