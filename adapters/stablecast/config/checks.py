@@ -6,7 +6,7 @@ usually want another value. `spec/store_daemon.md` lists the codes.
 """
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import attrs
@@ -89,23 +89,24 @@ def check(plans: Sequence[Plan], clients: Sequence[ClientOptions]) -> list[Advic
     """Return the findings of each daemon, of each client, and between clients and the topics that they may use."""
     advice: list[Advice] = []
     for plan in plans:
-        advice += _at(plan.path, _daemon(plan))
-        advice += _at(plan.path, _neighbours(plan))
+        advice += at(plan.path, _daemon(plan))
+        advice += at(plan.path, _neighbours(plan))
         for store in plan.stores:
-            advice += _at(f'{plan.path}: store "{store.name}"', _store(store, _of_host(plan)))
+            advice += at(f'{plan.path}: store "{store.name}"', _store(store, _of_host(plan)))
             for topic in store.topics:
                 where = f'{plan.path}: store "{store.name}" topic "{topic.rule.pattern}"'
-                advice += _at(where, _topic(store, topic))
+                advice += at(where, _topic(store, topic))
                 for client in clients:
-                    advice += _at(f"{client.path} at {where}", _between(store, topic, client))
+                    advice += at(f"{client.path} at {where}", _between(store, topic, client))
     for client in clients:
-        advice += _at(client.path, _client(client))
+        advice += at(client.path, _client(client))
         for shared in placement.of_client(plans, client.path, client.source):
-            advice += _at(shared.where, _one_fault(shared))
+            advice += at(shared.where, _one_fault(shared))
     return advice
 
 
-def _at(where: str, found: Iterable[tuple[str, AdviceLevel, str]]) -> list[Advice]:
+def at(where: str, found: Found) -> list[Advice]:
+    """Return findings with their place."""
     return [Advice(code, level, where, text) for code, level, text in found]
 
 

@@ -15,7 +15,7 @@ from stablecast.config.documented_options import documented_option
 from stablecast.config.findings import ConfigProblem
 from stablecast.config.option_effects import Effect, effect_of, for_endpoint
 from stablecast.config.option_files import Setting
-from stablecast.config.option_kinds import OptionError, Value
+from stablecast.config.option_kinds import OptionError, Value, plain
 from stablecast.config.options import ALIASES
 from stablecast.config.resolution_options import ALL_CONTEXT_NAMES, of_contexts
 
@@ -76,7 +76,7 @@ class ValueRule:
 
     def check(self, value: Value) -> None:
         """Raise OptionError if the option may not have this value."""
-        given = _plain(value)
+        given = plain(value)
         rules = (allowed for allowed, one in reversed(self.values) if one.lower() == given.lower())
         if not next(rules, self.otherwise):
             raise OptionError(f"option {self.name} may not be '{given}': {self.where} denies it")
@@ -139,7 +139,7 @@ class ClientConfiguration:
 
     def above(self, scope: str, options: Mapping[str, Value]) -> "ClientConfiguration":
         """Return the configuration with these options above all files."""
-        settings = tuple(Setting(scope, name, _plain(value), 0) for name, value in options.items())
+        settings = tuple(Setting(scope, name, plain(value), 0) for name, value in options.items())
         return attrs.evolve(self, layers=(*self.layers, ConfigLayer("", settings)))
 
     def of_context(self) -> tuple[dict[str, Value], ContextConfig]:
@@ -196,12 +196,8 @@ def merged(settings: Iterable[Setting]) -> dict[str, Value]:
 
 def overridden(options: Mapping[str, Value], others: Mapping[str, Value]) -> dict[str, Value]:
     """Return options with others above them, by the rules of `merged`."""
-    given = (Setting("", name, _plain(value), 0) for name, value in [*options.items(), *others.items()])
+    given = (Setting("", name, plain(value), 0) for name, value in [*options.items(), *others.items()])
     return merged(given)
-
-
-def _plain(value: Value) -> str:
-    return str(int(value) if isinstance(value, bool) else value)
 
 
 def layered(layers: Sequence[ConfigLayer]) -> tuple[ConfigLayer, ...]:

@@ -38,6 +38,7 @@ from stablecast.config.client_configuration import (
 )
 from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
 from stablecast.config.option_files import SCOPES, Setting
+from stablecast.config.option_kinds import plain
 from stablecast.config.option_names import SAFE
 from stablecast.config.options import apply, contradictions
 from stablecast.config.profiles import Profile, profile
@@ -113,15 +114,15 @@ def _layer(path: Path, application: str, context: str) -> ConfigLayer:
 def _renamed(layer: ConfigLayer) -> ConfigLayer:
     """Return the layer with underscores for the hyphens of names: the guide prints some names with either (P-595)."""
 
-    def plain(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    def underscored(settings: Iterable[Setting]) -> tuple[Setting, ...]:
         named = (
             attrs.evolve(one, name=one.name.replace("-", "_"), hyphens="-" in one.name) if "-" in one.name else one
             for one in settings
         )
         return tuple(one for one in named if not says_nothing(one))
 
-    sections = tuple(attrs.evolve(section, settings=plain(section.settings)) for section in layer.sections)
-    return attrs.evolve(layer, settings=plain(layer.settings), sections=sections)
+    sections = tuple(attrs.evolve(section, settings=underscored(section.settings)) for section in layer.sections)
+    return attrs.evolve(layer, settings=underscored(layer.settings), sections=sections)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -245,8 +246,7 @@ class _ClientToml(ConfigFindings):
         for name, value in self.table(tables.get(scope, {}), where).items():
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, bool | int | str):
-                    plain = str(int(one) if isinstance(one, bool) else one)
-                    yield Setting(scope, name.lower(), plain, 0, self.path)
+                    yield Setting(scope, name.lower(), plain(one), 0, self.path)
                 else:
                     self.problem(ConfigPlace(0, f"{where}.{name}"), "write a text, a number, true, false or a list")
 

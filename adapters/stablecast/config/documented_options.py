@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from stablecast.config.option_kinds import plain
 from stablecast.runtime import machine
 from stablecast.text import nearest
 
@@ -31,7 +32,7 @@ class Documented:
 
     def refusal(self, name: str, value: object) -> str:
         """Return the sentence that refuses this value; empty: a notice is enough."""
-        text = str(int(value) if isinstance(value, bool) else value).strip().lower()
+        text = plain(value).strip().lower()
         if self.values is None or not text or text in self.values:
             return ""
         return f"{name} {text} is not here: {self.reason}"

@@ -31,6 +31,11 @@ class OptionKind(Protocol):
         """Return the new field. Raises OptionError for a value that is not allowed."""
 
 
+def plain(value: Any) -> str:
+    """Return a value as an option file has it: a flag is 0 or 1."""
+    return str(int(value) if isinstance(value, bool) else value)
+
+
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
 """A number as the documentation's examples write it: 75,000,000."""
 
@@ -77,7 +82,7 @@ class ChoiceKind:
 
     def merge(self, name: str, before: object, value: Value) -> Any:
         """Return the meaning of the word. Raises OptionError."""
-        text = str(int(value) if isinstance(value, bool) else value).lower()
+        text = plain(value).lower()
         for word, meaning in self.words:
             if word == text:
                 return meaning

@@ -28,6 +28,7 @@ from typing import Any
 
 from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
 from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem, read_text
+from stablecast.config.option_kinds import plain
 from stablecast.config.schema import DAEMON_TEXTS
 
 # fmt: off
@@ -102,16 +103,14 @@ class _TomlFindings(ConfigFindings):
 
     def given(self, key: str, table: Mapping[str, Any], where: str) -> tuple[Given, ...]:
         return tuple(
-            Given(_SCOPES.get(key, key), name, _plain(value), ConfigPlace(0, f"{where}.{key}.{name}"))
+            Given(_SCOPES.get(key, key), name, plain(value), ConfigPlace(0, f"{where}.{key}.{name}"))
             for name, value in self.table(table.get(key, {}), f"{where}.{key}").items()
         )
 
     def restore_last(self, table: Mapping[str, Any], where: str) -> ConfigEntry | None:
         hours = table.get("restore-last")
         return (
-            None
-            if hours is None
-            else ConfigEntry("", ConfigPlace(0, f"{where}.restore-last"), {"value": _plain(hours)})
+            None if hours is None else ConfigEntry("", ConfigPlace(0, f"{where}.restore-last"), {"value": plain(hours)})
         )
 
     def publishing(self, table: Mapping[str, Any], where: str) -> ConfigEntry | None:
@@ -119,12 +118,12 @@ class _TomlFindings(ConfigFindings):
             return None
         where = f"{where}.publishing-interval"
         groups = self.table(table["publishing-interval"], where)
-        return ConfigEntry("", ConfigPlace(0, where), {name: _plain(value) for name, value in groups.items()})
+        return ConfigEntry("", ConfigPlace(0, where), {name: plain(value) for name, value in groups.items()})
 
     def entry(self, value: Any, where: str) -> ConfigEntry:
         if not isinstance(value, dict):
-            return ConfigEntry(_plain(value), ConfigPlace(0, where))
-        attributes = {name: _plain(given) for name, given in value.items()}
+            return ConfigEntry(plain(value), ConfigPlace(0, where))
+        attributes = {name: plain(given) for name, given in value.items()}
         text = attributes.pop("path", attributes.pop("address", ""))
         return ConfigEntry(text, ConfigPlace(0, where), attributes)
 
@@ -138,7 +137,3 @@ class _TomlFindings(ConfigFindings):
             return value
         self.problem(ConfigPlace(0, where), f"this must be a list of tables: write [[{where}]]")
         return []
-
-
-def _plain(value: Any) -> str:
-    return str(int(value) if isinstance(value, bool) else value)

@@ -12,6 +12,7 @@ import attrs
 from lxml import etree
 
 from stablecast.config.findings import ConfigFindings, ConfigPlace
+from stablecast.config.option_kinds import plain
 from stablecast.config.toml_file import read
 from stablecast.config.xml_reader import Element, place_of
 
@@ -44,9 +45,9 @@ class _Tree(ConfigFindings):
             place = ConfigPlace(0, f"{place_of(element)}.{key}".lstrip("."))
             try:
                 if key in attributes and not isinstance(value, dict | list):
-                    element.set(key, _plain(value))
+                    element.set(key, plain(value))
                 elif key in TEXTS and attributes and key not in self.declared:
-                    element.text = _plain(value)
+                    element.text = plain(value)
                 elif depth == MAX_DEPTH:
                     self.problem(place, f"no table lies more than {MAX_DEPTH} tables deep")
                 else:
@@ -60,8 +61,4 @@ class _Tree(ConfigFindings):
         if isinstance(value, dict):
             self.fill(inside, value, depth + 1)
         else:
-            inside.text = _plain(value)
-
-
-def _plain(value: Any) -> str:
-    return str(int(value) if isinstance(value, bool) else value)
+            inside.text = plain(value)

@@ -3,11 +3,11 @@
 Files that are checked in one call are taken for those of one network. `spec/router_daemon.md` lists the codes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from stablecast.config import checks
-from stablecast.config.checks import Advice, AdviceLevel, ClientOptions
+from stablecast.config.checks import Advice, AdviceLevel, ClientOptions, Found, at
 from stablecast.config.plan import Plan
 from stablecast.config.resolution_options import ResolutionSettings, with_old_relay
 from stablecast.config.transport_checks import transport_relations
@@ -24,7 +24,6 @@ TCP_BYTES = 65_535
 ROUTE_TIMES = 3
 """Messages about routes that must be lost before a router counts as gone."""
 
-Found = Iterator[tuple[str, AdviceLevel, str]]
 PlacedPortal = tuple[RouterConfig, PortalConfig]
 
 _OF_TRANSPORTS = {
@@ -44,15 +43,15 @@ def check(routers: Sequence[RouterConfig], plans: Sequence[Plan], clients: Seque
     for router in routers:
         # The process of a router is like that of stores, of which it has none.
         found += checks.check([Plan(router.path, router.daemon, (), elsewhere=router.elsewhere)], ())
-        found += _at(router.path, _router(router))
-        found += _at(router.path, _request_ports(router))
+        found += at(router.path, _router(router))
+        found += at(router.path, _request_ports(router))
         for portal in router.portals:
-            found += _at(_named((router, portal)), _portal(portal))
-    found += _at("routers", _names(routers))
+            found += at(_named((router, portal)), _portal(portal))
+    found += at("routers", _names(routers))
     for first, second in combinations(portals, 2):
-        found += _at(_named(second), _two(first, second))
+        found += at(_named(second), _two(first, second))
     if routers:
-        found += [one for client in clients for one in _at(client.path, _client(client, routers, portals))]
+        found += [one for client in clients for one in at(client.path, _client(client, routers, portals))]
         found += [one for plan in plans for one in _plan(plan, routers, portals)]
     return found
 
@@ -74,10 +73,6 @@ def deaf(router: RouterConfig) -> list[str]:
         for portal in router.portals
         if not resolves(portal.resolution)
     ]
-
-
-def _at(where: str, found: Iterable[tuple[str, AdviceLevel, str]]) -> list[Advice]:
-    return [Advice(code, level, where, text) for code, level, text in found]
 
 
 def _named(placed: PlacedPortal) -> str:
@@ -257,8 +252,8 @@ def _plan(plan: Plan, routers: Sequence[RouterConfig], portals: Sequence[PlacedP
             yield Advice("store-without-routes", AdviceLevel.ERROR, where, f"{text}: {checks.RESOLVERS}")
         for topic in store.topics:
             kept = topic.rule.repository
-            at = f'{where} topic "{topic.rule.pattern}"'
-            yield from _at(at, _heals("source-activity-timeout", kept.source_activity_ns, routers))
-            yield from _at(at, _heals("receiver-activity-timeout", kept.receiver_activity_ns, routers))
+            topic_at = f'{where} topic "{topic.rule.pattern}"'
+            yield from at(topic_at, _heals("source-activity-timeout", kept.source_activity_ns, routers))
+            yield from at(topic_at, _heals("receiver-activity-timeout", kept.receiver_activity_ns, routers))
         if store.config.allow_proxy:
-            yield from _at(where, _fits(store.transports, portals))
+            yield from at(where, _fits(store.transports, portals))
