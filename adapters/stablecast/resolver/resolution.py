@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.udp import effects as fx
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 from stablecast.transports.wire import lbmr_extended
@@ -23,6 +24,10 @@ NamesInput = inputs.NameInput | inputs.Wake | inputs.Say | inputs.FollowRoutes
 
 def nothing(*_: Any) -> None:
     """Ignore an event that no listener was given for."""
+
+
+CommonEffect = fx.Discovered | fx.Withdrawn | fx.Abandoned | fx.DomainEffect
+"""What resolution over UDP and over services may find out alike."""
 
 
 @attrs.frozen
@@ -56,6 +61,26 @@ class Listeners:
     overheard: Callable[[AnyPacket | lbmr_extended.Packet], None] = nothing
     domain: Callable[[int], None] = nothing
     route: Callable[[int, str], None] = nothing
+
+    def tell(self, effect: CommonEffect) -> None:
+        """Pass on an effect."""
+        match effect:
+            case fx.Discovered(topic, record):
+                self.found(topic, record)
+            case fx.Withdrawn(topic, record):
+                self.gone(topic, record)
+            case fx.Abandoned(topic):
+                self.abandoned(topic)
+            case fx.Remark(text, warning):
+                self.remark(text, warning)
+            case fx.DomainLearnt(domain):
+                self.domain(domain)
+            case fx.RouteLearnt(domain, address):
+                self.route(domain, address)
+            case fx.RouteLost(domain):
+                self.route(domain, "")
+            case _:
+                assert_never(effect)
 
 
 class Resolution(ABC):

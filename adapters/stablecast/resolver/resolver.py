@@ -191,31 +191,21 @@ class Resolver(Resolution):
     def _on_effect(self, effect: fx.ContextEffect) -> None:
         listeners = self._listeners
         match effect:
-            case fx.Discovered(topic, record):
-                listeners.found(topic, record)
-            case fx.Withdrawn(topic, record):
-                listeners.gone(topic, record)
             case fx.SourceNotFound(topic, queries):
                 listeners.no_source(topic, queries)
-            case fx.Abandoned(topic):
-                listeners.abandoned(topic)
             case fx.NameFound(name, address):
                 listeners.name_found(name, address)
             case fx.NameLost(name):
                 listeners.name_lost(name)
-            case fx.Remark(text, warning):
-                listeners.remark(text, warning)
             case fx.Overheard(packet):
                 listeners.overheard(packet)
-            case fx.DomainLearnt(domain):
-                listeners.domain(domain)
-            case fx.RouteLearnt(domain, address):
-                listeners.route(domain, address)
-            case fx.RouteLost(domain):
-                listeners.route(domain, "")
-            case fx.Listen(on) if self._group is not None and self._group[0].group != ANY:
-                self._listen(*self._group, on)
-            # Datagrams of relays arrive on the socket that sends.
+            case fx.Listen(on):
+                if self._group is not None and self._group[0].group != ANY:
+                    self._listen(*self._group, on)
+            case fx.SendDatagram():
+                pass  # The endpoint sends it.
+            case _:
+                listeners.tell(effect)
 
     def _listen(self, settings: MulticastSettings, interface: str, on: bool) -> None:
         """Join the group, or leave it; try again to join later, because the machine counts on it."""

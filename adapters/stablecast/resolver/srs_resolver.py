@@ -1,7 +1,6 @@
 """Topic resolution of one context over services (SRS)."""
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 from stablecast.resolver.channels import Channels
 from stablecast.resolver.resolution import Listeners, NamesInput, Resolution
@@ -13,15 +12,6 @@ from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
-from stablecast.transports.resolution.udp.effects import (
-    Abandoned,
-    Discovered,
-    DomainLearnt,
-    Remark,
-    RouteLearnt,
-    RouteLost,
-    Withdrawn,
-)
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
@@ -112,23 +102,9 @@ class SrsResolver(Resolution):
                 self._channels.connect(connection, address)
             case srs.Disconnect(connection):
                 self._channels.cut(connection)
-            case Discovered(topic, record):
-                self._listeners.found(topic, record)
-            case Withdrawn(topic, record):
-                self._listeners.gone(topic, record)
-            case Abandoned(topic):
-                self._listeners.abandoned(topic)
             case srs.ServiceChanged(address, up, reason):
                 self._listeners.service(address, up, reason)
-            case DomainLearnt(domain):
-                self._listeners.domain(domain)
             case srs.InterestChanged(query, on):
                 self._listeners.interest(query, on)
-            case RouteLearnt(domain, address):
-                self._listeners.route(domain, address)
-            case RouteLost(domain):
-                self._listeners.route(domain, "")
-            case Remark(text, warning):
-                self._listeners.remark(text, warning)
             case _:
-                assert_never(effect)
+                self._listeners.tell(effect)
