@@ -17,7 +17,6 @@ from faststream._internal.logger import DefaultLoggerStorage, make_logger_state
 from faststream._internal.logger.logging import get_broker_logger
 from faststream._internal.parser import DefaultCodec
 from faststream._internal.producer import ProducerProto
-from faststream.exceptions import FeatureNotSupportedException
 from faststream.message import gen_cor_id
 from faststream.middlewares import AckPolicy
 from faststream.response import PublishType
@@ -26,7 +25,7 @@ from faststream.specification.schema import BrokerSpec
 from stablecast.client import Context, Message, Sent
 from stablecast.faststream.connection import BrokerConnection, StablecastBrokerConfig
 from stablecast.faststream.message import CONTENT_PROPERTY, StablecastParser
-from stablecast.faststream.publish_command import StablecastPublishCommand
+from stablecast.faststream.publish_command import StablecastPublishCommand, no_request
 from stablecast.faststream.registrator import StablecastRegistrator
 
 if TYPE_CHECKING:
@@ -65,9 +64,7 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
 
     async def request(self, cmd: StablecastPublishCommand) -> NoReturn:
         """Raise FeatureNotSupportedException, because no reply is waited for."""
-        raise FeatureNotSupportedException(
-            "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
-        )
+        no_request()
 
     async def _send(self, cmd: StablecastPublishCommand, bodies: tuple[Any, ...]) -> list[Sent]:
         now = asyncio.get_running_loop().time
@@ -317,9 +314,7 @@ class StablecastBroker(StablecastRegistrator, BrokerUsecase[Message, Context, St
 
     async def request(self, message: "SendableMessage", topic: str = "", /, timeout: float = 0) -> NoReturn:  # noqa: ASYNC109
         """Raise FeatureNotSupportedException, because no reply is waited for."""
-        raise FeatureNotSupportedException(
-            "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
-        )
+        no_request()
 
     async def ping(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - FastStream's signature
         """Return whether the context is open. Sources and receivers report stores that are away."""

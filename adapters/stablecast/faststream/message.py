@@ -20,59 +20,57 @@ CORRELATION_PROPERTY = "correlation_id"
 CONTENT_PROPERTY = "content-type"
 
 
-class StablecastMessage(StreamMessage[Message]):
-    """One message.
+class _Settled(StreamMessage[Any]):
+    """What is settled as a whole: one message, or a batch.
 
     Attributes:
-        raw_message: The message of the client: its source, number, key, attempt.
+        dead_letters: The source of rejected messages; without it they are dropped.
     """
 
     dead_letters: Source | None = None
 
-    async def ack(self) -> None:
-        """Acknowledge the message, unless it is settled."""
-        if self.committed is None:
-            self.raw_message.ack()
-        await super().ack()
-
-    async def nack(self, delay: float | None = None) -> None:
-        """Let the message come again after `delay` seconds; None takes that of the subscriber."""
-        if self.committed is None:
-            self.raw_message.nack(delay, sys.exc_info()[1])
-        await super().nack()
-
-    async def reject(self) -> None:
-        """Send the message to the dead letters of its subscriber, and acknowledge it. Without them it is dropped."""
-        if self.committed is None:
-            await reject(self.raw_message, self.dead_letters)
-        await super().reject()
-
-
-class StablecastBatchMessage(StreamMessage[Sequence[Message]]):
-    """Several messages, which are settled together."""
-
-    dead_letters: Source | None = None
+    @property
+    def messages(self) -> Sequence[Message]:
+        """Return the messages of the client."""
+        return [self.raw_message]
 
     async def ack(self) -> None:
         """Acknowledge the messages, unless they are settled."""
         if self.committed is None:
-            for message in self.raw_message:
+            for message in self.messages:
                 message.ack()
         await super().ack()
 
     async def nack(self, delay: float | None = None) -> None:
         """Let the messages come again after `delay` seconds; None takes that of the subscriber."""
         if self.committed is None:
-            for message in reversed(self.raw_message):  # Each one comes again before those that wait.
+            for message in reversed(self.messages):  # Each one comes again before those that wait.
                 message.nack(delay, sys.exc_info()[1])
         await super().nack()
 
     async def reject(self) -> None:
         """Send the messages to the dead letters of their subscriber, and acknowledge them."""
         if self.committed is None:
-            for message in self.raw_message:
+            for message in self.messages:
                 await reject(message, self.dead_letters)
         await super().reject()
+
+
+class StablecastMessage(_Settled, StreamMessage[Message]):
+    """One message.
+
+    Attributes:
+        raw_message: The message of the client: its source, number, key, attempt.
+    """
+
+
+class StablecastBatchMessage(_Settled, StreamMessage[Sequence[Message]]):
+    """Several messages, which are settled together."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """Return the messages of the batch."""
+        return list(self.raw_message)
 
 
 async def reject(message: Message, dead_letters: Source | None) -> None:

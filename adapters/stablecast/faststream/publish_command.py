@@ -1,11 +1,19 @@
 """Commands to send, which middlewares of FastStream see and may change."""
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
+from faststream.exceptions import FeatureNotSupportedException
 from faststream.response import BatchPublishCommand, PublishCommand, PublishType, Response
 
 if TYPE_CHECKING:
     from faststream._internal.basic_types import SendableMessage
+
+
+def no_request() -> NoReturn:
+    """Raise FeatureNotSupportedException, because no reply is waited for."""
+    raise FeatureNotSupportedException(
+        "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
+    )
 
 
 class StablecastResponse(Response):

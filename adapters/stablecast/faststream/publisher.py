@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from faststream._internal.configs import PublisherSpecificationConfig, PublisherUsecaseConfig
 from faststream._internal.endpoint.publisher import PublisherSpecification, PublisherUsecase
 from faststream._internal.endpoint.publisher.fake import FakePublisher
-from faststream.exceptions import FeatureNotSupportedException
 from faststream.response import PublishCommand, PublishType
 from faststream.specification.asyncapi.utils import resolve_payloads
 from faststream.specification.schema import Message, Operation, PublisherSpec
 
 from stablecast.client import Sent
 from stablecast.faststream.connection import StablecastBrokerConfig
-from stablecast.faststream.publish_command import StablecastPublishCommand
+from stablecast.faststream.publish_command import StablecastPublishCommand, no_request
 
 if TYPE_CHECKING:
     from faststream._internal.basic_types import SendableMessage
@@ -122,9 +121,7 @@ class BrokerPublisher(PublisherUsecase):
 
     async def request(self, message: "SendableMessage", /, *, correlation_id: str | None = None) -> NoReturn:
         """Raise FeatureNotSupportedException, because no reply is waited for."""
-        raise FeatureNotSupportedException(
-            "Stablecast has no requests that wait for a reply: give publish a reply_to, and subscribe to that topic"
-        )
+        no_request()
 
 
 class ReplyPublisher(FakePublisher):

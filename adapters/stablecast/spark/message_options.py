@@ -34,6 +34,9 @@ PARTITION_MESSAGES = 100_000
 MAX_BOUNDS: Final = 64
 """Differing bounds of single sources in one option: each is a question to the stores."""
 
+REGISTRATION_SECONDS: Final = 60.0
+"""Time to wait for a registration. Stores may hold the session of a killed process until its port refuses them."""
+
 PATIENCE_SECONDS = 10.0
 """Time to wait for stores that are away."""
 

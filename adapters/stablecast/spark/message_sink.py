@@ -36,7 +36,7 @@ from stablecast.core.protocol.quorum import quorum_of
 from stablecast.core.receiver.range_progress import HoleReason
 from stablecast.runtime import garbage_collection, machine
 from stablecast.runtime.event_loop import run_loop
-from stablecast.spark.message_options import MessageOptionError, WriteTerms, interface_to
+from stablecast.spark.message_options import REGISTRATION_SECONDS, MessageOptionError, WriteTerms, interface_to
 from stablecast.spark.row_identity import (
     MAX_KNOWN,
     ROW,
@@ -58,9 +58,6 @@ RUN_ID: Final = "spark.jobGroup.id"
 
 WRITTEN: Final = {"payload": ("binary", "string"), "properties": ("string",)}
 """The columns of a sink and the types that each may have."""
-
-REGISTRATION_SECONDS: Final = 60.0
-"""Time to wait for the stores. They may hold the session of a task that was killed until its port refuses them."""
 
 LOOK_SECONDS: Final = 2.0
 """Time between two looks at who holds a lane that another attempt had."""

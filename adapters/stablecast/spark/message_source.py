@@ -43,7 +43,13 @@ from stablecast.client.range_bounds import EARLIEST
 from stablecast.client.stored_consumer import StoredConsumer
 from stablecast.runtime import garbage_collection
 from stablecast.spark.archived_topic import archive_of, divided, with_archive
-from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms, interface_to
+from stablecast.spark.message_options import (
+    REGISTRATION_SECONDS,
+    MessageOptionError,
+    ReadTerms,
+    WriteTerms,
+    interface_to,
+)
 from stablecast.spark.message_ranges import (
     Offset,
     SourceSpan,
@@ -60,9 +66,6 @@ from stablecast.spark.message_rows import rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns, sources_seen
 from stablecast.sync.loop_thread import LoopThread
 from stablecast.text.spark_table import TableSource
-
-REGISTRATION_SECONDS = 60.0
-"""Time to wait for the stores. They may hold the session of a driver that was killed until its port refuses them."""
 
 
 class ConsumptionAcks:
