@@ -6,6 +6,7 @@ from collections.abc import Callable
 import attrs
 
 from stablecast.cli.client_options import Participant
+from stablecast.cli.interrupts import until_interrupted
 from stablecast.client import Context, GroupReceiver, Message, Receiver, WildcardReceiver
 from stablecast.core.protocol.events import (
     Event,
@@ -15,7 +16,7 @@ from stablecast.core.protocol.events import (
     UnrecoverableLoss,
 )
 from stablecast.runtime import machine
-from stablecast.runtime.event_loop import on_ending, run_loop
+from stablecast.runtime.event_loop import run_loop
 from stablecast.text.console import note, say
 
 HINT_SECONDS = 10.0
@@ -55,13 +56,9 @@ async def _receive(job: ReceiveJob) -> int:
             _report(event)
 
         receiver = _receiver(context, job, report)
-        task = asyncio.current_task()
-        assert task is not None
-        on_ending(task.cancel)
         try:
-            await _print(receiver, job, hint)
-        except asyncio.CancelledError:
-            task.uncancel()
+            with until_interrupted():
+                await _print(receiver, job, hint)
         finally:
             hint.cancel()
         if job.statistics:

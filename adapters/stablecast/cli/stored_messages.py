@@ -1,13 +1,13 @@
 """Print what stores hold, for `stablecast read` and `stablecast topics`."""
 
-import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from stablecast.cli.interrupts import until_interrupted
 from stablecast.client import Context, RangeReader
 from stablecast.client.range_batch import StoredMessage, moment
 from stablecast.client.range_bounds import parse_bound
@@ -18,7 +18,7 @@ from stablecast.client.range_replay import ReplayPace
 from stablecast.config import client_files
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
-from stablecast.runtime.event_loop import on_ending, run_loop
+from stablecast.runtime.event_loop import run_loop
 from stablecast.runtime.interfaces import choose, facing
 from stablecast.text.console import note, printer, say, show
 from stablecast.text.exit_status import FAILED
@@ -66,30 +66,36 @@ def read(job: ReadJob) -> int:
 
 
 async def _read(job: ReadJob) -> int:
-    now = machine.clock.wall_ns()
-    task = asyncio.current_task()
-    assert task is not None
-    on_ending(task.cancel)
-    async with job.place.context() as context:
+    missing = await _reading(
+        job, lambda _, reader: _print(reader, job), follow=job.follow, times=job.as_json, new=job.new
+    )
+    return FAILED if missing else 0
+
+
+async def _reading(
+    job: ReadJob,
+    use: Callable[[Context, RangeReader], Awaitable[None]],
+    resolvers: Sequence[str] = (),
+    **how: bool,
+) -> int:
+    """Use a reader of the range until its end or a signal; return how many numbers were missing."""
+    now, place = machine.clock.wall_ns(), job.place
+    async with place.context(resolvers) as context:
         reader = context.reader(
             job.topic,
-            stores=job.place.stores,
+            stores=place.stores,
             sources=job.sources,
             since=parse_bound(job.since, now),
             until=parse_bound(job.until, now),
-            follow=job.follow,
-            patience=job.place.patience,
-            quorum=job.place.quorum,
-            times=job.as_json,
-            new=job.new,
+            patience=place.patience,
+            quorum=place.quorum,
             on_hole=lambda hole: _report(hole, job.as_json),
+            **how,
         )
-        try:
+        with until_interrupted():
             async with reader:
-                await _print(reader, job)
-        except asyncio.CancelledError:
-            task.uncancel()
-    return FAILED if reader.missing_numbers else 0
+                await use(context, reader)
+    return reader.missing_numbers
 
 
 async def _print(reader: RangeReader, job: ReadJob) -> None:
@@ -154,31 +160,17 @@ def replay(job: ReplayJob) -> int:
 
 
 async def _replay(job: ReplayJob) -> int:
-    now, place = machine.clock.wall_ns(), job.read.place
-    task = asyncio.current_task()
-    assert task is not None
-    on_ending(task.cancel)
-    async with place.context(job.resolvers) as context:
-        reader = context.reader(
-            job.read.topic,
-            stores=place.stores,
-            sources=job.read.sources,
-            since=parse_bound(job.read.since, now),
-            until=parse_bound(job.read.until, now),
-            patience=place.patience,
-            times=True,
-            on_hole=lambda hole: _report(hole, job.read.as_json),
-        )
-        sent = 0
-        try:
-            async with reader:
-                sent = await _send_again(context, reader, job)
-        except asyncio.CancelledError:
-            task.uncancel()
+    sent = 0
+
+    async def use(context: Context, reader: RangeReader) -> None:
+        nonlocal sent
+        sent = await _send_again(context, reader, job)
+
+    missing = await _reading(job.read, use, job.resolvers, times=True)
     if job.into:
-        summary = {"topic": job.into, "sent": sent, "missing": reader.missing_numbers}
+        summary = {"topic": job.into, "sent": sent, "missing": missing}
         show(summary, [f"{sent:,} messages sent to '{job.into}', all stable"], job.read.as_json)
-    return FAILED if reader.missing_numbers else 0
+    return FAILED if missing else 0
 
 
 async def _send_again(context: Context, reader: RangeReader, job: ReplayJob) -> int:

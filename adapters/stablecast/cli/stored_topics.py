@@ -118,8 +118,7 @@ def archive_command(
     from stablecast.cli import stored_messages, topic_archive
 
     place = stored_messages.Place(_named(store), interface, config or [], patience, quorum)
-    job = topic_archive.ArchiveJob(topic, output, place, every, session_id, pace, as_json, new)
-    raise typer.Exit(topic_archive.run(job))
+    raise typer.Exit(topic_archive.run(topic, output, place, every, session_id, pace, as_json=as_json, new=new))
 
 
 def _named(stores: list[str] | None) -> list[str]:
