@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from stablecast.cli.daemon_process import interruption, run_process
+from stablecast.cli.daemon_process import interruption, run_process, validated
 from stablecast.config import options
-from stablecast.config.findings import ConfigFileError
 from stablecast.config.options import parse_options
 from stablecast.config.plan import LogConfig, Plan
 from stablecast.config.profiles import profile
@@ -31,7 +30,6 @@ from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
 from stablecast.text import plural
 from stablecast.text.console import note, say
-from stablecast.text.exit_status import FAILED
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
@@ -83,22 +81,13 @@ def _load(path: Path, profile_name: str) -> Plan:
 
 
 def validate(path: Path, profile_name: str, as_json: bool) -> int:
-    """Check a configuration file; return 0 if it is valid (P-703).
-
-    With `as_json` the problems are printed. Without it, this raises like `load`.
-    """
-    try:
-        plan = _load(path, profile_name)
-    except ConfigFileError as error:
-        if not as_json:
-            raise
-        found = [{"line": one.place.line, "element": one.place.element, "text": one.text} for one in error.problems]
-        say({"valid": False, "problems": found})
-        return FAILED
-    for notice in plan.notices:
-        note(notice.told(str(path)))
-    say({"valid": True, "stores": [store.name for store in plan.stores]} if as_json else f"{path} is valid")
-    return 0
+    """Check a configuration file; return the exit status. Raises like `validated`."""
+    return validated(
+        path,
+        lambda: _load(path, profile_name),
+        lambda plan: {"stores": [store.name for store in plan.stores]},
+        as_json,
+    )
 
 
 def declare_copy(directory: Path) -> int:
@@ -226,11 +215,10 @@ def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
     if wanted is None:
         return None
     from stablecast.ops.monitor.server import Monitor  # noqa: PLC0415 - most stores have none, and the import is slow
-    from stablecast.ops.monitor.settings import MonitorSettings, Permission  # noqa: PLC0415
+    from stablecast.ops.monitor.settings import MonitorSettings  # noqa: PLC0415
 
-    token = "" if wanted.token_file is None else machine.read_text(wanted.token_file).strip()
-    permission = Permission.READ_WRITE if wanted.writable else Permission.READ_ONLY
-    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched, log.write)
+    settings = MonitorSettings.of(wanted.host, wanted.port, wanted.token_file, writable=wanted.writable)
+    monitor = Monitor(settings, hosts.watched, log.write)
     monitor.start()
     return monitor
 

@@ -17,7 +17,7 @@ from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.operations.monitor_client import token_of
-from stablecast.ops.operations.target import OperationError, Remote, place
+from stablecast.ops.operations.target import OperationError, base
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.event_loop import run_loop
 from stablecast.runtime.interfaces import InterfaceError, address_of
@@ -33,7 +33,7 @@ def run(monitors: Sequence[str], rows: int, watch: bool, token_file: Path | None
 
     Return 1 if a finding is critical, else 0. Raises OperationError if an address is wrong, or no monitor answers.
     """
-    bases = [_base(text) for text in monitors]
+    bases = [base(text) for text in monitors]
     token = token_of(token_file)
     if watch:
         with Live(screen(_looked(bases, token), rows), screen=True, auto_refresh=False) as live:
@@ -51,7 +51,7 @@ def run(monitors: Sequence[str], rows: int, watch: bool, token_file: Path | None
 def serve(monitors: Sequence[str], place_of_page: str, token_file: Path | None, as_json: bool) -> int:
     """Serve the page until interrupted, and return 0. Raises OperationError if an address is wrong or in use."""
     host, _, port = place_of_page.rpartition(":")
-    bases, token = [_base(text) for text in monitors], token_of(token_file)
+    bases, token = [base(text) for text in monitors], token_of(token_file)
     try:
         settings = MonitorSettings(address_of(host or "127.0.0.1"), int(port), token=token)
         listening = ports.listen(settings.host, settings.port, "the page")
@@ -74,9 +74,3 @@ def _looked(bases: Sequence[str], token: str) -> FleetLook:
     if not surveyed.stores and not surveyed.routers:
         raise OperationError("; ".join(surveyed.silent.values()) or "the monitors that answered have no store")
     return FleetLook.of(surveyed)
-
-
-def _base(text: str) -> str:
-    at = place(text if "://" in text else f"http://{text}")
-    assert isinstance(at, Remote)
-    return at.base

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.cli.daemon_process import CODE, read_again
 from stablecast.config.plan import Plan, StorePlan
 from stablecast.config.plan_assembly import load
-from stablecast.core.errors import StablecastError
 from stablecast.store.hosts import Host
 from stablecast.store.log_lines import Log, Severity
-
-CODE = "configuration"
 
 
 @attrs.define
@@ -30,15 +28,9 @@ class HangUp:
 
     def __call__(self) -> None:
         """Reopen the log, and follow the file as far as that is possible without a restart."""
-        try:
-            plan = load(self.path, self.profile)
-        except (StablecastError, OSError) as error:
-            self.log.reopen(self.plan.daemon.log)
-            for line in str(error).splitlines():
-                self.log.write(Severity.WARNING, "", CODE, f"nothing is changed, because it cannot be read: {line}")
+        plan = read_again(self.path, lambda: load(self.path, self.profile), self.log, self.plan.daemon.log)
+        if plan is None:
             return
-        self.log.reopen(plan.daemon.log)
-        self.log.write(Severity.INFO, "", CODE, f"{self.path} is read again")
         for what in changes(self.plan, plan):
             self.log.write(Severity.WARNING, "", CODE, f"{self.path}: {what} changed; restart the daemon to follow it")
         limits = {store.name: store.limits for store in plan.stores}

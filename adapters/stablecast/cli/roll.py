@@ -13,7 +13,7 @@ from stablecast.config.plan_assembly import load
 from stablecast.ops.fleet.roll import Roll, obstacles
 from stablecast.ops.fleet.survey import survey
 from stablecast.ops.operations.monitor_client import token_of
-from stablecast.ops.operations.target import OperationError, Remote, place
+from stablecast.ops.operations.target import OperationError, base
 from stablecast.runtime import address
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED
@@ -47,7 +47,7 @@ def run(job: RollJob) -> int:
         OperationError: The fleet is not whole, or a replacement failed.
         ConfigFileError: A configuration cannot be used.
     """
-    monitors = [*map(_base, job.monitors), *(_monitor_of(path) for path in job.configs)]
+    monitors = [*map(base, job.monitors), *(_monitor_of(path) for path in job.configs)]
     if len(monitors) < 2:
         raise OperationError("name the monitors of all daemons, or their configurations: others keep the messages")
     look = partial(survey, monitors, token_of(job.token))
@@ -83,10 +83,3 @@ def _monitor_of(path: Path) -> str:
     if monitor is None:
         raise OperationError(f"{path} has no web-monitor: a roll has to see what the stores of the daemon lack")
     return f"http://{address.join(monitor.host, monitor.port)}"
-
-
-def _base(text: str) -> str:
-    at = place(text if "://" in text else f"http://{text}")
-    if not isinstance(at, Remote):
-        raise OperationError(f"'{text}' is no monitor's address: write http://ip:port")
-    return at.base

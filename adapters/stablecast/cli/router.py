@@ -9,10 +9,9 @@ from typing import Protocol
 
 import attrs
 
-from stablecast.cli.daemon_process import interruption, run_process
-from stablecast.config.findings import ConfigFileError
+from stablecast.cli.daemon_process import CODE, interruption, read_again, run_process, validated
 from stablecast.config.plan import MonitorConfig
-from stablecast.core.errors import ConfigError, StablecastError
+from stablecast.core.errors import ConfigError
 from stablecast.router import checks, router_files
 from stablecast.router.config import RouterConfig
 from stablecast.router.daemon import RouterDaemon
@@ -22,8 +21,7 @@ from stablecast.runtime import garbage_collection, machine
 from stablecast.runtime.service_manager import ServiceManager
 from stablecast.store.log_lines import Log, Severity
 from stablecast.text import plural
-from stablecast.text.console import note, say
-from stablecast.text.exit_status import FAILED
+from stablecast.text.console import say
 
 LOOK_SECONDS = 1.0
 """Time between two looks at the portals for the log."""
@@ -53,23 +51,13 @@ Start = Callable[[RouterConfig, Write], Awaitable[ServedRouter]]
 
 
 def validate(path: Path, as_json: bool) -> int:
-    """Check a configuration file; return 0 if it is valid.
-
-    With `as_json` the problems are printed. Without it, this raises like `router_files.load`.
-    """
-    try:
-        config = router_files.load(path)
-    except ConfigFileError as error:
-        if not as_json:
-            raise
-        found = [{"line": one.place.line, "element": one.place.element, "text": one.text} for one in error.problems]
-        say({"valid": False, "problems": found})
-        return FAILED
-    for notice in config.notices:
-        note(notice.told(str(path)))
-    portals = [portal.name for portal in config.portals]
-    say({"valid": True, "router": config.name, "portals": portals} if as_json else f"{path} is valid")
-    return 0
+    """Check a configuration file; return the exit status. Raises like `validated`."""
+    return validated(
+        path,
+        lambda: router_files.load(path),
+        lambda config: {"router": config.name, "portals": [portal.name for portal in config.portals]},
+        as_json,
+    )
 
 
 def run(job: RouterJob, start: Start = RouterDaemon.start) -> int:
@@ -126,27 +114,24 @@ async def monitored(wanted: MonitorConfig | None, router: ServedRouter, log: Log
     """
     if wanted is None:
         return ""
-    from stablecast.ops.router.site import RouterMonitor  # noqa: PLC0415 - it loads an HTTP server
+    from stablecast.ops.monitor.server import listening  # noqa: PLC0415 - it loads an HTTP server
+    from stablecast.ops.monitor.settings import MonitorSettings  # noqa: PLC0415
+    from stablecast.ops.router.site import RouterSite  # noqa: PLC0415
 
-    monitor = RouterMonitor.of(wanted, router.snapshot, log.write)
-    await stack.enter_async_context(monitor.serving())
-    return monitor.address
+    # Nobody can change a router through its monitor, so it is read-only.
+    settings = MonitorSettings.of(wanted.host, wanted.port, wanted.token_file)
+    site = RouterSite(settings, router.snapshot)
+    return await stack.enter_async_context(listening(settings, site.application(), "the monitor", log.write))
 
 
 def _hang_up(path: Path, config: RouterConfig, log: Log) -> None:
     """Answer a SIGHUP: reopen the log and follow its rolling; name whether the file has changes that need a restart."""
-    try:
-        now = router_files.load(path)
-    except (StablecastError, OSError) as error:
-        log.reopen(config.daemon.log)
-        for line in str(error).splitlines():
-            log.write(Severity.WARNING, "", "configuration", f"nothing is changed, because it cannot be read: {line}")
+    now = read_again(path, lambda: router_files.load(path), log, config.daemon.log)
+    if now is None:
         return
-    log.reopen(now.daemon.log)
-    log.write(Severity.INFO, "", "configuration", f"{path} is read again")
     rolling = attrs.evolve(config.daemon, log=now.daemon.log)
     if (now.name, now.portals, now.routes, now.daemon) != (config.name, config.portals, config.routes, rolling):
-        log.write(Severity.WARNING, "", "configuration", f"{path} changed; restart the router to follow it")
+        log.write(Severity.WARNING, "", CODE, f"{path} changed; restart the router to follow it")
 
 
 def _say_ready(view: RouterView, monitor: str, as_json: bool) -> None:

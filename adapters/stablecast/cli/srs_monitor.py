@@ -8,7 +8,6 @@ POST /api/requests                             {"request": "REPORT_MONITOR_INFO"
 """
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import attrs
@@ -16,12 +15,11 @@ from aiohttp import web
 
 from stablecast.core.errors import StablecastError
 from stablecast.ops.monitor.access import GuardedSite
-from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.resolver.srs import SrsDaemon
 from stablecast.resolver.srs.config import CATEGORIES, INTERVAL
 from stablecast.resolver.srs.statistics import MAX_CLIENTS, Body
-from stablecast.runtime import address, ports
+from stablecast.runtime import address
 from stablecast.runtime.interfaces import resolved_place
 from stablecast.text import nearest
 from stablecast.text.json_text import from_json
@@ -32,35 +30,22 @@ MAX_FIRST = 1 << 31
 """Largest index of the first client or topic of an answer."""
 
 
-class SrsMonitor:
-    """The monitor of one service; `start` listens, and `address` is where."""
+class SrsSite(GuardedSite):
+    """The monitor of one service; requests are answered only on loopback."""
 
     def __init__(self, daemon: SrsDaemon) -> None:
-        """Describe the monitor of a service that runs."""
-        self.address = ""
-        self._daemon = daemon
-        self._details = daemon.details
-        self._open = AsyncExitStack()
-
-    async def start(self) -> None:
-        """Listen at the configured address, and answer requests only on loopback.
-
-        Raises PortError, AddressError.
-        """
-        wanted = self._daemon.config.debug
+        """Describe the monitor of a service that runs. Raises AddressError."""
+        wanted = daemon.config.debug
         host, port = address.parse(resolved_place(address.join(wanted.interface, wanted.port)))
-        listening = ports.listen(host, port, "the monitor's port")
-        self.address = address.join(host, listening.getsockname()[1])
         # The configuration permits requests. The guard keeps web pages of other sites from sending them.
         permission = Permission.READ_WRITE if host.startswith("127.") else Permission.READ_ONLY
-        await self._open.enter_async_context(serving(self._application(host, port, permission), listening))
+        super().__init__(MonitorSettings(host, port, permission))
+        self._daemon = daemon
+        self._details = daemon.details
 
-    async def stop(self) -> None:
-        """Stop listening, and wait until the open answers are sent."""
-        await self._open.aclose()
-
-    def _application(self, *settings: Any) -> web.Application:
-        return GuardedSite(MonitorSettings(*settings)).guarded(
+    def application(self) -> web.Application:
+        """Return the application with its routes and middlewares."""
+        return self.guarded(
             [
                 web.get("/", self._index),
                 web.get("/api", self._index),

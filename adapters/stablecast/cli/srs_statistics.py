@@ -39,12 +39,12 @@ async def serving(daemon: SrsDaemon, warn: Callable[[str], None]) -> AsyncIterat
     async with AsyncExitStack() as stack:
         fields = {}
         if daemon.config.debug.enabled:
-            from stablecast.cli.srs_monitor import SrsMonitor  # noqa: PLC0415 - HTTP loads slowly
+            from stablecast.cli.srs_monitor import SrsSite  # noqa: PLC0415 - HTTP loads slowly
+            from stablecast.ops.monitor.server import listening  # noqa: PLC0415
 
-            monitor = SrsMonitor(daemon)
-            await monitor.start()
-            stack.push_async_callback(monitor.stop)
-            fields["monitor"] = monitor.address
+            site = SrsSite(daemon)
+            monitor = listening(site.settings, site.application(), "the monitor's port")
+            fields["monitor"] = await stack.enter_async_context(monitor)
         if daemon.config.monitor.topic:
             publishing = asyncio.create_task(_publish(daemon, warn))
             stack.callback(publishing.cancel)

@@ -222,6 +222,11 @@ def missing(text: str) -> web.HTTPNotFound:
     return web.HTTPNotFound(text=f"{text}\n")
 
 
+def probed(well: bool) -> web.Response:
+    """Answer a probe, which may have no token, with no more than yes or no."""
+    return web.Response(text="yes\n" if well else "no\n", status=200 if well else 503)
+
+
 async def form(request: web.Request) -> Mapping[str, Any]:
     """Return the fields of a form. Raises HTTPBadRequest."""
     try:

@@ -1,6 +1,5 @@
 """Convert records to JSON. Names are those of `store.observatory`; a field may be added but never renamed."""
 
-from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
@@ -8,7 +7,6 @@ import attrs
 
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot, Spans, findings_of
-from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 
@@ -44,7 +42,7 @@ def grants(board: Board) -> bool:
 def store(snapshot: Snapshot) -> dict[str, Any]:
     """Return the record of one store, without its sources."""
     shown = attrs.asdict(snapshot.view, filter=attrs.filters.exclude("topics"))
-    return {**shown, "level": snapshot.level.name, "findings": _findings(snapshot.findings)}
+    return {**shown, "level": snapshot.level.name, "findings": [one.as_json() for one in snapshot.findings]}
 
 
 def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
@@ -52,14 +50,10 @@ def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
     shown = attrs.asdict(view)
     shown["receivers"] = [receiver(one, view) for one in view.receivers]
     level = health.worst(finding for _, finding in findings_of(view))
-    record = {**shown, "level": level.name, "findings": _findings(health.of_source(view))}
+    record = {**shown, "level": level.name, "findings": [one.as_json() for one in health.of_source(view)]}
     return record if spans is None else {**record, "spans": attrs.asdict(spans)}
 
 
 def receiver(view: ReceiverView, its_source: SourceView) -> dict[str, Any]:
     """Return the record of one receiver."""
-    return {**attrs.asdict(view), "findings": _findings(health.of_receiver(view, its_source))}
-
-
-def _findings(findings: Iterable[HealthFinding]) -> list[dict[str, str]]:
-    return [{"level": Urgency(one.level).name, "code": one.code, "text": one.text} for one in findings]
+    return {**attrs.asdict(view), "findings": [one.as_json() for one in health.of_receiver(view, its_source)]}

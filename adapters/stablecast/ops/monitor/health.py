@@ -7,6 +7,7 @@ one copy fewer than the source counts on while the hole is open; a lost message 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import partial
+from typing import Any
 
 import attrs
 
@@ -53,6 +54,10 @@ class HealthFinding:
     level: Urgency
     code: str
     text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding for programs."""
+        return {"level": self.level.name, "code": self.code, "text": self.text}
 
 
 _notice = partial(HealthFinding, Urgency.NOTICE)

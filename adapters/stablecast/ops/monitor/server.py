@@ -142,6 +142,16 @@ async def serving(application: web.Application, listening: machine.Socket, log: 
         await runner.cleanup()
 
 
+@asynccontextmanager
+async def listening(
+    settings: MonitorSettings, application: web.Application, what: str, log: Write = unheard
+) -> AsyncIterator[str]:
+    """Answer requests at a new socket, likewise, and yield its address. Raises PortError, which names it as `what`."""
+    sock = ports.listen(settings.host, settings.port, what)
+    async with serving(application, sock, log):
+        yield address.join(settings.host, sock.getsockname()[1])
+
+
 class Monitor:
     """Serve pages about stores from `start` to `stop`. `address` is where the monitor listens."""
 

@@ -2,10 +2,12 @@
 
 import ipaddress
 from enum import IntEnum
+from pathlib import Path
 
 import attrs
 
 from stablecast.core.errors import ConfigError
+from stablecast.runtime import machine
 
 
 class Permission(IntEnum):
@@ -37,6 +39,12 @@ class MonitorSettings:
             )
         if self.token and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
             raise ConfigError("the monitor's token must be printable ASCII without spaces")
+
+    @classmethod
+    def of(cls, host: str, port: int, token_file: Path | None, *, writable: bool = False) -> "MonitorSettings":
+        """Return the settings with the token in a file. Raises ConfigError, and OSError if it cannot be read."""
+        token = "" if token_file is None else machine.read_text(token_file).strip()
+        return cls(host, port, Permission.READ_WRITE if writable else Permission.READ_ONLY, token)
 
     @property
     def on_loopback(self) -> bool:

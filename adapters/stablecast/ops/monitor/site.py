@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from stablecast.ops.monitor import api, metrics, pages
-from stablecast.ops.monitor.access import MAX_QUERY, GuardedSite, form, html, missing
+from stablecast.ops.monitor.access import MAX_QUERY, GuardedSite, form, html, missing, probed
 from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look, spans
 from stablecast.ops.monitor.directory_jobs import DirectoryJobs
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
@@ -164,10 +164,10 @@ class Site(GuardedSite):
         return web.json_response(condition, status=200 if condition["fresh"] and not condition["failed"] else 503)
 
     async def _live_probe(self, _: web.Request) -> web.StreamResponse:
-        return _probed(api.condition(self._board)["fresh"])
+        return probed(api.condition(self._board)["fresh"])
 
     async def _ready_probe(self, _: web.Request) -> web.StreamResponse:
-        return _probed(api.grants(self._board))
+        return probed(api.grants(self._board))
 
     async def _store(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(api.store(self._snapshot(request.match_info["number"])))
@@ -254,11 +254,6 @@ class Site(GuardedSite):
         if int(number) >= len(self._board.stores):
             raise missing(f"there is no store {number}")
         return self._board.stores[int(number)]
-
-
-def _probed(well: bool) -> web.Response:
-    """Answer a probe, which may have no token, with no more than yes or no."""
-    return web.Response(text="yes\n" if well else "no\n", status=200 if well else 503)
 
 
 def _query(asked: Mapping[str, str]) -> Query:

@@ -39,6 +39,15 @@ def place(text: str) -> Path | Remote:
     return path
 
 
+def base(text: str) -> str:
+    """Return the base address of a monitor, `[http://]host:port`. Raises OperationError.
+
+    >>> base("127.0.0.1:15304")
+    'http://127.0.0.1:15304'
+    """
+    return _remote(text if "://" in text else f"http://{text}").base
+
+
 def _remote(text: str) -> Remote:
     parts = urlsplit(text)
     match parts.path.strip("/").split("/"):

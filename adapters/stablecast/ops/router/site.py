@@ -8,7 +8,6 @@ GET  /health, /livez, /readyz
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -16,18 +15,16 @@ from typing import Any, Final
 import attrs
 from aiohttp import web
 
-from stablecast.config.plan import MonitorConfig
 from stablecast.ops.monitor import pages
-from stablecast.ops.monitor.access import GuardedSite, html, missing
+from stablecast.ops.monitor.access import GuardedSite, html, missing, probed
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
 from stablecast.ops.monitor.metrics import content_type, of_process
 from stablecast.ops.monitor.pages import Page
-from stablecast.ops.monitor.server import serving
 from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.router import health
 from stablecast.ops.router.metrics import exposition
-from stablecast.router.views import PortalView, RouterView, Write
-from stablecast.runtime import address, machine, ports
+from stablecast.router.views import PortalView, RouterView
+from stablecast.runtime import machine
 from stablecast.text.open_metrics import OPEN_METRICS
 
 FOLDER: Final = Path(__file__).parent / "templates"
@@ -38,17 +35,13 @@ def record(view: RouterView) -> dict[str, Any]:
     """Return the record of a router for programs; a field may be added but never renamed."""
     made = attrs.asdict(view)
     for portal, one in zip(made["portals"], view.portals, strict=True):
-        portal["findings"] = [_finding(found) for found in health.of_portal(one)]
+        portal["findings"] = [found.as_json() for found in health.of_portal(one)]
     return {**made, "level": level(view).name, "version": version("stablecast"), "time_ns": machine.clock.wall_ns()}
 
 
 def level(view: RouterView) -> Urgency:
     """Return the level of the most urgent finding."""
     return worst(one for portal in view.portals for one in health.of_portal(portal))
-
-
-def _finding(found: HealthFinding) -> dict[str, str]:
-    return {"level": found.level.name, "code": found.code, "text": found.text}
 
 
 class RouterSite(GuardedSite):
@@ -115,11 +108,10 @@ class RouterSite(GuardedSite):
         return web.json_response({"level": found.name}, status=503 if found is Urgency.CRITICAL else 200)
 
     async def _alive(self, _: web.Request) -> web.StreamResponse:
-        return web.Response(text="yes\n")
+        return probed(True)
 
     async def _ready(self, _: web.Request) -> web.StreamResponse:
-        well = not any(portal.trouble for portal in self._look().portals)
-        return web.Response(text="yes\n" if well else "no\n", status=200 if well else 503)
+        return probed(not any(portal.trouble for portal in self._look().portals))
 
 
 def _wanted(portal: PortalView) -> int:
@@ -133,29 +125,3 @@ def _banner(found: Iterable[tuple[str, str, HealthFinding]]) -> str:
 
 def _render(template: str, context: dict[str, Any]) -> str:
     return pages.environment(FOLDER).get_template(f"{template}.html").render(context)
-
-
-@attrs.frozen
-class RouterMonitor:
-    """The monitor of a router: it listens from when it is made, and answers while it is serving."""
-
-    address: str
-    _site: RouterSite
-    _listening: machine.Socket
-    _log: Write
-
-    @classmethod
-    def of(cls, wanted: MonitorConfig, look: Callable[[], RouterView], log: Write) -> "RouterMonitor":
-        """Listen where a file says. Nobody can change a router through its monitor, so it is read-only.
-
-        Raises ConfigError, PortError, and OSError if the token file cannot be read.
-        """
-        token = "" if wanted.token_file is None else machine.read_text(wanted.token_file).strip()
-        settings = MonitorSettings(wanted.host, wanted.port, token=token)
-        listening = ports.listen(settings.host, settings.port, "the monitor")
-        where = address.join(settings.host, listening.getsockname()[1])
-        return cls(where, RouterSite(settings, look), listening, log)
-
-    def serving(self) -> AbstractAsyncContextManager[None]:
-        """Answer requests while the context is open."""
-        return serving(self._site.application(), self._listening, self._log)
