@@ -227,10 +227,7 @@ def _of_toml(tables: Mapping[str, Any], where: str) -> ConfigLayer:
     found = _ClientToml(path=where)
     found.keys(tables, {*SCOPES, TOPICS}, ConfigPlace())
     settings = [setting for scope in SCOPES for setting in found.settings(tables, scope, scope)]
-    listed = tables.get(TOPICS, [])
-    if not isinstance(listed, list):
-        found.problem(ConfigPlace(0, TOPICS), f"this must be a list of tables: write [[{TOPICS}]]")
-        listed = []
+    listed = found.tables(tables.get(TOPICS, []), TOPICS)
     sections = [one for index, topic in enumerate(listed) for one in found.sections(topic, f"{TOPICS}.{index}")]
     found.check(where)
     return ConfigLayer(where, tuple(settings), tuple(sections))

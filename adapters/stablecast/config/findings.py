@@ -147,6 +147,13 @@ class ConfigFindings:
         self.problem(ConfigPlace(0, where), "this must be a table")
         return {}
 
+    def tables(self, value: Any, where: str) -> Sequence[Any]:
+        """Return a list of TOML tables; add a problem if the value is none."""
+        if isinstance(value, list):
+            return value
+        self.problem(ConfigPlace(0, where), f"this must be a list of tables: write [[{where}]]")
+        return []
+
     def configured(
         self, config: ResultT, options: Mapping[str, Option], name: str, value: Any, place: ConfigPlace
     ) -> ResultT:

@@ -22,7 +22,7 @@ source = { ume_flight_size = 1000 }
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +131,3 @@ class _TomlFindings(ConfigFindings):
         if key not in table:
             self.problem(ConfigPlace(0, where), f"{key} is missing")
         return str(table.get(key, ""))
-
-    def tables(self, value: Any, where: str) -> Sequence[Any]:
-        if isinstance(value, list):
-            return value
-        self.problem(ConfigPlace(0, where), f"this must be a list of tables: write [[{where}]]")
-        return []

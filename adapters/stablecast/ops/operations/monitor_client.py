@@ -82,13 +82,11 @@ class MonitorClient:
 
     def daemon(self) -> dict[str, Any]:
         """Return the record of the daemon, with all of its stores."""
-        with self._answer("/api/daemon", None) as answer:
-            return _object(answer.read(MAX_ANSWER_BYTES))
+        return self._ask("/api/daemon")
 
     def service(self) -> dict[str, int]:
         """Return the counters of the resolution service whose monitor this is."""
-        with self._answer("/api/statistics/srs-stats", None) as answer:
-            found = _object(answer.read(MAX_ANSWER_BYTES)).get("counters")
+        found = self._ask("/api/statistics/srs-stats").get("counters")
         if not isinstance(found, dict):
             raise OperationError("the answer is not that of a service's monitor: correct the address")
         return {name: int(value) for name, value in found.items()}
