@@ -1,13 +1,15 @@
-"""The identity of a store in its state directory: the store's name, and that it was here.
+"""The identity of a store in its state directory: the store's name, that it was here, and its generation.
 
 A cache directory may lie on a disk that is replaced. If the state directory names the store, an empty cache directory
 is one whose files were lost, whatever `--new` says (formal design, 7.6). A directory of another store is refused.
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.generations import MARK_BITS, NONE, following, outdated
 from stablecast.runtime import durable_files, machine
 from stablecast.text.json_text import from_json
 
@@ -57,3 +59,44 @@ def note(directory: Path, name: str, reached: int = 0) -> None:
     if machine.files.exists(path) and reached in (0, generation(directory)):
         return
     durable_files.write(path, json.dumps({"store": name} | ({"generation": reached} if reached else {})).encode())
+
+
+class StoreGeneration:
+    """The current generation of one store, and its note in the state directory.
+
+    The journal holds the generation, and so does the state directory, a second path that a backup of the cache
+    directory does not bring back. Clients and other stores know it as well (`stablecast.core.protocol.generations`).
+
+    Attributes:
+        current: The generation; `NONE` before `begin`.
+    """
+
+    def __init__(self, state_directory: Path | None, name: str) -> None:
+        """Make the generation of a store that has not started; without a state directory there is no second path."""
+        self.current = NONE
+        self._noted = NONE
+        self._directory = state_directory
+        self._name = name
+
+    def begin(self, before: int) -> bool:
+        """Begin the generation after the one in the journal; return whether the journal is an older copy."""
+        known = NONE if self._directory is None else generation(self._directory)
+        self.current = following(max(before, known), machine.entropy.bits(MARK_BITS))
+        return before != NONE and outdated(before, known)
+
+    def end(self) -> None:
+        """Begin the generation in which the store does not run."""
+        self.current = following(self.current, machine.entropy.bits(MARK_BITS))
+
+    def adopt(self, later: int) -> None:
+        """Go on in a later generation, because somebody knows that this one is over."""
+        if later:
+            self.current = later
+
+    def note(self) -> None:
+        """Note the generation in the state directory. The journal must have it."""
+        if self._noted != self.current:
+            self._noted = self.current
+            if self._directory is not None:
+                with suppress(OSError):  # Then a restored copy of the cache directory may not be noticed here.
+                    note(self._directory, self._name, self.current)

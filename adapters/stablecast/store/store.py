@@ -52,7 +52,6 @@ from stablecast.store.client_records import (
 )
 from stablecast.store.contents import StoreContents
 from stablecast.store.failed_stores import FreeSpace
-from stablecast.store.generation import StoreGeneration
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.lock import shown_to_others
 from stablecast.store.journal.segments import RecordPlace
@@ -91,7 +90,7 @@ class Store:
             cannot be written must not be acknowledged. `stop` raises the error.
         reports: Sentences about the restart and about failed proxies, for people.
         draining: True refuses new clients.
-        generation: The generation of the store (`stablecast.store.generation`).
+        generation: The generation of the store (`directory_identity.StoreGeneration`).
     """
 
     def __init__(self, settings: StoreSettings) -> None:
@@ -101,7 +100,7 @@ class Store:
         self.reports: list[str] = []
         self.address = settings.listen
         self.draining = False
-        self.generation = StoreGeneration(settings.state_directory, settings.name)
+        self.generation = directory_identity.StoreGeneration(settings.state_directory, settings.name)
         self.room = FreeSpace(settings.limits.room_bytes)
         self._ending = False
         self._stopping = False

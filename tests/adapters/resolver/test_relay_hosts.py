@@ -2,7 +2,8 @@
 
 import pytest
 
-from stablecast.resolver import Listeners, RelayDaemon, Resolver, relay_hosts
+from stablecast.resolver import Listeners, RelayDaemon, Resolver
+from stablecast.resolver import resolver as resolver_module
 from stablecast.runtime import machine
 from stablecast.transports.resolution.udp.inputs import AddSource
 from tests.support.network import LOCAL, until, unused_port
@@ -27,7 +28,7 @@ class Names:
 @pytest.mark.rows("T-210", "T-218")
 async def test_a_relay_that_moved_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """On reconnect, without a restart of the context."""
-    monkeypatch.setattr(relay_hosts, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(resolver_module, "LOOK_SECONDS", 0.05)
     names = Names(LOCAL)
     monkeypatch.setattr(machine, "network", names)
     port, remarks, found = unused_port(), [], []

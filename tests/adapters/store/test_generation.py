@@ -18,7 +18,7 @@ from stablecast.ops.operations.target import OperationError
 from stablecast.store import directory_identity
 from stablecast.store import store as store_module
 from stablecast.store.client_records import generation_of
-from stablecast.store.generation import StoreGeneration
+from stablecast.store.directory_identity import StoreGeneration
 from stablecast.store.store import Store
 from tests.adapters.store.test_refill import held
 from tests.adapters.store.test_store import TOPIC, started, until

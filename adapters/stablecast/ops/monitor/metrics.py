@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.machine.durations import DurationView
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.events import OlderCopy
 from stablecast.core.protocol.quorum import quorum_of
@@ -41,17 +40,8 @@ class Metric:
 
     name: str
     help: str
-    value: Callable[[Any], float]
+    value: Callable[[Any], Any]
     together: Callable[[Iterable[float]], float] = sum
-
-
-@attrs.frozen
-class HistogramMetric:
-    """Name a histogram of durations with its help text, and read it from a store."""
-
-    name: str
-    help: str
-    value: Callable[[Snapshot], DurationView]
 
 
 def _metrics(subject: str, *declared: tuple[Any, ...]) -> tuple[Metric, ...]:
@@ -118,31 +108,31 @@ STORE_METRICS = _metrics(
     ),
 )
 
-HISTOGRAMS = (
-    HistogramMetric(
-        "stablecast_store_sync_seconds", "Time of a sync of the journal.", lambda s: s.view.journal.sync_times
-    ),
-    HistogramMetric(
-        "stablecast_store_stable_seconds",
+HISTOGRAMS = _metrics(
+    "store",
+    ("sync_seconds", "Time of a sync of the journal.", lambda s: s.view.journal.sync_times),
+    (
+        "stable_seconds",
         "Time from the arrival of the oldest message of a batch until the batch is stable here.",
         lambda s: s.view.journal.stable_times,
     ),
-    HistogramMetric(
-        "stablecast_store_loop_lag_seconds",
+    (
+        "loop_lag_seconds",
         "Time that a call waited for a turn of the store's loop, sampled once a sweep.",
         lambda s: s.history.times.loop_lag.view(),
     ),
-    HistogramMetric(
-        "stablecast_store_delivery_seconds",
+    (
+        "delivery_seconds",
         "Time for which a message was here before a receiver acknowledged it; up to a sweep too long.",
         lambda s: s.history.times.delivery.view(),
     ),
-    HistogramMetric(
-        "stablecast_store_recovery_seconds",
+    (
+        "recovery_seconds",
         "Time for which a source had messages missing here; up to a sweep too long.",
         lambda s: s.history.times.recovery.view(),
     ),
 )
+"""Metrics whose values are histograms of durations."""
 
 SOURCE_METRICS = _metrics(
     "source",
