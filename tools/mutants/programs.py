@@ -470,7 +470,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-context-ignores-what-a-service-found",
         "adapters/resolver/srs_resolver",
-        "                self._listeners.found(topic, record)\n",
+        "                self._listeners.tell(effect)\n",
         "                pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),
