@@ -5,19 +5,34 @@ in memory only, or write them later.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import attrs
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.runtime.kept_runs import Tokens
-from stablecast.store.journal import Journal
 from stablecast.store.journal.record_format import Block
 from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.message_cache import CachedRun, MessageCache
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import span
+
+
+class MessageLog(Protocol):
+    """The journal as the storage uses it; see `stablecast.store.journal.Journal`."""
+
+    def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
+        """Append a run of messages."""
+
+    def cut(self, stream: int, at: int, ticket: int) -> None:
+        """Forget the numbers from `at` on."""
+
+    def trim(self, stream: int, number: int, ticket: int) -> None:
+        """Forget the numbers below `number`."""
+
+    def forget(self, stream: int, ticket: int) -> None:
+        """Forget all messages of a stream."""
 
 
 @attrs.frozen
@@ -59,7 +74,7 @@ def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], MessagePiece | 
 class MessageStorage:
     """The messages of one store. All methods raise what the journal raises."""
 
-    def __init__(self, log: Journal, tokens: Tokens) -> None:
+    def __init__(self, log: MessageLog, tokens: Tokens) -> None:
         """Store messages whose bytes `tokens` keeps until they are stored or dropped."""
         self._log = log
         self._tokens = tokens
