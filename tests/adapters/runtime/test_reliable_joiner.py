@@ -113,7 +113,7 @@ async def test_a_patient_joiner_joins_again_until_it_leaves(monkeypatch: pytest.
     joiner.resume()
     joiner.pause()
     joiner.resume()
-    joiner.abandon()
+    await joiner.close()
     assert receivers.all_statistics() == {}
     joiner.pause()
     joiner.resume()

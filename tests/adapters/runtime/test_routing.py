@@ -131,6 +131,17 @@ async def test_the_first_messages_wait_for_the_domain_and_for_the_route() -> Non
     sent.routing.close()
 
 
+async def test_what_waits_leaves_once_the_domain_is_known_if_the_route_was_before() -> None:
+    sent = Sent()
+    sent.routing.route(2, ROUTER)
+    assert sent.routing.takes(STORE, codec.encode(ASKED))
+    assert not sent.sent
+    sent.routing.learn(1)
+    assert [to for to, _ in sent.sent] == [ROUTER]
+    sent.routing.close()
+    assert sent.routing._timer is None, "the timer is given back"
+
+
 @pytest.mark.rows("R-098")
 async def test_a_message_without_a_route_counts_as_lost_in_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

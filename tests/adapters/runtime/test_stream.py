@@ -115,6 +115,19 @@ def _noted(subscriber: Subscriber) -> list[list[bytes]]:
     return written
 
 
+async def test_a_server_that_closes_cuts_no_joiner_off_for_a_newcomer() -> None:
+    """Its joiners still get what was written."""
+    server, at = await server_of()
+    reader = await reader_at(at)
+    await reader.read(1)
+    closing = asyncio.create_task(server.close())
+    await asyncio.sleep(0)
+    assert len(server.subscribers) == 1
+    assert not server.make_room("10.0.0.9")
+    await closing
+    await reader.close()
+
+
 async def test_a_joiner_that_left_is_forgotten() -> None:
     server, at = await server_of()
     reader = await reader_at(at)

@@ -147,6 +147,15 @@ async def test_a_certificate_that_ends_soon_is_warned_of_once(
     assert [record.getMessage().count("ends on") for record in caplog.records] == [1]
 
 
+@pytest.mark.parametrize(("seconds", "warned"), [(-60, 1), (60, 0)])
+def test_a_certificate_is_warned_of_within_the_last_days(
+    seconds: int, warned: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    end = datetime.now(UTC) + timedelta(days=tls.EXPIRY_DAYS, seconds=seconds)
+    tls._warn_of_expiry({"notAfter": f"{end:%b %d %H:%M:%S %Y} GMT"})
+    assert len(caplog.records) == warned
+
+
 @pytest.mark.parametrize("missing", [CERTIFICATE, KEY, AUTHORITY])
 def test_a_missing_file_is_named(missing: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in ours.iterdir():

@@ -83,6 +83,8 @@ async def test_nothing_happens_once_closed() -> None:
     driver = UntracedDriver(clock, done.append, unexpected)
     driver.feed("in 1")
     driver.close()
+    assert driver._alarm._timer is None, "the timer is given back"
+    clock.due = 0
     driver.feed("late")
     driver.wake()
     later: list[str] = []

@@ -118,7 +118,9 @@ async def test_forgotten_messages_go_everywhere_and_stay_gone(bench: Bench, tmp_
         [(SOURCE, 5, 10, 15)],
         {SOURCE: 5},
     )
+    bench.persist(1, 15, 1)
     bench.shelf.forget(SOURCE, 1)
+    assert bench.shelf.cached(SOURCE, 15) is None
     elsewhere = attrs.evolve(source, reg_id=9, lives=((LIFE, 7), (LIFE + 1, 30)))
     assert recovered(bench.owner.journal, {9: elsewhere}) == ([], {9: 7})
     assert bench.served(0, 19) == []

@@ -1,12 +1,14 @@
 """The restored part of a journal: all messages, or the young ones."""
 
 from collections.abc import Iterable
+from typing import cast
 
 import attrs
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
-from stablecast.store.recovered_state import Extent, everything, recovered, shortened
+from stablecast.store.journal import Journal
+from stablecast.store.recovered_state import Extent, everything, lost_extents, recovered, shortened
 
 LIFE, SOURCE, OTHER = 7, 3, 4
 CLIENT = Client(Role.SOURCE, SOURCE, 0, "t", 1, LIFE, 0, "a:1", "a:2", 1, 1, 0, ())
@@ -76,3 +78,13 @@ def test_small_neighbours_are_one_extent() -> None:
         [(SOURCE, 0, 3, 80_000), (SOURCE, 3, 1, 100), (SOURCE, 9, 2, 200)],
         {SOURCE: 0, OTHER: 0},
     )
+
+
+class Unread:
+    """A journal that could not read some messages."""
+
+    lost = ((OTHER, 4, 1, 112), (SOURCE, 7, 2, 224), (SOURCE, 5, 2, 224), (99, 0, 1, 112), (SOURCE, 9, 1, 112))
+
+
+def test_unread_neighbours_are_one_extent_of_their_source() -> None:
+    assert lost_extents(cast("Journal", Unread()), {SOURCE, OTHER}) == [(SOURCE, 5, 5, 500), (OTHER, 4, 1, 100)]

@@ -6,7 +6,9 @@ import attrs
 import pytest
 
 from stablecast.core.protocol.events import (
+    ClientForgotten,
     Event,
+    Farewell,
     LostAtStore,
     MessagesDropped,
     Oddity,
@@ -117,3 +119,22 @@ CODES = [
 @pytest.mark.parametrize("code", CODES)
 def test_every_code_is_in_the_chapter(code: str) -> None:
     assert f"| {code} |" in (ROOT / "spec" / "store_daemon.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("role", "why", "severity", "expired"),
+    [
+        (Role.SOURCE, Farewell.EXPIRED, Severity.WARNING, (1, 5)),
+        (Role.RECEIVER, Farewell.EXPIRED, Severity.WARNING, (0, 0)),
+        (Role.SOURCE, Farewell.DEREGISTERED, Severity.INFO, (0, 0)),
+    ],
+)
+def test_messages_that_went_for_their_age_are_a_warning_and_those_of_sources_count(
+    role: Role, why: Farewell, severity: Severity, expired: tuple[int, int]
+) -> None:
+    bench = Bench()
+    bench.teller.event(ClientForgotten(role, 4, 3, "orders", 5, 9, 10**9, why))
+    ((told, _, code, text),) = bench.lines
+    assert (told, code) == (severity, "client-deleted")
+    assert ("of source 3" in text) is (role is Role.RECEIVER)
+    assert (bench.teller.expired, bench.teller.expired_messages) == expired

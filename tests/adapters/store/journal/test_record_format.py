@@ -146,7 +146,7 @@ def test_states_come_back_byte_for_byte(states: list[bytes]) -> None:
     assert layout.split_states(layout.join_states(states)) == states
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff", b"[{]", b"[{} {}]", b'{"a": 1}'])
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[{]", b" [{}]", b"[{} {}]", b'{"a": 1}'])
 def test_checkpoint_that_is_no_array(body: bytes) -> None:
     with pytest.raises(JournalError, match="not a JSON array"):
         layout.split_states(body)
