@@ -64,6 +64,9 @@ _SUFFIXES = {Compression.NONE: "", Compression.ZIP: ".zip", Compression.GZIP: ".
 _PART = ".part"
 """Suffix of a file that is being compressed."""
 
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The first time that a ZIP file can hold. A host without a clock of its own starts in 1970."""
+
 
 @attrs.frozen
 class RollingPolicy:
@@ -239,7 +242,7 @@ def _compress(path: Path, compression: Compression) -> None:
     part, stat = path.with_name(path.name + _PART), machine.files.stat(path)
     with machine.files.file(path, "rb") as plain, machine.files.file(part, "wb") as file:
         if compression is Compression.ZIP:
-            written = ZipInfo(path.name, time.localtime(stat.st_mtime)[:6])
+            written = ZipInfo(path.name, max(time.localtime(stat.st_mtime)[:6], _ZIP_EPOCH))
             written.compress_type, written.file_size = zipfile.ZIP_DEFLATED, stat.st_size
             written.external_attr = (stat.st_mode & 0xFFFF) << 16
             with zipfile.ZipFile(file, "w") as archive, archive.open(written, "w") as member:

@@ -190,6 +190,17 @@ def test_rolled_files_are_compressed_and_nothing_of_them_is_lost(tmp_path: Path,
     ]
 
 
+@pytest.mark.parametrize("compression", [Compression.ZIP, Compression.GZIP])
+def test_a_compressed_file_keeps_its_time(tmp_path: Path, compression: Compression) -> None:
+    """The oldest are deleted by it."""
+    log = plain_log(tmp_path / "srs.log", RollingPolicy(size=34, compression=compression), Clock())
+    log.write("x" * 34)
+    os.utime(tmp_path / "srs.log", (MILLION, MILLION))
+    log.write("1")
+    log.close()
+    assert [(tmp_path / name).stat().st_mtime for name in rolled(tmp_path)] == [MILLION]
+
+
 class Full:
     """A file that does not take every line."""
 
