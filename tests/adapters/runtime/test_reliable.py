@@ -202,7 +202,9 @@ async def test_sessions_of_one_group_share_a_socket_and_strange_datagrams_are_co
         known = receivers.strange
         await until(lambda: receivers.strange > known)
         joined[0].close()
+        assert 7 in sources.machine.get(sessions[1]).marks.topics
         sources.forget(sessions[1], 7)
+        assert 7 not in sources.machine.get(sessions[1]).marks.topics
     finally:
         receivers.close()
         sources.close()

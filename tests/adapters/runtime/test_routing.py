@@ -191,6 +191,7 @@ def test_a_lost_route_makes_messages_wait_again() -> None:
     sent = settled()
     sent.routing.route(2, "")
     assert sent.routing.hop(STORE) == ""
+    assert not sent.routing._told
 
 
 def test_a_route_that_one_kind_of_resolution_loses_may_be_known_to_another() -> None:
@@ -390,7 +391,43 @@ async def test_who_waits_for_room_behind_a_router_is_told_of_it(monkeypatch: pyt
         await told.wait()
         assert room == [router.address, STORE]
         assert pool.room(STORE)
+        assert not pool._held
         await pool.close()
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_who_waits_for_room_is_not_kept_when_the_router_is_gone(
+    refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it waited for is lost, and it is told of that instead."""
+    monkeypatch.setattr(pool_module, "ROOM_BYTES", 4)
+    reset = asyncio.Event()
+    pool = ConnectionPool(lambda peer: reset.set() if peer == STORE else None, lambda _: None, LOCAL)
+    async with listener() as router:
+        if refused:
+            await router.close()
+        pool.routing.learn(1)
+        pool.routing.here = HERE
+        pool.routing.route(2, router.address)
+        pool.send(STORE, codec.encode(ASKED))
+        if refused:
+            assert not pool.room(STORE)
+        else:
+            connection = await router.connection()
+            await connection.hear(1)
+            assert not pool.room(STORE, 4)
+            await connection.hang_up()
+        await reset.wait()
+        assert not pool._held
+        await pool.close()
+
+
+async def test_a_pool_that_closes_ends_the_wait_for_routes() -> None:
+    pool = ConnectionPool(lambda _: None, lambda _: None, LOCAL)
+    pool.send(STORE, codec.encode(ASKED))
+    assert pool.routing._timer is not None
+    await pool.close()
+    assert pool.routing._timer is None
 
 
 async def test_a_store_without_a_route_is_silent_for_a_known_reason() -> None:

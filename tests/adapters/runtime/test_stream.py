@@ -200,7 +200,7 @@ async def test_no_more_joiners_than_allowed(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_one_host_cannot_keep_the_joiners_of_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_JOINERS", 3)
     server, at = await server_of()
-    joiners = [await connected(at[1], host) for host in ("127.0.0.2", "127.0.0.3", "127.0.0.3")]
+    joiners = [await connected(at[1], host) for host in ("127.0.0.3", "127.0.0.3", "127.0.0.2")]
     loop = asyncio.get_running_loop()
     for one in joiners:
         await loop.sock_recv(one, 1)

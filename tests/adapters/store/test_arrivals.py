@@ -97,6 +97,7 @@ async def test_a_stream_is_joined_once_and_forgotten_when_it_is_left(bench: Benc
     bench.inlet.leave(Leave(LIFE))
     bench.inlet.leave(Leave(LIFE))
     assert (joiner.calls, bench.inlet.joiners, bench.inlet.traffic) == (["abandon"], {}, {})
+    assert not bench.inlet._joined
 
 
 async def test_a_stream_that_ends_is_told(bench: Bench) -> None:
@@ -177,6 +178,9 @@ async def test_a_shared_session_feeds_the_topics_of_the_store_and_its_gaps_are_n
     assert (first.count, second.wire_first, told) == (3, 5, Arrived(SourceInfoRequest(LIFE)))
     over.on_lost(Lost(LIFE + 1, 3, 2))
     over.on_lost(Lost(LIFE, 3, 2))
+    over.repairs = lambda: (3, 4)  # type: ignore[attr-defined]
+    traffic = bench.inlet.traffic_of(LIFE)
+    assert (traffic.received, traffic.naks, traffic.duplicates) == (4, 3, 4)
     over.on_end(False)
     assert bench.fed[3:] == [Lost(LIFE, 3, 2), Ended(LIFE)]
     assert bench.inlet.traffic[LIFE].lost == 2
@@ -210,6 +214,8 @@ async def test_a_session_is_joined_once_for_all_its_sources_and_left_with_the_la
     over.on_items(SESSION, [run(0, 1), other, *decoded(codec.encode(SourceInfoRequest(LIFE)))])
     assert [fed.session for fed in bench.fed if isinstance(fed, Data)] == [LIFE, second]
     assert len(bench.fed) == 3
+    monkeypatch.setattr(bench.inlet._sessions._receivers, "all_statistics", lambda: {f"receiver {place}": {"lost": 1}})
+    assert bench.inlet.statistics() == {f"receiver {place}": {"lost": 1, "joined": 2}}
     over.on_end(False)
     assert bench.fed[3:] == [Ended(LIFE), Ended(second)]
     bench.inlet.pause(False)
@@ -230,9 +236,11 @@ async def test_a_life_that_takes_the_place_of_another_on_a_session_keeps_it(
     bench.inlet.leave(Leave(LIFE))
     (over,) = Over.made
     over.on_items(SESSION, [run(0, 1)])
-    (fed,) = bench.fed
+    over.on_lost(Lost(LIFE, 1, 2))
+    fed, lost = bench.fed
     assert isinstance(fed, Data)
     assert (fed.session, over.calls) == (same_topic, [])
+    assert lost == Lost(same_topic, 1, 2)
     await bench.inlet.close()
     assert over.calls == ["abandon"]
 

@@ -287,6 +287,7 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     assert view.patterns == (("^orders", "pcre", "disk"),)
     assert view.requests[0] == 262_144
     assert (view.sources, view.receivers, view.failure, view.draining, view.muted_for_ns) == (1, 1, "", False, 0)
+    assert view.connections == 4, "one from each client, and one to it"
     assert view.journal.disk_bytes > 1000
     assert view.journal.syncs > 0
     assert (seen.topic, seen.session_id, seen.repository, seen.paced, seen.active) == (TOPIC, 1, "disk", False, True)
@@ -301,6 +302,29 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     assert reading.lag == 9 - max(reading.acknowledged, -1)
 
 
+async def test_a_receiver_that_read_everything_lags_by_nothing_and_rates_begin_anew(tmp_path: Path) -> None:
+    hosts, began = two(tmp_path), machine.clock.wall_ns()
+    await hosts.start()
+    watched = hosts.watched[0]
+    async with Context(session_id=1) as context, Context(session_id=2) as other:
+        source = await context.source(TOPIC, stores=[watched.store.address])
+        await source.send_many([b"x"] * 10)
+        await source.wait_stable_through(9)
+        receiver = other.receiver(TOPIC, source=source.config.transport)
+        for _ in range(10):
+            (await anext(receiver)).consumed()
+        (seen,) = await watched.sources()
+        while not seen.receivers or seen.receivers[0].acknowledged < 9:
+            watched._kept.clear()
+            (seen,) = await watched.sources()
+        await watched.reset_rates()
+        view = await watched.view()
+    await hosts.stop()
+    assert seen.receivers[0].lag == 0
+    assert view.asked == (0, 0)
+    assert began <= seen.receivers[0].last_activity_ns <= view.taken_ns <= machine.clock.wall_ns()
+
+
 async def test_views_are_at_most_a_second_old_and_made_once(tmp_path: Path) -> None:
     hosts = two(tmp_path)
     await hosts.start()
@@ -309,6 +333,15 @@ async def test_views_are_at_most_a_second_old_and_made_once(tmp_path: Path) -> N
     assert await watched.view() is first
     watched._kept["store"] = (watched.store, 0, first)
     assert await watched.view() is not first
+    await hosts.stop()
+
+
+async def test_another_loop_asks_on_the_loop_of_the_store(tmp_path: Path) -> None:
+    """Elsewhere its state would change while it is read."""
+    hosts = two(tmp_path)
+    await hosts.start()
+    on = [await watched.call(threading.get_ident) for watched in hosts.watched]
+    assert len({*on, threading.get_ident()}) == 3
     await hosts.stop()
 
 
