@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.protocol.messages import Pace, Refusal, Role, Wishes
+from stablecast.core.protocol.messages import Pace, Refusal, Role, StoreEntry, Wishes
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig, TopicPattern
 from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.grants import first_number, grant, verdict
@@ -135,6 +135,14 @@ def test_a_grant_says_what_is_held(role: Role, low: int, high: int, lives: tuple
     answer = grant(record, record.client, shop(), 3, old=True)
     assert (answer.low, answer.high, answer.lives, answer.generation, answer.reg_id) == (low, high, lives, 3, 50)
     assert (answer.no_cache, answer.pace) == (False, Pace.SOURCE)
+
+
+def test_a_grant_names_the_generations_of_the_other_stores() -> None:
+    """As far as the source knows them."""
+    record = clients().add(register(reg_id=50), 0)
+    stores = (StoreEntry(0, 0, "a:1", 50, 1, 7), StoreEntry(1, 0, "b:1", 60, 1, 8), StoreEntry(2, 0, "c:1", 70, 1))
+    client = attrs.evolve(record.client, store_index=0, stores=stores)
+    assert grant(attrs.evolve(record, client=client), client, shop(), 1, old=True).peers == ((1, "b:1", 8),)
 
 
 @pytest.mark.rows("P-101", "P-571")

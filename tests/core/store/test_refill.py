@@ -128,6 +128,19 @@ def test_an_unrequested_number_is_refused() -> None:
     assert [type(effect) for effect in driver.effects] == [fx.Discard]
 
 
+def test_what_the_driver_misses_is_lacking_and_nothing_else() -> None:
+    driver = StoreDriver(**FREE)
+    driver.hear(register(**SOURCE))
+    driver.sync()
+    driver.hear(info(low=0, high=-1 % 2**32, lives=((LIFE, 0),), stores=STORES))
+    for number in (0, 3):
+        driver.run(LIFE, LIFE, number, 1, recovered=False, now=1)
+        driver.sync()
+    assert driver.machine.status.repositories[50].lacking_numbers == []
+    driver.feed(Lacking(50, 1, 2, LackCause.EMPTY), 2)
+    assert driver.machine.status.repositories[50].lacking_numbers == [(1, 3)]
+
+
 def test_what_a_rule_released_is_not_asked_for() -> None:
     driver = StoreDriver(**FREE, repository=RepositoryConfig(disk_limit=1))
     driver.hear(register(**SOURCE))

@@ -343,6 +343,20 @@ async def test_failure_nobody_listens_to_reaches_the_loop(tmp_path: Path) -> Non
         await unheard.close()
 
 
+async def test_a_journal_that_closes_takes_no_record_and_measures_those_before(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_state(b"{}", 1)
+    await owner.until(1)
+    owner.journal.append_messages(1, 0, 1, 5, b"x", 2)
+    closing = asyncio.create_task(owner.journal.close())
+    await asyncio.sleep(0)
+    with pytest.raises(MisuseError, match="not running"):
+        owner.journal.append_state(b"{}", 3)
+    await closing
+    assert owner.synced == [1, 2]
+    assert sum(owner.journal.waits.view().counts) == 1
+
+
 async def test_abort_reports_nothing_more(tmp_path: Path) -> None:
     owner = start(tmp_path)
     owner.journal.append_state(b"{}", 1)

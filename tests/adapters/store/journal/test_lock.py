@@ -59,6 +59,16 @@ def test_where_directories_cannot_be_locked_the_file_alone_is(tmp_path: Path, mo
     first.release()
 
 
+def test_the_names_of_the_directory_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock file has a descriptor, too; its sync would keep no name over a power cut."""
+    synced: list[int] = []
+    lock = DirectoryLock(tmp_path)
+    replace(monkeypatch, "files", sync=lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    lock.sync_names()
+    lock.release()
+    assert synced == [tmp_path.stat().st_ino]
+
+
 def test_release_is_idempotent(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path)
     lock.release()
