@@ -80,3 +80,11 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         known.dial(f"192.0.2.{number}:1")
     assert [known.answers(Origin(f"192.0.2.{number}"), 1) for number in range(4)] == [False, False, True, True]
+
+
+def test_who_is_met_again_is_the_last_to_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KNOWN", 2)
+    known = Origins()
+    for number in (0, 1, 0, 2):
+        known.dial(f"192.0.2.{number}:1")
+    assert [known.answers(Origin(f"192.0.2.{number}"), 1) for number in range(3)] == [True, False, True]
