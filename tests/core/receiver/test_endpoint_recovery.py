@@ -389,6 +389,14 @@ def test_confirmations_of_an_earlier_session_are_repeated_once_a_store_counts() 
     assert driver.machine.status.confirmable == ((0, 2), (3, 4))
 
 
+def test_a_confirmed_message_belongs_to_the_life_that_sent_it() -> None:
+    """A session confirms to its source what earlier lives sent, too. It is no message of this life for that."""
+    driver = ReceiverDriver()
+    driver.feed(History(OLDER_LIFE, 0, 1))
+    driver.feed(History(LIFE, 0, 1, confirmed=True))
+    assert {life: list(known) for life, known in driver.machine.status.lives.items()} == {OLDER_LIFE: [(0, 2)]}
+
+
 def test_what_was_consumed_while_no_store_counted_is_confirmed_once_one_counts() -> None:
     """Confirmations name a RegID, and a source may wait for them before it goes on."""
     driver = ReceiverDriver()

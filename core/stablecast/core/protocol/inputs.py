@@ -191,7 +191,8 @@ class Acknowledge:
 class History:
     """Receiver: the application consumed `first`..`last` of this incarnation in an earlier session.
 
-    `confirmed`: that session confirmed them to the source as well, which may not have heard it.
+    `confirmed`: instead, what that session confirmed to the source with this incarnation, whichever life sent it. The
+    source may not have heard it, and the application consumed it all the same.
     """
 
     incarnation: Incarnation

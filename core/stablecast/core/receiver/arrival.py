@@ -248,9 +248,10 @@ class Arrivals:
             self.window.lose(max(first, self.window.origin), stop, out)
 
     def on_history(self, event: History) -> None:
-        """Record what an earlier session consumed, and what it confirmed to this life."""
-        self.lives.remember(event.incarnation, event.first, event.last + 1)
-        if event.confirmed and event.incarnation == self.config.incarnation:
+        """Record what an earlier session consumed, or what it confirmed to this life, whichever life sent that."""
+        if not event.confirmed:
+            self.lives.remember(event.incarnation, event.first, event.last + 1)
+        elif event.incarnation == self.config.incarnation:
             self.window.on_confirmed(event.first, event.last + 1)
 
     def on_consumed(self, event: Consumed) -> None:
