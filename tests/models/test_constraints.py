@@ -75,6 +75,14 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
         "no patterns": "a-pattern-gets-no-new-source",
         "one service": "one-service-changes-a-source-for-all",
     },
+    "Subscription": {
+        "the stores hold one message of the first life": "lives-without-a-common-past-are-compared",
+        "a registration is one step": "a-request-is-not-repeated",
+        "one message at a time is not stored": "a-receiver-forgets-what-waits-when-a-life-returns",
+        "a stream has no gap": "gaps-do-not-wait-for-the-transport",
+        "all lives are of one source": "sources-that-turn-out-to-be-one-stay-two",
+        "a request asks for one message": "a-request-counts-as-one-message",
+    },
     "WorkSharing": {
         "one share": "all-shares-have-one-session-id",
         "two members": "a-member-gets-more-than-its-part",

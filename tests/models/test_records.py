@@ -9,6 +9,7 @@ import pytest
 
 from stablecast.core.protocol import inputs, messages
 from stablecast.core.sharing.member import MemberInput
+from stablecast.core.subscription.inputs import SubscriptionInput
 from stablecast.lab.model.views import VIEWS
 from stablecast.lab.sim.runner import run as simulate
 from stablecast.lab.sim.schedule import draw
@@ -44,6 +45,8 @@ RESOLUTION = {
 INPUTS |= RESOLUTION
 INPUTS["member"] = {cls.__name__ for cls in get_args(MemberInput)}
 """Members of a group are in no trace, either."""
+INPUTS["subscription"] = {"Tick", *(cls.__name__ for cls in get_args(SubscriptionInput))}
+"""Nor are subscriptions."""
 MESSAGES = {cls.__name__ for cls in get_args(messages.Message)}
 
 RECORD = re.compile(r"`(\w+): (\w+)(?:\((\w+)\))?`")

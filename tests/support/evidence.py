@@ -25,6 +25,7 @@ MODELS = (
     "Rpp",
     "SrsLifetime",
     "Stability",
+    "Subscription",
     "WorkSharing",
 )
 

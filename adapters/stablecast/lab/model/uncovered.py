@@ -51,6 +51,8 @@ SHORT: Final = (
     "Stability/graph_majority",
     "Stability/graph_rivals",
     "Stability/graph_small",
+    "Subscription/graph_back",
+    "Subscription/graph_small",
     "WorkSharing/graph_die",
     "WorkSharing/graph_moves",
 )
