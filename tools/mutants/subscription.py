@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tools.mutants.mutant import Mutant, Test
+from tools.mutants.mutant import Graph, Mutant, Test
 
 _MACHINE: Final = "core/subscription/test_subscription.py"
 
@@ -147,5 +147,147 @@ SUBSCRIPTION: Final = (
         "                self._feed_machine(ev.Remember(_report(session)))\n",
         "self._feed_machine(ev.Remember(_report(session)))\n                session.close()\n",
         Test("adapters/lab/whole/test_found.py::test_a_schedule_that_found_a_defect_is_clean[confirmed_as_it_closed]"),
+    ),
+    Mutant(
+        "nobody-knows-who-replaced-a-life",
+        "subscription/subscription",
+        "                other.heir = begun\n",
+        "                pass\n",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "a-life-that-is-followed-stays-passed-over",
+        "subscription/subscription",
+        "        self.passed_over.drop(info.incarnation)\n",
+        "",
+        Graph("Subscription/graph_back"),
+    ),
+    Mutant(
+        "a-life-that-was-replaced-comes-back-unasked",
+        "subscription/subscription",
+        "return last is not self and outranks(info, last.info)",
+        "return last is not self",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "a-life-never-comes-back",
+        "subscription/subscription",
+        "return last is not self and outranks(info, last.info)",
+        "return False",
+        Graph("Subscription/graph_back"),
+    ),
+    Mutant(
+        "the-session-of-a-life-that-comes-back-stays-open",
+        "subscription/subscription",
+        "            self.outbox.append(fx.CloseSession(begun.before.session))\n",
+        "",
+        Graph("Subscription/graph_back"),
+    ),
+    Mutant(
+        "a-stream-is-left-late",
+        "subscription/subscription",
+        "(transport, self.now + FAREWELL_NS)",
+        "(transport, self.now + 2 * FAREWELL_NS)",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "a-stream-that-is-left-is-not-over",
+        "subscription/subscription",
+        "            self.outbox.append(fx.LeaveStream(transport))\n            self._on_stream_ended(transport)\n",
+        "            self.outbox.append(fx.LeaveStream(transport))\n",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "a-new-life-is-joined-one-turn-late",
+        "subscription/subscription",
+        "self.plans.items() if due <= now]",
+        "self.plans.items() if due < now]",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "the-earlier-life-outranks-the-later-one",
+        "subscription/precedence",
+        "known.term > other.term and",
+        "known.term < other.term and",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "the-announcement-of-an-ended-stream-stays",
+        "subscription/precedence",
+        "        for info, _ in removed:\n            del self.announcements[info.incarnation]\n",
+        "",
+        Graph("Subscription/graph_back"),
+    ),
+    Mutant(
+        "a-copy-that-was-withheld-is-not-noted",
+        "subscription/succession",
+        "            self.passed.add(low, high)\n            done +=",
+        "            done +=",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "what-was-consumed-before-its-copy-came-is-not-acknowledged",
+        "subscription/succession",
+        "            done += consumed.within(low, high)\n",
+        "",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "inherited-messages-are-handed-over-again",
+        "subscription/succession",
+        "fresh, done, lost = held.missing(first, stop), [], []",
+        "fresh, done, lost = [(first, stop)], [], []",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "an-inherited-message-is-never-acknowledged",
+        "subscription/succession",
+        "                due += self.passed.within(low, high)\n",
+        "",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "an-heir-forgets-what-was-consumed",
+        "subscription/succession",
+        "                self.consumed.setdefault(life, RangeSet()).add(low, high)\n",
+        "",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "nothing-is-inherited",
+        "subscription/succession",
+        "                inherited.add(batch.incarnation, first + shift, stop + shift)\n",
+        "                pass\n",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "a-life-that-delivered-nothing-is-not-inherited",
+        "subscription/succession",
+        "inherited.lives |= {place.machine.config.incarnation, *status.seen}",
+        "inherited.lives |= {*status.seen}",
+        Graph("Subscription/graph_small"),
+    ),
+    Mutant(
+        "only-the-next-heir-learns-what-is-consumed",
+        "subscription/succession",
+        "            shift, heir = heir.shift, heir.heir\n",
+        "            shift, heir = heir.shift, None\n",
+        Graph("Subscription/graph_back"),
+    ),
+    Mutant(
+        "a-session-that-was-answered-for-is-inherited-again",
+        "subscription/subscription",
+        "heirless = [report for report in event.reports if report.answers]",
+        "heirless = list(event.reports)",
+        Graph("Subscription/graph_back"),
+    ),
+    Mutant(
+        "a-confirmed-message-counts-for-the-life-that-heard-it",
+        "receiver/arrival",
+        "        if not event.confirmed:\n"
+        "            self.lives.remember(event.incarnation, event.first, event.last + 1)\n"
+        "        elif",
+        "        self.lives.remember(event.incarnation, event.first, event.last + 1)\n        if event.confirmed and",
+        Test("core/receiver/test_endpoint_recovery.py::test_a_confirmed_message_belongs_to_the_life_that_sent_it"),
     ),
 )
