@@ -192,14 +192,22 @@ class Ground:
 
         A life that asked to be deregistered lost everything, and so did those before it.
 
-        Traces of one store that know of a life follow each other by the store's clock. Lost numbers below others that
-        remain do not affect S2 and S3: a life begins, and a tail is cut, after the last one.
+        Traces of one store that know of a life follow each other by the store's clock. One that began without clients
+        knows of each life that an earlier one had: the disk is new, unless the store forgot the source before. Lost
+        numbers below others that remain do not affect S2 and S3: a life begins, and a tail is cut, after the last one.
         """
-        had, kept = self._had(), self._kept()
+        had, kept, emptied, forgotten = self._had(), self._kept(), self._emptied(), self._forgotten_at()
         traces: dict[Key, list[str]] = defaultdict(list)
+        known: dict[Address, set[Incarnation]] = defaultdict(set)
         for one in sorted(self.witnesses, key=lambda one: (one.ended, one.trace)):
             if one.role is Role.STORE:
-                for life in had[one.trace].keys() | kept[one.trace].keys():
+                lives = had[one.trace].keys() | kept[one.trace].keys()
+                if one.trace in emptied:
+                    for life in known[one.address] - forgotten[one.address]:
+                        kept[one.trace].setdefault(life, -1)
+                        lives |= {life}
+                known[one.address] |= lives
+                for life in lives:
                     traces[life, one.address].append(one.trace)
         lost: dict[Incarnation, int] = {}
         for (life, _), some in traces.items():
@@ -209,6 +217,19 @@ class Ground:
                 if first <= last:
                     lost[life] = min(lost.get(life, first), first)
         return lost | dict.fromkeys(self._withdrawn(), 0)
+
+    def _emptied(self) -> set[str]:
+        """Return the traces that began without any client."""
+        return {told.trace for told in self.facts["began"] if not told.fact.first}
+
+    def _forgotten_at(self) -> dict[Address, set[Incarnation]]:
+        """Return by store the lives that had a RegID which it forgot."""
+        gone = {(told.fact.peer, told.fact.first) for told in self.facts["forgot"]}
+        forgotten: dict[Address, set[Incarnation]] = defaultdict(set)
+        for told in self.facts["holds"]:
+            if (told.fact.peer, told.fact.first) in gone:
+                forgotten[told.fact.peer].add(told.fact.life)
+        return forgotten
 
     def _withdrawn(self) -> set[Incarnation]:
         """Return the lives that asked to be deregistered, and earlier ones that had a RegID of theirs."""

@@ -19,7 +19,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol.effects import CacheMessages, Deliver, PersistClient, PersistMessages, Reclaim
 from stablecast.core.protocol.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
-from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, Persisted, Sent
+from stablecast.core.protocol.inputs import Acknowledge, Consumed, Damaged, History, Persisted, Sent, Useless
 from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, Incarnation, Pace, Role, StableAck
 from stablecast.core.protocol.settings import AckMode, Ordering, StoreConfig
 from stablecast.core.receiver import ReceiverSession
@@ -149,12 +149,23 @@ class NothingUnread:
     divides: bool = False
     unseen: RangeSet = attrs.field(factory=RangeSet)
     confirmed: RangeSet = attrs.field(factory=RangeSet)
+    delivered: bool = False
+    in_order: bool = True
+    floor: int = 0
+    """Everything from here on must be consumed or lost; what lies below was acknowledged, or is not ours."""
+    lost: RangeSet = attrs.field(factory=RangeSet)
     name: str = "A1"
 
     def handlers(self) -> RuleHandlers:
         """Return the handlers for inputs and for effects."""
-        return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}, {
+        return {
+            History: self._on_history,
+            Consumed: self._on_consumed,
+            Acknowledge: self._on_acknowledge,
+            Useless: self._on_lost,
+        }, {
             RegistrationComplete: self._on_complete,
+            UnrecoverableLoss: self._on_lost,
             Deliver: self._on_deliver,
             ConsumptionAck: self._on_told,
         }
@@ -167,11 +178,15 @@ class NothingUnread:
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
         consumed.update((*status.consumed, (acked, acked + 1), *status.confirmable))
         # In arrival order delivered numbers may be above the next one.
-        newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
+        in_order = receiver.config.ordering is Ordering.ORDERED
+        newest = None if in_order else _handed_out(status).last
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         paces, divides = receiver.config.pace is not Pace.SOURCE, receiver.config.divides
         newest_known = max(receiver.next_number or 0, -1 if newest is None else newest + 1)
-        return cls(newest_known, consumed, rises, acked, paces, divides)
+        began = receiver.next_number is not None
+        return cls(
+            newest_known, consumed, rises, acked, paces, divides, delivered=began, in_order=in_order, floor=newest_known
+        )
 
     def _on_history(self, event: History) -> None:
         self.consumed.add(event.first, event.last + 1)
@@ -187,17 +202,28 @@ class NothingUnread:
         (self.unseen.add if event.unseen else self.unseen.remove)(event.first, event.last + 1)
         return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
 
+    def _on_lost(self, event: UnrecoverableLoss | Useless) -> None:
+        self.lost.add(event.first, event.last + 1)
+
     def _on_complete(self, event: RegistrationComplete) -> None:
+        self.floor = event.number
         # A receiver that sets the pace acknowledges what lies below its start: no store shall keep that for it.
         if self.paces:
             self.consumed.add(event.number - 1, event.number)
+            if (
+                not self.delivered
+            ):  # A store that grants late may take the start back, and that acknowledgement with it.
+                self.told = min(self.told, event.number - 1)
 
     def _on_acknowledge(self, event: Acknowledge) -> None:
+        if self.in_order:  # The application was handed everything below.
+            self.floor = max(self.floor, event.number + 1)
         self.consumed.add(event.number if event.first is None else event.first, event.number + 1)
 
     def _on_deliver(self, effect: Deliver) -> None:
         stop = effect.first + effect.count
         self.next = max(self.next, stop)
+        self.delivered = True
 
     def _on_told(self, ack: ConsumptionAck) -> str | None:
         number = extended(ack.number, self.consumed.last or 0)
@@ -208,25 +234,36 @@ class NothingUnread:
         before, self.told = self.told, max(self.told, number)
         if number not in self.consumed:
             return f"number {number} is acknowledged and was never consumed"
+        if unread := self._unread(number):
+            return f"number {number} is acknowledged, and number {unread[0][0]} was never consumed"
         return f"number {number} is acknowledged after number {before}" if number < before and self.rises else None
+
+    def _unread(self, number: int) -> list[tuple[int, int]]:
+        """Return what was neither consumed nor lost up to this number, and was not acknowledged before."""
+        first, self.floor = self.floor, max(self.floor, number + 1)
+        return [part for low, high in self.consumed.missing(first, number + 1) for part in self.lost.missing(low, high)]
 
 
 @attrs.define
 class SyncedFirst:
     """Rule P1; `written` has (ticket, incarnation, first, stop) until the sync.
 
-    Messages that went before the trace began may be acknowledged again, and their sync is unknown. `paced` are the
-    lives of sources, by RegID, whose receivers set the pace: messages that are kept, or went, may be acknowledged.
+    Messages that went before the trace began may be acknowledged again, and their sync is unknown. What cannot be read
+    back must be synced again, unless it went before: `trails` has where the numbers of each RegID begin. `paced` are
+    the lives of sources, by RegID, whose receivers set the pace: messages that are kept, or went, may be acknowledged.
     """
 
     written: list[tuple[int, int, int, int]]
     synced: dict[int, RangeSet]
     paced: dict[int, Incarnation]
+    trails: dict[int, int] = attrs.field(factory=dict)
+    lives: dict[int, set[Incarnation]] = attrs.field(factory=lambda: defaultdict(set))
+    """The lives of each RegID, whose numbers may be damaged."""
     name: str = "P1"
 
     def handlers(self) -> RuleHandlers:
         """Return the handlers for inputs and for effects."""
-        return {Persisted: self._on_persisted}, {
+        return {Persisted: self._on_persisted, Damaged: self._on_damaged}, {
             PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             PersistClient: self._on_client,
@@ -239,14 +276,21 @@ class SyncedFirst:
         """Start with the state of this store."""
         waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         synced: dict[int, RangeSet] = defaultdict(RangeSet)
-        for repository in store.status.repositories.values():
+        lives: dict[int, set[Incarnation]] = defaultdict(set)
+        for reg_id, repository in store.status.repositories.items():
             for life, numbers in by_life(repository).items():
                 synced[life].update(numbers)
+                lives[reg_id].add(life)
             synced[repository.incarnation].add(0, repository.trail)
+        trails = {reg_id: repository.trail for reg_id, repository in store.status.repositories.items()}
         paced = {reg_id: one.incarnation for reg_id, one in store.status.repositories.items() if one.terms.paced}
         for reg_id, life in paced.items():
             synced[life].update(store.status.repositories[reg_id].held)
-        return cls(waiting, synced, paced)
+        return cls(waiting, synced, paced, trails, lives)
+
+    def _on_damaged(self, event: Damaged) -> None:
+        for life in self.lives[event.source_reg_id]:
+            self.synced[life].remove(max(event.first, self.trails.get(event.source_reg_id, 0)), event.last + 1)
 
     def _on_persisted(self, event: Persisted) -> None:
         waiting = []
@@ -258,6 +302,7 @@ class SyncedFirst:
         self.written = waiting
 
     def _on_written(self, effect: PersistMessages) -> None:
+        self.lives[effect.source_reg_id].add(effect.incarnation)
         if self.paced and effect.incarnation in self.paced.values():
             self._on_kept(effect)
         else:
@@ -268,6 +313,7 @@ class SyncedFirst:
         self.synced[effect.incarnation].add(effect.first, effect.first + effect.count)
 
     def _on_reclaim(self, effect: Reclaim) -> None:
+        self.trails[effect.source_reg_id] = effect.number
         if effect.source_reg_id in self.paced:
             self.synced[self.paced[effect.source_reg_id]].add(0, effect.number)
 

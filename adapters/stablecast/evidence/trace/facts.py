@@ -36,6 +36,7 @@ so its facts need no other frame. Neighbours are joined, so a frame has a few ro
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Protocol, assert_never
 
@@ -83,6 +84,9 @@ MAX_CONTROL: Final = 10_000
 
 UNCOUNTED: Final = -1
 """The digest of a fact which says that an endpoint sent more messages than are compared."""
+
+MAX_DIGESTS: Final = 4096
+"""Digests that are remembered: each message is sent and arrives, and most are repeated."""
 
 _DIGEST_BYTES: Final = 7
 """Bytes of a message's digest: it is a number of a fact."""
@@ -177,6 +181,7 @@ class Book:
         return found
 
 
+@lru_cache(MAX_DIGESTS)
 def digest_of(message: object) -> int:
     """Return a number that differs for different messages, or for other values with different texts."""
     return int.from_bytes(sha256(repr(message).encode()).digest()[:_DIGEST_BYTES], "big")

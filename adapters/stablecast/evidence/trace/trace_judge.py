@@ -268,14 +268,18 @@ def violation(suspect: Suspect) -> TraceViolation:
     """Return the violation of a suspect, with its exact record."""
     path = Path(suspect.path)
     record, time = _place(path, suspect)
-    kind = _ARRIVED.get(suspect.kind, suspect.kind)
-    senders = f" ({', '.join(suspect.senders)})" if suspect.senders else ""
-    text = TEXTS[suspect.rule].format(
-        number=suspect.number, life=suspect.life, peer=suspect.peer, kind=kind, senders=senders
-    )
     found: dict[str, Any] = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer}
     found |= {"number": suspect.number} | ({"missing": suspect.missing} if suspect.missing else {})
-    return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
+    return TraceViolation(path, record, suspect.rule, f"record {record}: {sentence(suspect)}", None, found, time)
+
+
+def sentence(suspect: Suspect) -> str:
+    """Return what is wrong, for a person."""
+    kind = _ARRIVED.get(suspect.kind, suspect.kind)
+    senders = f" ({', '.join(suspect.senders)})" if suspect.senders else ""
+    return TEXTS[suspect.rule].format(
+        number=suspect.number, life=suspect.life, peer=suspect.peer, kind=kind, senders=senders
+    )
 
 
 def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:

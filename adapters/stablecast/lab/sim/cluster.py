@@ -12,6 +12,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.subscription.inputs import Place
 from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.live_trace import LiveTrace
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.schedules.faults import Fault, Kind
 from stablecast.lab.sim import endpoint_configs
@@ -30,7 +31,6 @@ from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddReceiver
 
-STORE_PORTS = (14567, 14580)
 SOURCE_PORTS = (14371, 14390)
 REQUEST_PORTS = (14391, 14410)
 
@@ -160,8 +160,9 @@ class Cluster:
     def _name(self, name: str) -> str:
         return f"{name}.{len(self._everybody)}"
 
-    def _recorder(self, role: Role, name: str, machine: Endpoint) -> Recorder | None:
-        return None if self._traces is None else Recorder(self._traces, role, name, machine, patient=True)
+    def _follow(self, role: Role, name: str, machine: Endpoint) -> LiveTrace:
+        recorder = None if self._traces is None else Recorder(self._traces, role, name, machine, patient=True)
+        return self.checkers.ledger.follow(role, name, machine, recorder)
 
     def _free(self, host: str, ports: tuple[int, int], *, skip: bool) -> str:
         """Return the first free address of a host, or the second with `skip`."""
@@ -169,7 +170,7 @@ class Cluster:
         return free[int(skip)]
 
     def _spawn_store(self, name: str, variant: bool) -> None:
-        address = self._free(endpoint_configs.HOSTS[name], STORE_PORTS, skip=variant)
+        address = self._free(endpoint_configs.HOSTS[name], endpoint_configs.STORE_PORTS, skip=variant)
         store = StoreProcess(
             self.network,
             name,
@@ -184,7 +185,9 @@ class Cluster:
         )
         self.processes[name] = store
         store.recover()
-        store.start(self._recorder(Role.STORE, name, store.machine))
+        trace = self._follow(Role.STORE, name, store.machine)
+        trace.complete = self.setup.refills(name)  # What an earlier release says and reads is not all of it.
+        store.start(trace)
         if self.setup.named:
             self._locate(store, address)
 
@@ -207,7 +210,7 @@ class Cluster:
         source.cut(max(1, self.setup.large))
         self.processes[SOURCE] = source
         self.checkers.clients.append(source)
-        source.start(self._recorder(Role.SOURCE, source.name, source.machine))
+        source.start(self._follow(Role.SOURCE, source.name, source.machine))
         source.want(self._unsent)
         self._unsent = 0
         self._advertise(source)
@@ -233,11 +236,11 @@ class Cluster:
         config = endpoint_configs.receiver_config(self.setup, name, address, self.world.rng.getrandbits(64))
         process = self._name(name)
 
-        def record(machine: ReceiverSession) -> Recorder | None:
-            return self._recorder(Role.RECEIVER, process, machine)
+        def follow(machine: ReceiverSession) -> LiveTrace:
+            return self._follow(Role.RECEIVER, process, machine)
 
         clock = self._clock(name)
-        receiver = ReceiverProcess(self.network, name, process, config, clock, self.checkers, record, self.setup)
+        receiver = ReceiverProcess(self.network, name, process, config, clock, self.checkers, follow, self.setup)
         self.processes[name] = receiver
         self.checkers.clients.append(receiver)
         receiver.start()

@@ -9,7 +9,9 @@ from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup
 
 TOPIC = "sim"
 HOSTS = {name: f"10.0.0.{number}" for number, name in enumerate(("source", *RECEIVERS, *STORES), 1)}
-STORE_ADDRESSES = tuple(f"{HOSTS[store]}:14567" for store in STORES)
+STORE_PORTS = (14567, 14580)
+STORE_ADDRESSES = tuple(f"{HOSTS[store]}:{STORE_PORTS[0]}" for store in STORES)
+_STORE_HOSTS = frozenset(HOSTS[store] for store in STORES)
 
 TIMES = settings.RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
 ACTIVITY_NS = 2 * SECOND
@@ -57,6 +59,12 @@ def store_config(
         repairs=_repairs(setup),
         refill=setup.refills(name),
     )
+
+
+def place_of(address: str) -> str:
+    """Return where an endpoint is: a store is the same at each of its ports."""
+    host, _, port = address.partition(":")
+    return host if host in _STORE_HOSTS and int(port) in range(*STORE_PORTS) else address
 
 
 def _repairs(setup: WorldSetup) -> Repair:

@@ -199,13 +199,8 @@ class VirtualDriver(Generic[EventT_contra, EffectT]):
         for event in events:
             self.feed(event)
 
-    @property
-    def idle(self) -> bool:
-        """True if no input is in progress and inputs are not recorded."""
-        return self._driven.recorder is None and not (self._busy or self._closed)
-
     def during(self, act: Callable[[T], None], what: T) -> None:
-        """Perform what follows from a query of the machine as if it were an effect. Call it only while `idle`."""
+        """Perform what follows from a query of the machine as if it were an effect. No input may be in progress."""
         self._turn(lambda: act(what))
 
     def settle_soon(self) -> None:

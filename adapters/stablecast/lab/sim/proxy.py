@@ -7,6 +7,7 @@ import attrs
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete
 from stablecast.core.protocol.inputs import ProxyQuorum, Start
+from stablecast.core.protocol.messages import Role
 from stablecast.core.source import SourceState
 from stablecast.lab.sim.endpoint_configs import TIMES
 from stablecast.lab.sim.network import Connection
@@ -56,7 +57,8 @@ class Proxy(StreamSource):
         self.registered_at = -1
         self.on_close = _nobody
         self._accepted: list[Connection] = []
-        self.driver = self._listen(None)
+        trace = checkers.ledger.follow(Role.SOURCE, f"proxy at {process.name}", self.machine)
+        self.driver = self._listen(trace)
         self.driver.feed(Start())
         advertise(self)
 

@@ -1,8 +1,9 @@
 """Simulate a receiver's process: sessions as the client runs them, and an application that consumes messages."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -15,7 +16,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import AskLow, AskRegId, Deliver, ReceiverEffect, Send
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
-from stablecast.core.protocol.inputs import Gone, Lost, LowChosen, ReceiverInput, Reset
+from stablecast.core.protocol.inputs import Acknowledge, Consumed, Data, Gone, Lost, LowChosen, ReceiverInput, Reset
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration.status import RegistrationStatus
@@ -24,7 +25,7 @@ from stablecast.core.subscription import inputs as ev
 from stablecast.core.subscription.consumption import ReceiverMemory
 from stablecast.core.subscription.inputs import Place
 from stablecast.core.subscription.subscription import Subscription
-from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.evidence.trace.live_trace import LiveTrace
 from stablecast.lab.sim.application import SimulatedApplication, payloads_of
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
@@ -39,6 +40,11 @@ from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.resolution.udp.inputs import Resolved, Unresolved
+
+T = TypeVar("T")
+
+SHORT: Final = -1
+"""The token of runs that the client delivers without asking the machine."""
 
 
 class WatchedReassembly(FragmentReassembly):
@@ -55,6 +61,48 @@ class WatchedReassembly(FragmentReassembly):
         passed, lost = super().take_passed()
         self._on_passed(passed, lost)
         return passed, lost
+
+
+class SessionDriver(VirtualDriver[ReceiverInput, ReceiverEffect]):
+    """Drive a session, and say what it delivers the short way, which gives the machine no input."""
+
+    def __init__(
+        self,
+        process: VirtualProcess,
+        driven: Driven[ReceiverInput, ReceiverEffect],
+        trace: LiveTrace,
+        perform: Callable[[ReceiverEffect], None],
+        before: Callable[[], None],
+        on_told: Callable[[int, int], None],
+    ) -> None:
+        """Drive the machine that is `driven`, whose steps go to the trace; `on_told` gets what counts as consumed."""
+        super().__init__(process, driven, perform, before)
+        self._trace = trace
+        self._on_told = on_told
+
+    def feed(self, event: ReceiverInput) -> None:
+        """Feed one input; check what it says of the application."""
+        if isinstance(event, Consumed):
+            self._on_told(event.first, event.last + 1)
+        elif isinstance(event, Acknowledge):
+            self._on_told(event.number if event.first is None else event.first, event.number + 1)
+        super().feed(event)
+
+    @property
+    def idle(self) -> bool:
+        """True if no input is in progress, and none goes to a file."""
+        return self._trace.recorder is None and not (self._busy or self._closed)
+
+    def during(self, act: Callable[[T], None], what: T) -> None:
+        """Perform a delivery, and judge it as if the machine had been asked."""
+        assert isinstance(what, Batch)
+        life, first, count = what.incarnation, what.first, what.count
+        self._trace.record(
+            Data(life, life, first, count, 0, recovered=False, token=SHORT),
+            self._process.now(),
+            (Deliver(SHORT, 0, count, first, recovered=False, done=True),),
+        )
+        super().during(act, what)
 
 
 class SimulatedSession(client.ClientSession):
@@ -77,8 +125,10 @@ class SimulatedSession(client.ClientSession):
         return f"<session with {self.incarnation}>"
 
     def _drive(self, machine: ReceiverSession, _: Path | None) -> Any:
-        driven: Driven[ReceiverInput, ReceiverEffect] = Driven(machine, self._process.record(machine))
-        return VirtualDriver(self._process, driven, self._perform, self._before_timer)
+        trace = self._process.follow(machine)
+        driven: Driven[ReceiverInput, ReceiverEffect] = Driven(machine, trace)
+        told = partial(self._reading.on_told_consumed, self._process.receiver, self._process.name)
+        return SessionDriver(self._process, driven, trace, self._perform, self._before_timer, told)
 
     @property
     def machine(self) -> ReceiverSession:
@@ -92,14 +142,12 @@ class SimulatedSession(client.ClientSession):
 
     def start(self, history: dict[int, list[tuple[int, int]]], earlier: Any = (), confirmed: Any = ()) -> None:
         """Begin with the history that the application consumed in earlier sessions."""
-        self._reading.on_session(self._process.receiver, self._process.name, self.incarnation, history)
+        self._reading.on_session(self._process.receiver, self._process.name, self.incarnation)
         super().start(history, earlier, confirmed)
 
     def _perform(self, effect: ReceiverEffect) -> None:
         match effect:
             case Send():
-                if isinstance(effect.message, msg.ConsumptionAck):
-                    self._judge(effect.message)
                 self._process.pool.send(effect.to, encode(effect.message))
             case AskLow() if self._process.hesitates:
                 chosen = LowChosen(self.succession.low(effect, effect.low))
@@ -108,13 +156,6 @@ class SimulatedSession(client.ClientSession):
                 world.after(delay, lambda: process.deliver(lambda: self.receive(chosen)))
             case _:
                 super()._perform(effect)
-
-    def _judge(self, ack: msg.ConsumptionAck) -> None:
-        who = (self._process.receiver, self._process.name, self.incarnation)
-        if ack.first == msg.FROM_THE_START:
-            self._reading.on_consumption_ack(*who, ack.number)
-        else:
-            self._reading.on_confirmation(*who, ack.first, ack.number)
 
     def _on_notify(self, event: Event) -> None:
         process = self._process
@@ -240,7 +281,7 @@ class ReceiverProcess(VirtualProcess):
         config: ReceiverConfig,
         clock: VirtualClock,
         checkers: Checkers,
-        record: Callable[[ReceiverSession], Recorder | None],
+        follow: Callable[[ReceiverSession], LiveTrace],
         setup: WorldSetup,
     ) -> None:
         """Prepare the process `name` of `receiver`; `config` is the template of its sessions."""
@@ -248,7 +289,7 @@ class ReceiverProcess(VirtualProcess):
         self.receiver = receiver
         self.config = config
         self.checkers = checkers
-        self.record = record
+        self.follow = follow
         self.lossy = setup.lossy
         self.hesitates = setup.leaving is Leaving.RECEIVER
         self.leaving = False

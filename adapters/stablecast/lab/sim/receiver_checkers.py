@@ -4,29 +4,18 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.facts import Facts, Lives, without
 from stablecast.lab.sim.setup import RECEIVERS
 
 
 @attrs.define
 class SessionLedger:
-    """Hold what one session of one process has to deliver, from `begin` on.
-
-    `next` follows the newest delivered number, and `acknowledged` is the highest acknowledged one.
-    """
+    """Hold what one session of one process gave up, and where it is: `next` follows the newest delivered number."""
 
     order: int
-    history: Lives
     begin: int | None = None
     next: int = 0
-    delivered: Lives = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
-    acknowledged: int = -1
-
-    def passed(self, first: int, stop: int) -> list[tuple[int, int]]:
-        """Return the parts of [first, stop) that must not be skipped: neither lost nor consumed before."""
-        return without([(first, stop)], [self.lost, *self.history.values()])
 
 
 @attrs.define
@@ -57,12 +46,6 @@ class ReceiverLedger:
     began: int | None = None
     last: SessionLedger | None = None
 
-    def passed(self, life: int) -> RangeSet:
-        """Return what an acknowledgement may cover: numbers of one life that are consumed, lost or excused."""
-        known = self.consumed.get(life, RangeSet()).copy()
-        known.update([*self.lost, (0, self.began or 0)])
-        return known
-
 
 @attrs.define
 class ReceiverCheckers:
@@ -76,10 +59,9 @@ class ReceiverCheckers:
     runs: dict[str, ProcessLedger] = attrs.field(factory=dict)
     leaving: list[str] = attrs.field(factory=list)
 
-    def on_session(self, receiver: str, process: str, life: int, history: dict[int, list[tuple[int, int]]]) -> None:
-        """Record the start of a session with a life, and the history it was given."""
-        lives = {other: RangeSet(list(ranges)) for other, ranges in history.items()}
-        session = SessionLedger(self.facts.order.get(life, 0), lives)
+    def on_session(self, receiver: str, process: str, life: int) -> None:
+        """Record the start of a session with a life."""
+        session = SessionLedger(self.facts.order.get(life, 0))
         self.sessions[process, life] = self.ledgers[receiver].last = session
         run = self.runs.setdefault(process, ProcessLedger())
         run.order = max(run.order, session.order)
@@ -90,14 +72,8 @@ class ReceiverCheckers:
         run.term = max(run.term, term)
 
     def on_begin(self, receiver: str, process: str, life: int, number: int) -> None:
-        """Check that a session which begins at `number` skips no stable message.
-
-        A store that grants late may take a session back that has delivered nothing. If it sets the pace, it has
-        acknowledged what lay below its start, and counts from the new one.
-        """
+        """Check that a session which begins at `number` skips no stable message."""
         session, ledger = self.sessions[process, life], self.ledgers[receiver]
-        if not session.delivered:
-            session.acknowledged = min(session.acknowledged, number - 1)
         session.begin = session.next = number
         ledger.began = max(ledger.began or 0, number)
         for low, high, sender in self.missed(receiver, number, self.runs[process].delivered):
@@ -116,17 +92,10 @@ class ReceiverCheckers:
             session.begin = session.next = 0 if facts.setup.arrival else first
         if session.begin is None or first < session.begin:
             facts.report("D1", f"{what}, it begins at {session.begin}")
-        elif facts.setup.arrival:
-            self._check_once(session, what, first, stop)
-        else:
-            self._check_order(session, self.runs[process], what, first)
-        if sender in session.history and session.history[sender].within(first, stop):
-            facts.report("D1", f"{what} again")
         for number in range(first, stop):
             owner = facts.stable.get(number, sender)
             if owner != sender and self._known(self.runs[process], session.order, sender, number):
                 facts.report("D1", f"{process} delivers {number} of life {sender:#x}, that of {owner:#x} is stable")
-        session.delivered.setdefault(sender, RangeSet()).add(first, stop)
         self.runs[process].delivered.setdefault(sender, RangeSet()).add(first, stop)
         session.next = max(session.next, stop)
 
@@ -167,18 +136,6 @@ class ReceiverCheckers:
         """
         mine = [session for (who, _), session in self.sessions.items() if who == process]
         return self.facts.setup.turns and any(number in session.lost for session in mine)
-
-    def _check_order(self, session: SessionLedger, run: ProcessLedger, what: str, first: int) -> None:
-        if first < session.next:
-            self.facts.report("D1", f"{what}, {session.next} was next")
-        known = [*run.delivered.values(), run.lost]  # Another session delivered it or reported its loss.
-        for low, high in without(session.passed(session.next, first), known):
-            self.facts.report("D1", f"{what}, {low}..{high - 1} were passed over and not reported lost")
-
-    def _check_once(self, session: SessionLedger, what: str, first: int, stop: int) -> None:
-        for told in (session.lost, *session.delivered.values()):
-            if told.within(first, stop):
-                self.facts.report("D1", f"{what}, some of it was delivered or reported lost before")
 
     def on_consumed(self, receiver: str, sender: int, first: int, stop: int) -> None:
         """Record consumed messages."""
@@ -225,37 +182,15 @@ class ReceiverCheckers:
         self.leaving.append(process)
         self.ledgers[receiver].began = None
 
-    def on_consumption_ack(self, receiver: str, process: str, life: int, wire: int) -> None:
-        """Check that an acknowledgement covers only consumed numbers."""
-        session = self.sessions[process, life]
-        number = serial.extend(wire, session.next)
-        if session.begin is None:
-            self.facts.report("A1", f"{process} acknowledges {number} before it began")
-            return
-        before, session.acknowledged = session.acknowledged, max(session.acknowledged, number)
-        if number < before and self.facts.setup.ack_mode is not AckMode.EXPLICIT:
-            self.facts.report("A1", f"{process} acknowledges {number} after {before}")
-        for low, high in without(self._unconsumed(receiver, process, life, session.begin, number + 1), [session.lost]):
-            self.facts.report("A1", f"{process} acknowledges {number}, {low}..{high - 1} are not consumed")
-
-    def on_confirmation(self, receiver: str, process: str, life: int, wire_first: int, wire_last: int) -> None:
-        """Check that a confirmation to the source covers only consumed numbers, and none that was given up (P-349).
-
-        Confirmations are ranges around lost messages, repeated where a connection broke. So they may be lower than
-        earlier acknowledgements.
-        """
-        base = self.sessions[process, life].next
-        first, last = serial.extend(wire_first, base), serial.extend(wire_last, base)
-        for low, high in self._unconsumed(receiver, process, life, first, last + 1):
-            self.facts.report("A1", f"{process} confirms {first}..{last}, {low}..{high - 1} are not consumed")
-
-    def _unconsumed(self, receiver: str, process: str, life: int, first: int, stop: int) -> list[tuple[int, int]]:
-        consumed = self.ledgers[receiver].consumed
-        done = list(self.sessions[process, life].history.values())
-        for sender, delivered in self.runs[process].delivered.items():
-            ours = consumed.get(sender, RangeSet())
-            done.append(RangeSet([part for low, high in delivered for part in ours.within(low, high)]))
-        return without([(first, stop)], done)
+    def on_told_consumed(self, receiver: str, process: str, first: int, stop: int) -> None:
+        """Check that a session is told only what its application really consumed."""
+        consumed, delivered = self.ledgers[receiver].consumed, self.runs[process].delivered
+        ours = [
+            RangeSet([part for low, high in numbers for part in consumed.get(sender, RangeSet()).within(low, high)])
+            for sender, numbers in delivered.items()
+        ]
+        for low, high in without([(first, stop)], ours):
+            self.facts.report("A1", f"{process} calls {first}..{stop - 1} consumed, {low}..{high - 1} are not")
 
     def missed(
         self, receiver: str, stop: int | None = None, waiting: Lives | None = None

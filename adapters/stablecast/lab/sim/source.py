@@ -15,7 +15,7 @@ from stablecast.core.protocol.settings import FlightBehavior, SourceConfig, Stor
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.source.outbox import Block, Extra, Outbox
-from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.evidence.trace.live_trace import LiveTrace
 from stablecast.lab.sim.network import Connection, VirtualNetwork
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualProcess, encode, serve
 from stablecast.lab.sim.setup import STORES
@@ -66,10 +66,8 @@ class Watched(Observer):
         self._life = source.config.incarnation
 
     def sent(self, block: Block) -> None:
-        """Check the flight."""
-        config = self._source.config
-        flight = (config.flight_messages, config.flight_bytes) if config.stores else (0, 0)
-        self._checkers.on_sent(self._life, block.first, block.first + block.count, flight, block.large)
+        """Record what is sent."""
+        self._checkers.on_sent(self._life, block.first, block.first + block.count, block.large)
 
     def stable(self, first: int, last: int) -> None:
         """Check who has what is called stable."""
@@ -99,9 +97,9 @@ class StreamSource(Sender):
         self.machine = self._prepare(config)
         self._subscribers: list[Connection] = []
 
-    def _listen(self, recorder: Recorder | None) -> VirtualDriver[inputs.SourceInput, fx.SourceEffect]:
+    def _listen(self, trace: LiveTrace) -> VirtualDriver[inputs.SourceInput, fx.SourceEffect]:
         """Open the two ports, and return the driver."""
-        driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
+        driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self.machine, trace)
         driver = VirtualDriver(self.process, driven, self._perform)
         self._feed = driver.feed
         self.process.listen(self.config.reply_to, self._accept)
@@ -137,7 +135,7 @@ class StreamSource(Sender):
         self.process.pool.send(address, octets)
 
     def _released(self, number: int) -> None:
-        """Ignore what a proxy never had."""
+        """Keep nothing: the codec's caches have the messages."""
 
     def fail(self, what: object, error: Exception) -> None:
         """Let the world end: nothing fails here."""
@@ -175,9 +173,9 @@ class SourceProcess(StreamSource, VirtualProcess):
         self._size = 1
         self._planned = False
 
-    def start(self, recorder: Recorder | None) -> None:
+    def start(self, trace: LiveTrace) -> None:
         """Listen and register, after a delay if the application hesitates."""
-        self._listen(recorder)
+        self._listen(trace)
         if self.hesitates:
             delay = int(self.world.rng.random() * HESITATE_NS)
             self.world.after(delay, lambda: self.deliver(lambda: self._feed(inputs.Start())))
@@ -270,9 +268,6 @@ class SourceProcess(StreamSource, VirtualProcess):
         if block.large:
             return pieces(self._topic_index, self.config.incarnation, block.large)
         return super()._encode_block(block)
-
-    def _released(self, number: int) -> None:
-        self._checkers.on_release(self.config.incarnation, number)
 
     def _on_notify(self, event: events.Event) -> None:
         begun = self._out.begun

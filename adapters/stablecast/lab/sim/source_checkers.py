@@ -8,9 +8,12 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.events import Event, Oddity
 from stablecast.core.registration.status import RegistrationStatus
+from stablecast.evidence.trace.cross_rules import LOSSES, Suspect
+from stablecast.evidence.trace.live_trace import LiveLedger
+from stablecast.lab.sim.endpoint_configs import place_of
 from stablecast.lab.sim.facts import Facts, Lives, without
 from stablecast.lab.sim.receiver_checkers import ReceiverCheckers
-from stablecast.lab.sim.setup import PAYLOAD_BYTES, STORES
+from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.store_checkers import StoreCheckers
 
 
@@ -27,22 +30,21 @@ class RegisteringProcess(Protocol):
 
 @attrs.define
 class Checkers:
-    """Check one world. `sent`, `in_peace` (sent after all faults), `forced` and `released` are by life."""
+    """Check one world. `in_peace` (sent after all faults) and `forced` are by life."""
 
     facts: Facts
+    ledger: LiveLedger
     stores: StoreCheckers
     receivers: ReceiverCheckers
     clients: list[RegisteringProcess] = attrs.field(factory=list)
-    sent: Lives = attrs.field(factory=dict)
     in_peace: Lives = attrs.field(factory=dict)
     forced: Lives = attrs.field(factory=dict)
-    released: dict[int, int] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, facts: Facts) -> "Checkers":
         """Return the checkers of a world that has not started."""
         reading = ReceiverCheckers(facts)
-        return cls(facts, StoreCheckers(facts, reading.ledgers), reading)
+        return cls(facts, LiveLedger(facts.report, place_of), StoreCheckers(facts, reading.ledgers), reading)
 
     # The source.
 
@@ -50,9 +52,8 @@ class Checkers:
         """Check that a new life, which sends from `first` on, reuses no stable number."""
         facts = self.facts
         facts.counts["lives"] += 1
-        facts.order[life] = len(self.released)
+        facts.order[life] = len(facts.begins)
         facts.begins[life] = first
-        self.released[life] = first
         reused = [number for number in facts.stable if number >= first]
         if reused:
             facts.report("S2", f"life {life:#x} begins at {first}, number {max(reused)} is stable for an earlier one")
@@ -60,42 +61,18 @@ class Checkers:
     def on_proxy(self, life: int) -> None:
         """Record a registered proxy, which replaces the newest life."""
         self.facts.counts["proxies"] += 1
-        self.facts.order[life] = len(self.released) - 1
+        self.facts.order[life] = len(self.facts.begins) - 1
         self.facts.stand_ins.append(life)
 
-    def on_sent(
-        self,
-        life: int,
-        first: int,
-        stop: int,
-        flight: tuple[int, int],
-        large: Iterable[tuple[int, int]] = (),
-    ) -> None:
-        """Check the flight size, in messages and bytes, 0: no limit.
-
-        `large` are the first and last numbers of fragmented messages.
-        """
+    def on_sent(self, life: int, first: int, stop: int, large: Iterable[tuple[int, int]] = ()) -> None:
+        """Record sent numbers; `large` are the first and last numbers of fragmented messages."""
         for low, high in large:
             self.facts.counts["cut"] += 1
             for number in range(low, high + 1):
                 self.facts.large[life, number] = (low, high)
         self.facts.counts["sent"] += stop - first
-        self.sent.setdefault(life, RangeSet()).add(first, stop)
         if self.facts.calm:
             self.in_peace.setdefault(life, RangeSet()).add(first, stop)
-        numbers = without(list(self.sent[life]), self._settled(life))
-        octets = PAYLOAD_BYTES * sum(high - low for low, high in numbers)
-        under_way, (messages, size) = self._messages(life, numbers), flight
-        if not self.facts.setup.notify and (0 < messages < under_way or 0 < size < octets):
-            text = f"{under_way} messages of {octets} bytes are in flight, the limits are {messages} and {size} bytes"
-            self.facts.report("F1", text)
-
-    def _messages(self, life: int, numbers: list[tuple[int, int]]) -> int:
-        """Return the messages that have at least one of these numbers."""
-        large = self.facts.large
-        if not large:
-            return sum(high - low for low, high in numbers)
-        return len({large.get((life, at), (at, at)) for low, high in numbers for at in range(low, high)})
 
     def on_stable(self, life: int, first: int, stop: int, active: list[str]) -> None:
         """Check that enough stores hold messages that are reported stable, while the stores `active` are registered."""
@@ -133,7 +110,8 @@ class Checkers:
         if before and self.facts.wiped and self.facts.stable_lives.get(life):
             self.forced[life].add(first, stop)
             return  # Stores that lost their disks still wait for copies that the source gave up meanwhile.
-        unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), self._settled(life))
+        settled = [lives[life] for lives in (self.facts.stable_lives, self.forced, self.facts.excused) if life in lives]
+        unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), settled)
         self.forced.setdefault(life, RangeSet()).add(first, stop)
         if self.facts.setup.retained[1] or not self.facts.setup.rules.sizes:
             return
@@ -144,23 +122,6 @@ class Checkers:
             if self.facts.judge.recoverable(left) and not turn_over:
                 self.facts.report("L1", f"number {number} is given up, {' and '.join(left)} had room for it")
                 return
-
-    def on_release(self, life: int, stop: int) -> None:
-        """Check that the source releases only copies below `stop` that are settled."""
-        first, self.released[life] = self.released[life], stop
-        setup = self.facts.setup
-        if not setup.rules.sizes:
-            return
-        for low, high in without([(first, stop)], self._settled(life)):
-            self.facts.report("C1", f"the copies of {low}..{high - 1} are gone, they are not stable yet")
-        if setup.unique:
-            known = [ledger.passed(life) for ledger in self.receivers.ledgers.values()]
-            forced = [self.forced[life]] if life in self.forced else []
-            for low, high in without(without([(first, stop)], forced), known):
-                self.facts.report("C1", f"the copies of {low}..{high - 1} are gone, nobody has consumed them")
-
-    def _settled(self, life: int) -> list[RangeSet]:
-        return [lives[life] for lives in (self.facts.stable_lives, self.forced, self.facts.excused) if life in lives]
 
     # Registrations.
 
@@ -181,8 +142,9 @@ class Checkers:
     # At the end, and for everybody.
 
     def at_the_end(self) -> None:
-        """Check that every stable message is still recoverable."""
+        """Check that all traces agree, and that every stable message is still recoverable."""
         facts = self.facts
+        self.ledger.judge(self._promised)
         if facts.farewell:
             return
         for number, life in facts.stable.items():
@@ -192,6 +154,11 @@ class Checkers:
             if not facts.judge.recoverable(holders) and not released:
                 facts.report("S3", f"number {number} of life {life:#x} was stable and is left at {holders}")
                 return
+
+    def _promised(self, suspect: Suspect) -> bool:
+        """Return whether what two traces deny each other was promised, for all that disks and memories lost."""
+        excused = self.facts.excused.get(suspect.life)
+        return suspect.rule not in LOSSES or excused is None or suspect.number not in excused
 
     def on_oddity(self, event: Event) -> None:
         """Count what machines drop."""

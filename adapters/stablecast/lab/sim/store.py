@@ -12,7 +12,7 @@ from stablecast.core.protocol.generations import NONE, following
 from stablecast.core.protocol.messages import Message, Registered, Role, SourceInfo, StableAck, StoreMemory
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.evidence.trace.live_trace import LiveTrace
 from stablecast.lab.sim.disk import NO_STREAM, DiskRecord, DiskRecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.earlier_release import as_earlier
 from stablecast.lab.sim.lossy_transport import Lossy
@@ -82,9 +82,9 @@ class StoreProcess(VirtualProcess):
         )
         self._shelf = MessageStorage(self._syncer, self._tokens)
 
-    def start(self, recorder: Recorder | None) -> None:
-        """Listen and start the machine. The recorder must belong to this machine."""
-        driven: Driven[inputs.StoreInput, fx.StoreEffect] = Driven(self.machine, recorder)
+    def start(self, trace: LiveTrace) -> None:
+        """Listen and start the machine. The trace must belong to this machine."""
+        driven: Driven[inputs.StoreInput, fx.StoreEffect] = Driven(self.machine, trace)
         self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self._address, serve(self._on_items))
         self._driver.feed(inputs.Start())

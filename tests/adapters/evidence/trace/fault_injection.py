@@ -16,6 +16,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.inputs import Arrived, Input, Tick
 from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace.live_trace import LiveTrace
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.schedules.faults import Fault
 from stablecast.lab.sim.runner import run
@@ -72,7 +73,8 @@ def lying(lie: Lie) -> Iterator[Told]:
     told = Told(lie)
 
     def step(driven: Driven[Any, Any], event: Input, now: int) -> Sequence[Effect]:
-        machine, recorder = driven.machine, cast("Recorder | None", driven.recorder)
+        machine, trace = driven.machine, cast("LiveTrace | None", driven.recorder)
+        recorder = None if trace is None else cast("Recorder", trace.recorder)
         able = told.path is None and recorder is not None and recorder.role is lie.role
         heard = lie.mishears(machine, event) if able and lie.mishears else None
         if isinstance(event, Tick):
@@ -82,10 +84,10 @@ def lying(lie: Lie) -> Iterator[Told]:
         effects = machine.take_effects()
         done = lie.misdoes(machine, event, list(effects)) if able and lie.misdoes else None
         effects = effects if done is None else done
-        if recorder is not None:
-            if heard is not None or done is not None:
-                told.path, told.record = recorder.path, recorder._first + len(recorder._records)
-            recorder.record(event if heard is None else heard, now, effects)
+        if recorder is not None and (heard is not None or done is not None):
+            told.path, told.record = recorder.path, recorder._first + len(recorder._records)
+        if trace is not None:
+            trace.record(event if heard is None else heard, now, effects)
         return effects
 
     def timeout(driven: Driven[Any, Any], now: int) -> Sequence[Effect]:

@@ -205,6 +205,11 @@ def again(kept: int | None, *before: Fact) -> dict[str, list[Fact]]:
     return {"a1": begun, "a2": [] if kept is None else [fact("kept", 0, kept, A, OLDER)]}
 
 
+def emptied(clients: int, *before: Fact) -> dict[str, list[Fact]]:
+    """Return the facts of a store that began again with so many clients, and never heard of the life again."""
+    return {**again(None, *before), "a2": [fact("began", clients, 0, A, 0)]}
+
+
 @pytest.mark.parametrize(
     ("traces", "found", "lost"),
     [
@@ -213,6 +218,10 @@ def again(kept: int | None, *before: Fact) -> dict[str, list[Fact]]:
         (again(7), [("S2", "s7", 5)], LOSSES),
         (again(4), [], LOSSES),
         (again(None), [("S2", "s7", 5), ("S3", B, 8)], ()),
+        (emptied(0), [], LOSSES),
+        (emptied(1), [("S2", "s7", 5), ("S3", B, 8)], ()),
+        (emptied(0, fact("forgot", 4, 4, A, 0)), [], LOSSES),
+        (emptied(0, fact("forgot", 5, 5, A, 0)), [("S3", B, 8)], ()),
         (again(4, fact("cut", 5, 9, A, OLDER)), [("S2", "s7", 5), ("S3", "a1", 5), ("S3", B, 8)], ()),
     ],
 )

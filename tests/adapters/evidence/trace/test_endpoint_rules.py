@@ -27,7 +27,17 @@ from stablecast.core.protocol.events import (
     StableFlag,
     UnrecoverableLoss,
 )
-from stablecast.core.protocol.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent, Tick
+from stablecast.core.protocol.inputs import (
+    Acknowledge,
+    Arrived,
+    Consumed,
+    Damaged,
+    History,
+    Input,
+    Persisted,
+    Sent,
+    Tick,
+)
 from stablecast.core.protocol.messages import ConsumptionAck, Pace, Registered, Role, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import (
@@ -349,6 +359,19 @@ def test_p1_is_about_what_is_to_be_synced() -> None:
     assert judged(store(), cached, held(0, 5))[0][0] == "P1"
     assert judged(store(repository=RepositoryConfig(allow_rpp=True)), written(1, 0, 5), held(0, 4))[0][0] == "P1"
     assert judged(store(repository=None), held(0, 4))[0][0] == "P1"
+
+
+def test_p1_what_cannot_be_read_back_must_be_synced_again() -> None:
+    """Unless it had to go before; what a store began with may be damaged, too."""
+    synced: tuple[Fact, ...] = (written(1, 0, 9), Persisted(1), Reclaim(2, 1, 2), Damaged(1, 1, 4))
+    assert judged(store(), *synced, held(5, 8), held(0, 1)) == []
+    assert judged(store(), *synced, held(2, 8)) == [("P1", "number 2 is acknowledged and was never synced")]
+    assert judged(store(), *synced, written(3, 2, 3), Persisted(3), held(0, 8)) == []
+    machine = store()
+    machine.repositories[1] = Repository.create(machine.config, 1, 0, "a:1", LIFE)
+    machine.repositories[1].restore(0, 5, 5)
+    assert judged(machine, Damaged(2, 0, 4), held(0, 4)) == []
+    assert judged(machine, Damaged(1, 3, 3), held(0, 4)) == [("P1", "number 3 is acknowledged and was never synced")]
 
 
 def known(reg_id: int, life: int = LIFE, pace: Pace = Pace.SOURCE, ticket: int = 1) -> PersistClient:

@@ -49,6 +49,16 @@ def test_messages_that_are_stable_or_given_up_are_not_in_flight() -> None:
         assert judged(sent(0, 10), keeps, sent(10, 1)) == [TOO_MANY]
 
 
+@pytest.mark.rows("P-314")
+@pytest.mark.parametrize("messages", [0, 10])
+def test_no_more_bytes_than_the_flight_size_are_in_flight(messages: int) -> None:
+    """Runs of which a part is settled count no more, because nobody knows the bytes of the other part."""
+    machine, stable = source(flight_messages=messages, flight_bytes=8), Notify(Stable(0, 1, 0, StableFlag.STABLE))
+    assert judged(sent(0, 4), sent(4, 4), machine=machine) == []
+    assert judged(sent(0, 4), sent(4, 5), machine=machine) == ["9 bytes are in flight, the limit is 8"]
+    assert judged(sent(0, 4), stable, sent(4, 5), machine=machine) == []
+
+
 @pytest.mark.rows("P-313")
 def test_a_message_that_was_cut_counts_once() -> None:
     """Until its last piece is stable, with gaps anywhere in it."""
@@ -78,6 +88,6 @@ def test_it_may_begin_anywhere() -> None:
 
 def test_not_every_source_promises_it() -> None:
     assert FlightKept.judges(small())
-    assert not FlightKept.judges(source(flight_messages=0))
+    assert not FlightKept.judges(source(flight_messages=0, flight_bytes=0))
     assert not FlightKept.judges(small(flight_behavior=FlightBehavior.NOTIFY))
     assert not FlightKept.judges(SourceEndpoint.create(attrs.evolve(small().config, stores=())))

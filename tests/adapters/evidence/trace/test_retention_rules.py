@@ -8,9 +8,9 @@ import pytest
 from stablecast.core.protocol.effects import Client, Effect, Forget, Notify, PersistClient, Reclaim, Release
 from stablecast.core.protocol.events import Reclaimed, RegistrationComplete, RegistrationFlag
 from stablecast.core.protocol.inputs import Arrived, Input, Sent, Tick
-from stablecast.core.protocol.messages import Pace, Registered, Role, StableAck
+from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, Pace, Registered, Role, StableAck
 from stablecast.core.protocol.quorum import GroupRules
-from stablecast.core.protocol.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.protocol.settings import RepositoryConfig, Retention, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
@@ -69,6 +69,27 @@ def test_c1_copies_that_are_released_are_stable_or_had_to_go() -> None:
     assert judged(source(), "C1", BEGUN, SENT, *acks, gone(4, 9, forced=True), Release(10)) == []
     later = Notify(RegistrationComplete(50, RegistrationFlag.NONE))
     assert judged(source(), "C1", later, Sent(50, 5, 60), ack(0, 50, 54), ack(1, 50, 54), later, Release(55)) == []
+
+
+def confirmed(receiver: int, first: int | None, last: int) -> Arrived:
+    start = FROM_THE_START if first is None else first
+    return Arrived(ConsumptionAck(LIFE, 5, 1, last, session_id=receiver, first=start))
+
+
+@pytest.mark.rows("P-329", "P-349")
+def test_c1_copies_stay_until_as_many_receivers_confirmed_them_as_the_source_asks_for() -> None:
+    """A receiver counts once, whichever way it confirms."""
+    asking = attrs.evolve(source().config, retention=Retention(unique_confirmations=2), confirmations=True)
+    stable = (BEGUN, SENT, ack(0, 0, 9), ack(1, 0, 9))
+    both = (confirmed(2, None, 6), confirmed(3, 0, 3), confirmed(2, 0, 6), confirmed(3, 5, 6))
+
+    def told(*facts: Input | Effect) -> list[str]:
+        return judged(SourceEndpoint.create(asking), "C1", *stable, *facts)
+
+    assert told(*both, Release(4)) == []
+    assert told(*both, Release(5)) == ["number 4 is let go, and too few receivers have confirmed it"]
+    assert told(*both, gone(4, 4, forced=True), Release(7)) == []
+    assert told(*both[::2], Release(1)) == ["number 0 is let go, and too few receivers have confirmed it"]
 
 
 def test_c1_stores_that_keep_nothing_hold_nothing_up() -> None:

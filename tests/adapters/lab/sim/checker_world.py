@@ -39,9 +39,9 @@ def stable(checkers: Checkers, first: int, stop: int) -> None:
     checkers.on_stable(LIFE, first, stop, list(STORES))
 
 
-def begin(checkers: Checkers, number: int = 0, history: dict[int, list[tuple[int, int]]] | None = None) -> None:
+def begin(checkers: Checkers, number: int = 0) -> None:
     """A session delivers from there."""
-    checkers.receivers.on_session(READER, PROCESS, LIFE, history or {})
+    checkers.receivers.on_session(READER, PROCESS, LIFE)
     checkers.receivers.on_begin(READER, PROCESS, LIFE, number)
 
 

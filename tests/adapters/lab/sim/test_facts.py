@@ -190,7 +190,6 @@ def test_what_a_quorum_of_disks_took_along_is_not_promised() -> None:
         checkers.facts.on_lost(name, disk=True)
         checkers.facts.disks[name].wipe()
     checkers.at_the_end()
-    checkers.on_release(LIFE, 3)
     assert broken(checkers) == []
 
 

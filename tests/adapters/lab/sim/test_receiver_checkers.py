@@ -3,8 +3,6 @@
 import pytest
 
 from stablecast.core.protocol.messages import Life, StoreEntry
-from stablecast.core.protocol.quorum import GroupRules
-from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.setup import STORES
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
@@ -25,49 +23,13 @@ from tests.core.samples import info
 def test_what_a_later_life_got_stable_an_earlier_session_need_not_have() -> None:
     """T5: it ends where its life ends."""
     checkers = world()
-    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    checkers.receivers.on_session(READER, PROCESS, LIFE)
     checkers.on_life(NEXT, 0)
     store(checkers, 0, 3, life=NEXT)
     checkers.on_stable(NEXT, 0, 3, list(STORES))
     checkers.receivers.on_begin(READER, PROCESS, LIFE, 1)
     checkers.receivers.on_loss(READER, PROCESS, LIFE, 1, 3)
     assert broken(checkers) == []
-
-
-@pytest.mark.parametrize(
-    ("what", "again"),
-    [((5, 7), False), ((3, 5), False), ((4, 5, NEXT), False), ((1, 2), True)],
-    ids=["a gap", "a repetition", "the payload of another", "consumed in an earlier session"],
-)
-def test_delivery_is_in_order_and_of_the_right_life(what: tuple[int, ...], again: bool) -> None:
-    checkers = world()
-    begin(checkers, 1 if again else 0, {LIFE: [(1, 2)]} if again else {})
-    if not again:
-        deliver(checkers, 0, 4)
-    assert broken(checkers) == []
-    deliver(checkers, what[0], what[1], payload=what[2] if len(what) > 2 else LIFE)
-    assert broken(checkers) == ["D1"]
-
-
-def test_what_was_lost_or_known_may_be_passed_over() -> None:
-    checkers = world()
-    begin(checkers, 0, {LIFE: [(2, 4)]})
-    checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 2)
-    deliver(checkers, 4, 6)
-    assert broken(checkers) == []
-    stable(checkers, 6, 8)
-    checkers.receivers.on_loss(READER, PROCESS, LIFE, 7, 8)
-    assert broken(checkers) == ["S3"]
-
-
-def test_in_arrival_order_everything_is_delivered_once() -> None:
-    checkers = world(arrival=True)
-    begin(checkers)
-    deliver(checkers, 3, 5)
-    deliver(checkers, 0, 3)
-    assert broken(checkers) == []
-    deliver(checkers, 4, 6)
-    assert broken(checkers) == ["D1"]
 
 
 @pytest.mark.parametrize(("turns", "lost", "found"), [(True, 2, []), (True, 1, ["D1"]), (False, 2, ["D1"])])
@@ -79,6 +41,40 @@ def test_in_turns_only_what_was_given_up_may_come_late(turns: bool, lost: int, f
     checkers.receivers.on_handed(PROCESS, LIFE, 4, 5)
     checkers.receivers.on_handed(PROCESS, LIFE, 2, 3)
     assert broken(checkers) == found
+
+
+def test_delivered_is_what_its_sender_put_there() -> None:
+    checkers = world()
+    begin(checkers)
+    deliver(checkers, 0, 4)
+    assert broken(checkers) == []
+    deliver(checkers, 4, 5, payload=NEXT)
+    assert broken(checkers) == ["D1"]
+
+
+def test_what_is_stable_is_not_reported_lost() -> None:
+    checkers = world()
+    begin(checkers)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 2)
+    assert broken(checkers) == []
+    stable(checkers, 6, 8)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 7, 8)
+    assert broken(checkers) == ["S3"]
+
+
+def test_a_session_is_told_only_what_the_application_consumed() -> None:
+    """Of what this process delivered; whether acknowledgements follow from it, the ledger judges."""
+    checkers = world()
+    begin(checkers)
+    deliver(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    checkers.receivers.on_told_consumed(READER, PROCESS, 0, 2)
+    assert broken(checkers) == []
+    checkers.receivers.on_told_consumed(READER, PROCESS, 1, 3)
+    assert broken(checkers) == ["A1"]
+    checkers.receivers.on_consumed(READER, LIFE, 2, 4)
+    checkers.receivers.on_told_consumed(READER, PROCESS, 2, 4)
+    assert broken(checkers) == ["A1", "A1"], "the last one was delivered to another process"
 
 
 def test_no_session_begins_behind_what_the_application_never_had() -> None:
@@ -98,7 +94,7 @@ def test_what_another_life_got_stable_is_not_delivered_of_this_one() -> None:
     store(checkers, 0, 1, life=NEXT)
     checkers.on_life(NEXT, 0)
     checkers.on_stable(NEXT, 0, 1, list(STORES))
-    checkers.receivers.on_session(READER, PROCESS, NEXT, {})
+    checkers.receivers.on_session(READER, PROCESS, NEXT)
     checkers.receivers.on_begin(READER, PROCESS, NEXT, 0)
     checkers.receivers.on_delivered(PROCESS, NEXT, LIFE, 0, [(LIFE, 0)])
     assert broken(checkers) == ["D1"]
@@ -112,7 +108,7 @@ def test_a_process_must_know_that_a_life_came_back_before_it_is_blamed() -> None
     stable(checkers, 0, 1)
     checkers.on_life(NEXT, 1)
     checkers.facts.on_granted(STORES[0], STREAM, NEXT)
-    reading.on_session(READER, PROCESS, NEXT, {})
+    reading.on_session(READER, PROCESS, NEXT)
     reading.on_told(PROCESS, 2)
     reading.on_handed(PROCESS, NEXT, 0, 1)
     checkers.facts.on_told(LIFE, 3)
@@ -152,75 +148,9 @@ def test_no_receiver_can_know_that_a_source_is_the_one_which_all_stores_lost(
     store(checkers, 0, 1, life=NEXT)
     checkers.on_life(NEXT, 0)
     checkers.on_stable(NEXT, 0, 1, list(STORES))
-    checkers.receivers.on_session(READER, PROCESS, NEXT, {})
+    checkers.receivers.on_session(READER, PROCESS, NEXT)
     checkers.receivers.on_handed(PROCESS, LIFE, 0, 1)
     assert broken(checkers) == found
-
-
-def test_acknowledged_is_what_was_consumed() -> None:
-    checkers = world()
-    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
-    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 0)
-    assert broken(checkers) == ["A1"]
-    begin(checkers)
-    deliver(checkers, 0, 3)
-    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
-    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 1)
-    assert broken(checkers) == ["A1"]
-    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
-    assert broken(checkers) == ["A1", "A1"]
-
-
-def test_acknowledgements_do_not_fall_unless_the_application_says_so() -> None:
-    for mode, rules in ((AckMode.BATCHED, ["A1"]), (AckMode.EXPLICIT, [])):
-        checkers = world(ack_mode=mode)
-        begin(checkers)
-        deliver(checkers, 0, 3)
-        checkers.receivers.on_consumed(READER, LIFE, 0, 3)
-        for number in (2, 2, 1):
-            checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, number)
-        assert broken(checkers) == rules
-
-
-@pytest.mark.parametrize(
-    ("late", "consumed", "found"),
-    [(False, 3, []), (False, 2, ["A1"]), (True, 3, ["A1"])],
-    ids=["taken back", "above what is consumed", "it had delivered"],
-)
-def test_acknowledgements_begin_again_with_a_session_that_is_taken_back(
-    late: bool, consumed: int, found: list[str]
-) -> None:
-    """Before, a receiver that sets the pace acknowledged what lies below its start."""
-    checkers = world(paced=True, arrival=True)
-    begin(checkers, 5)
-    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 4)
-    if late:
-        deliver(checkers, 5, 6)
-    checkers.receivers.on_begin(READER, PROCESS, LIFE, 0)
-    deliver(checkers, 0, 3)
-    checkers.receivers.on_consumed(READER, LIFE, 0, consumed)
-    assert broken(checkers) == []
-    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
-    assert broken(checkers) == found
-
-
-@pytest.mark.rows("P-349")
-def test_confirmed_is_what_was_consumed_and_not_lost() -> None:
-    """Ranges around a loss follow an acknowledgement to a store that covers the loss."""
-    checkers = world()
-    begin(checkers)
-    checkers.receivers.on_given_up_run(PROCESS, LIFE, 1, 2)
-    checkers.receivers.on_loss(READER, PROCESS, LIFE, 1, 2)
-    deliver(checkers, 0, 1)
-    deliver(checkers, 2, 5)
-    checkers.receivers.on_consumed(READER, LIFE, 0, 4)
-    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 3)
-    for first, last in ((0, 0), (2, 3), (0, 0)):
-        checkers.receivers.on_confirmation(READER, PROCESS, LIFE, first, last)
-    assert broken(checkers) == []
-    for count, (first, last) in enumerate(((0, 3), (2, 4)), 1):
-        checkers.receivers.on_confirmation(READER, PROCESS, LIFE, first, last)
-        assert broken(checkers) == ["A1"] * count
 
 
 def test_who_left_is_promised_nothing() -> None:
@@ -232,30 +162,10 @@ def test_who_left_is_promised_nothing() -> None:
     assert broken(checkers) == []
 
 
-def test_a_ledger_speaks_for_what_was_consumed_lost_or_before_its_beginning() -> None:
-    checkers = world()
-    ledger = checkers.receivers.ledgers[READER]
-    assert list(ledger.passed(LIFE)) == []
-    begin(checkers, 2)
-    checkers.receivers.on_consumed(READER, LIFE, 4, 5)
-    checkers.receivers.on_loss(READER, PROCESS, LIFE, 2, 3)
-    assert list(ledger.passed(LIFE)) == [(0, 3), (4, 5)]
-
-
-def test_a_streaming_receiver_begins_where_it_is() -> None:
-    checkers = world(rules=GroupRules())
-    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
-    deliver(checkers, 5, 6)
-    deliver(checkers, 6, 7)
-    assert broken(checkers) == []
-    deliver(checkers, 8, 9)
-    assert broken(checkers) == ["D1"]
-
-
 def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
     """S3: of one that is all stable, and of which nothing was lost, none may be; of others nothing is promised."""
     checkers = world()
-    checkers.on_sent(LIFE, 0, 9, (0, 0), [(0, 2), (3, 5), (6, 8)])
+    checkers.on_sent(LIFE, 0, 9, [(0, 2), (3, 5), (6, 8)])
     stable(checkers, 0, 5)
     begin(checkers)
     reading = checkers.receivers
@@ -276,7 +186,7 @@ def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
 def test_who_leaves_is_not_promised_the_pieces_that_are_left() -> None:
     """Nobody keeps for it the messages that it had not had."""
     checkers = world()
-    checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
+    checkers.on_sent(LIFE, 0, 3, [(0, 2)])
     stable(checkers, 0, 3)
     begin(checkers)
     checkers.receivers.on_leave(READER, PROCESS)
@@ -286,10 +196,9 @@ def test_who_leaves_is_not_promised_the_pieces_that_are_left() -> None:
 
 def test_a_message_that_began_before_the_session_need_not_be_whole() -> None:
     checkers = world()
-    checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
+    checkers.on_sent(LIFE, 0, 3, [(0, 2)])
     stable(checkers, 0, 3)
     checkers.receivers.on_consumed(READER, LIFE, 0, 1)
     begin(checkers, 1)
     checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 1, told=False)
-    deliver(checkers, 3, 4)
-    assert broken(checkers) == ["D1"], "the other piece was passed over without a word"
+    assert broken(checkers) == []

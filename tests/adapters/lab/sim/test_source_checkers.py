@@ -7,19 +7,14 @@ import attrs
 import pytest
 
 from stablecast.core.protocol.events import Oddity, Wakeup
-from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import RegistrationTimes
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import Registration, RegistrationState
-from stablecast.lab.sim.setup import PAYLOAD_BYTES, STORES
+from stablecast.lab.sim.setup import STORES
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
-    PROCESS,
-    READER,
-    begin,
     broken,
-    deliver,
     stable,
     store,
     world,
@@ -47,41 +42,6 @@ def test_a_stable_number_is_of_one_life() -> None:
     assert broken(checkers) == ["S2"]
     checkers.on_life(NEXT + 1, 2)
     assert broken(checkers) == ["S2", "S2"]
-
-
-def test_copies_stay_until_they_are_stable_or_forced_out() -> None:
-    checkers = world()
-    stable(checkers, 0, 2)
-    checkers.on_forced(LIFE, 2, 3)
-    checkers.on_release(LIFE, 3)
-    assert broken(checkers) == []
-    checkers.on_release(LIFE, 4)
-    assert broken(checkers) == ["C1"]
-
-
-def test_copies_stay_until_somebody_consumed_them_where_that_is_asked() -> None:
-    checkers = world(unique=1)
-    begin(checkers, 1)
-    stable(checkers, 0, 4)
-    checkers.receivers.on_consumed(READER, LIFE, 1, 3)
-    checkers.on_release(LIFE, 3)
-    assert broken(checkers) == []
-    checkers.on_release(LIFE, 4)
-    assert broken(checkers) == ["C1"]
-
-
-@pytest.mark.parametrize("limit", [(3, 0), (0, 3 * PAYLOAD_BYTES)])
-def test_no_more_is_in_flight_than_the_limits_allow(limit: tuple[int, int]) -> None:
-    checkers = world()
-    checkers.on_sent(LIFE, 0, 3, limit)
-    stable(checkers, 0, 1)
-    checkers.on_sent(LIFE, 3, 4, limit)
-    assert broken(checkers) == []
-    checkers.on_sent(LIFE, 4, 5, limit)
-    assert broken(checkers) == ["F1"]
-    checkers = world(notify=True)
-    checkers.on_sent(LIFE, 0, 4, limit)
-    assert broken(checkers) == []
 
 
 @attrs.define
@@ -116,14 +76,6 @@ def test_what_machines_drop_is_counted() -> None:
     checkers.on_oddity(Oddity("late-ack", "late"))
     checkers.on_oddity(Wakeup())
     assert (checkers.facts.counts["late-ack"], broken(checkers)) == (1, [])
-
-
-def test_without_stores_copies_may_go() -> None:
-    checkers = world(rules=GroupRules())
-    checkers.on_release(LIFE, 3)
-    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
-    deliver(checkers, 5, 6)
-    assert broken(checkers) == []
 
 
 @pytest.mark.rows("P-549")

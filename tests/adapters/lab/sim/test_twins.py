@@ -27,7 +27,7 @@ SOURCE = {
     "_encode": "equal messages of a world are encoded once",
     "_encode_block": "messages are cut without being long",
     "_on_notify": "the checkers hear of it, and the application goes on",
-    "_released": "what is released is judged",
+    "_released": "the codec's caches have the messages",
     "_send_to": "connections of the world",
     "_write": "connections of the world",
     "fail": "nothing fails in a world",
