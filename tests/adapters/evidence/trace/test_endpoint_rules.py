@@ -37,6 +37,7 @@ from stablecast.core.protocol.inputs import (
     Persisted,
     Sent,
     Tick,
+    Useless,
 )
 from stablecast.core.protocol.messages import ConsumptionAck, Pace, Registered, Role, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
@@ -341,6 +342,26 @@ def test_receiver_rules_may_begin_anywhere(start: int) -> None:
     facts = (consumed(start - 5), consumed(start - 3), Consumed(start - 2, start - 1), deliver(start + 1, 1))
     assert judged(machine, *facts, consumed(start)) == []
     assert judged(machine, *facts, consumed(start + 1))[0][0] == "A1"
+
+
+def test_a1_covers_everything_below_an_acknowledgement() -> None:
+    """Down to the start; what is lost need not be consumed."""
+    facts: tuple[Fact, ...] = (begins(2), deliver(2, 5), Consumed(2, 3), Consumed(5, 6))
+    assert judged(receiver(), *facts, consumed(3)) == []
+    unread = [("A1", "number 6 is acknowledged, and number 4 was never consumed")]
+    assert judged(receiver(), *facts, consumed(3), consumed(6)) == unread
+    for gone in (Useless(4, 4), Notify(UnrecoverableLoss(4, 4))):
+        assert judged(receiver(), *facts, gone, consumed(6)) == []
+
+
+@pytest.mark.parametrize(("pace", "late", "found"), [(1, False, 0), (0, False, 1), (1, True, 1)])
+def test_a1_begins_again_with_a_start_that_is_taken_back(pace: int, late: bool, found: int) -> None:
+    """Before, a receiver that sets the pace acknowledged what lies below its start."""
+    facts: list[Fact] = [begins(5), *([consumed(4)] if pace else [deliver(5, 1), Consumed(5, 5), consumed(5)])]
+    facts += [deliver(5, 1)] if late else []
+    facts += [begins(0), deliver(0, 3), Consumed(0, 2), consumed(2)]
+    verdicts = [rule for rule, _ in judged(receiver(pace=Pace(pace)), *facts) if rule == "A1"]
+    assert len(verdicts) == found
 
 
 def test_p1_waits_for_the_disk() -> None:
