@@ -109,8 +109,10 @@ class StoreCheckers:
                 self._excuse_deleted(reader.receiver)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
-        """Record a granted registration."""
+        """Check that a granted registration is synced."""
         self.facts.on_granted(store, reg_id, life)
+        if self.facts.disks[store].clients.get(reg_id) != life:
+            self.facts.report("R2", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
 
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
         """Check that acknowledged messages are synced."""

@@ -60,10 +60,13 @@ def test_what_is_stable_is_not_cut_and_is_there_in_the_end() -> None:
 def test_a_store_says_only_what_its_disk_has() -> None:
     checkers = world()
     store(checkers, 0, 3, STORES[:1])
+    checkers.facts.disks[STORES[0]].clients[STREAM] = LIFE
     checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 3)
+    checkers.stores.on_granted(STORES[0], STREAM, LIFE)
     assert broken(checkers) == []
     checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 4)
-    assert broken(checkers) == ["P1"]
+    checkers.stores.on_granted(STORES[0], STREAM, NEXT)
+    assert broken(checkers) == ["P1", "R2"]
 
 
 @pytest.mark.rows("P-572")
