@@ -9,14 +9,16 @@ from stablecast.cli.resolution_daemons import read as read_service
 from stablecast.config import client_files
 from stablecast.config.checks import Advice, AdviceLevel, ClientOptions, check
 from stablecast.config.file_kinds import FileKind, kind_of
-from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem, read_bytes
 from stablecast.config.plan import Plan
 from stablecast.config.plan_assembly import load
 from stablecast.core.errors import StablecastError
 from stablecast.resolver.lbmrd import config as relays
 from stablecast.router import checks, router_files
 from stablecast.router.config import RouterConfig
+from stablecast.runtime import tls
 from stablecast.runtime.interfaces import InterfaceError, check_local
+from stablecast.runtime.policy import POLICY, Policy, Rule
 from stablecast.text import plural, unread
 from stablecast.text.console import show
 from stablecast.text.exit_status import FAILED
@@ -46,6 +48,9 @@ class _Check:
             self.found.append(Advice("unreadable", AdviceLevel.ERROR, str(path), unread(path, error)))
 
     def _read(self, path: Path) -> None:
+        if path.name == POLICY:
+            self._policy(path)
+            return
         match kind_of(path):
             case FileKind.DAEMON:
                 self.plans.append(load(path, self.profile, here=False))
@@ -67,6 +72,16 @@ class _Check:
             case FileKind.ROUTER:
                 self.routers.append(router_files.load(path, here=False))
                 self._notices(str(path), self.routers[-1].notices)
+
+    def _policy(self, path: Path) -> None:
+        """Name the roles of the certificate beside a policy: no other certificate is at hand."""
+        policy = Policy.parse(read_bytes(path))
+        own = tls.own_names(str(path.parent))
+        rules = policy.rules_of(own)
+        told = sorted({f"{right}{_topics(rule)}" for rule in rules for right in rule.rights})
+        roles = f"may be {', '.join(told)}" if told else "may do nothing: no pattern of names matches it"
+        code, level = ("policy", AdviceLevel.ADVICE) if told else ("policy-gives-nothing", AdviceLevel.WARNING)
+        self.found.append(Advice(code, level, str(path), f"{tls.CERTIFICATE} ({', '.join(own)}) {roles}"))
 
     def _service(self, path: Path) -> None:
         service = read_service(path)
@@ -98,6 +113,10 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool, application: st
     lines = [f"{one.level.value}: {one.where}: {one.text} [{one.code}]" for one in found]
     show(advice, [*lines, f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}"], as_json)
     return FAILED if any(one.level is AdviceLevel.ERROR for one in found) else 0
+
+
+def _topics(rule: Rule) -> str:
+    return f" of {' or '.join(one.pattern for one in rule.topics)}" if rule.topics else ""
 
 
 def _of(code: str, level: AdviceLevel, path: str, problem: ConfigProblem) -> Advice:

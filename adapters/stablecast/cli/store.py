@@ -85,7 +85,10 @@ def run_command(
 
 def check_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Configurations of stores, relays, services (XML, TOML), and files of clients.")
+        list[Path],
+        typer.Argument(
+            help="Configurations of stores, relays, services (XML, TOML), files of clients, and policy.toml."
+        ),
     ],
     profile: Profile = SAFE,
     application: Annotated[

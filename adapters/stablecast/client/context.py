@@ -82,10 +82,11 @@ from stablecast.core.sharing.division import DEFAULT_SHARES
 from stablecast.core.subscription.consumption import Memories
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
-from stablecast.runtime import address, machine, ports
+from stablecast.runtime import address, machine, ports, tls
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.event_loop import limit_scarcity_reports
 from stablecast.runtime.own_address import OwnAddress
+from stablecast.runtime.policy import Right
 from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
@@ -251,6 +252,7 @@ class Context:
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         self.pool.origins.oddities = self.oddities
+        self.transports.origins = self.pool.origins
         self.pool.routing.here = self.request_address
         self.reads.open(self.pool, self.request_address)
         async with AsyncExitStack() as stack:
@@ -398,10 +400,12 @@ class Context:
                 context claims the same session id for this topic, or the same RegID at a store.
             OptionError, AddressError, StoreListError: An option or address is wrong.
             PortError, TraceError: No port is free, or the trace cannot be written.
+            TlsError: The policy of the certificates does not let this process be a source of the topic.
             Closed: The context is not open.
         """
         self._check_open()
         check_topic_name(topic)
+        tls.require_right(Right.SOURCE, topic, f"source '{topic}'")
         check_list("stores", stores)
         check_session_id(session_id)
         check_callback("on_event", on_event)
@@ -583,6 +587,7 @@ class Context:
                 pattern, the topic cannot be encoded, the pattern is malformed or could take too long, or
                 `hot_failover` meets explicit acknowledgement.
             OptionError, AddressError: An option or address is wrong.
+            TlsError: The policy of the certificates does not let this process be a receiver of the topic.
             Closed: The context is not open.
         """
         self._check_open()
@@ -688,6 +693,7 @@ class Context:
         """Return the configuration of a receiver of one topic. Raises like `receiver`."""
         check_topic_name(topic)
         check_list("stores", stores)
+        tls.require_right(Right.RECEIVER, topic, f"receiver '{topic}'")
         self._check_single(topic)
         places = self._places(stores)
         if source is None and self._resolver is None and not places:

@@ -310,7 +310,7 @@ class Receiver(IteratedReceiver, Subscriber[ClientSession]):
         return session
 
     def _open(self, place: Place, items: Callable[[int, Any], None], ended: Callable[[bool], None]) -> Joiner:
-        where = (place.transport, place.session_id, self.transport)
+        where = (place.transport, place.session_id, self.transport, self.topic)
         return self._context.transports.joiner(*where, items, self._on_lost, ended)
 
     def _refused(self, place: Place | None, error: StablecastError) -> None:

@@ -16,7 +16,7 @@ from stablecast.core.protocol import messages
 from stablecast.core.protocol.inputs import Arrived, Departed
 from stablecast.core.protocol.stored_contents import StoredAnswer
 from stablecast.runtime.origins import Origin, Origins
-from stablecast.runtime.request_port import FarPeer, Peer, decoded
+from stablecast.runtime.request_port import FarPeer, Found, Peer, decoded
 from stablecast.runtime.routing import Routing
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
@@ -53,14 +53,17 @@ class RequestInputs:
     def on_items(self, items: list[Item], peer: Peer) -> None:
         """Feed what a connection received."""
         recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
-        believed: dict[Origin, bool] = {}
+        believed: dict[tuple[Origin, int], bool] = {}
         for found, sender in decoded(items, peer, self.oddities, self.routing):
             if not isinstance(found, codec.Recovered | codec.RecoveredRun):
                 self._route(found, sender)
                 continue
-            if sender.origin not in believed:
-                believed[sender.origin] = self.origins.answers(sender.origin, found)
-            if believed[sender.origin]:
+            key = sender.origin, found.session
+            if key not in believed:
+                receiver = self.receivers.get(found.session)
+                topic = None if receiver is None else receiver.topic
+                believed[key] = self._answers(sender, found, topic)
+            if believed[key]:
                 recovered.setdefault(found.session, []).append(found)
         for incarnation, again_sent in recovered.items():
             receiver = self.receivers.get(incarnation)
@@ -71,7 +74,7 @@ class RequestInputs:
 
     def _route(self, message: messages.Message, peer: Peer | FarPeer) -> None:
         if isinstance(message, StoredAnswer):
-            if self.origins.answers(peer.origin, message):
+            if self._answers(peer, message, None):
                 self.reads.on_answer(message)
             return
         role = addressee(message)
@@ -90,7 +93,10 @@ class RequestInputs:
     def _may_say(
         self, message: messages.Message, client: Source | Receiver | ControlConsumer, peer: Peer | FarPeer
     ) -> bool:
-        """Return whether a message comes from the process whose business it is."""
+        """Return whether a message comes from the process whose business it is, and the policy lets it say that."""
+        topic = client.topic if isinstance(client, Source | Receiver) else None
+        if not self.origins.may_say(peer.origin, message, topic):
+            return False
         match message:
             case messages.ConsumptionAck():
                 return self._is_voice(message, peer)
@@ -118,6 +124,10 @@ class RequestInputs:
                 return self.origins.speaks_for(peer.origin, stores, message)
             case _:
                 return True  # A machine reports a message that is not for it.
+
+    def _answers(self, peer: Peer | FarPeer, found: Found | StoredAnswer, topic: str | None) -> bool:
+        """Return whether an answer about a topic comes from a process that was asked, and may have the answer."""
+        return self.origins.may_say(peer.origin, found, topic) and self.origins.answers(peer.origin, found)
 
     def _is_voice(self, message: messages.ConsumptionAck | messages.ReceiverAlive, peer: Peer | FarPeer) -> bool:
         return self._is_first((message.incarnation, message.receiver_reg_id, message.session_id), peer, message)

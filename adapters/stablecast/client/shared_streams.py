@@ -155,6 +155,7 @@ class SharedStreams:
         transport: str,
         session_id: int | None,
         config: TransportConfig,
+        topic: str,
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
@@ -164,7 +165,7 @@ class SharedStreams:
         if stream is None:
             stream = SharedStream(lambda: self._forget(transport))
             calls = (stream.on_items, stream.on_lost, stream.on_end)
-            stream.joiner = self._transports.joiner(transport, session_id, config, *calls)
+            stream.joiner = self._transports.joiner(transport, session_id, config, topic, *calls)
             self._streams[transport] = stream
         share = StreamShare(stream, on_items, on_lost, on_end)
         stream.add(share)

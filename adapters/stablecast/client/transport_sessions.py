@@ -19,8 +19,10 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.runtime import address, ports, tls
+from stablecast.runtime.origins import Origin, Origins
+from stablecast.runtime.policy import READERS, SENDERS, Rights
 from stablecast.runtime.source_strings import Where, is_source_string
-from stablecast.runtime.stream import Item, StreamJoiner, StreamServer
+from stablecast.runtime.stream import Admits, Item, StreamJoiner, StreamServer
 from stablecast.transports import codec
 from stablecast.transports.reliable.settings import MAX_SUBMITTED
 from stablecast.transports.wire.lbmc import DATA_HEADER
@@ -127,6 +129,7 @@ class Transports:
 
     Attributes:
         unusable: The count of sources that were found and could not be joined.
+        origins: What judges by the policy who sends a stream, and who joins one.
     """
 
     def __init__(self, interface: str) -> None:
@@ -137,6 +140,7 @@ class Transports:
         self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
         self._joiners: WeakValueDictionary[str, StreamJoiner] = WeakValueDictionary()
         self.unusable = 0
+        self.origins = Origins()
         self._refused: dict[str, int] = {}
 
     def close(self) -> None:
@@ -187,7 +191,9 @@ class Transports:
 
             def make_server(source: StreamOwner) -> StreamServer:
                 hold = source.hold if transport.tcp_blocks else None
-                server = self._servers[source.place] = StreamServer(listening, source.greeting, transport.buffer, hold)
+                server = self._servers[source.place] = StreamServer(
+                    listening, source.greeting, transport.buffer, hold, self._judge(READERS, config.topic, "a joiner")
+                )
                 return server
 
             return PreparedStream(config, make_server, listening.close, transport)
@@ -242,13 +248,18 @@ class Transports:
         transport: str,
         session_id: int | None,
         config: TransportConfig,
+        topic: str,
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
     ) -> "StreamJoiner | ReliableJoiner":
-        """Join the stream of a source at `ip:port` or a source string. Raises PortError, AddressError, TlsError."""
+        """Join the stream of a source of a topic at `ip:port` or a source string.
+
+        Raises PortError, AddressError, TlsError.
+        """
         if not is_source_string(transport):
-            joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
+            judge = self._judge(SENDERS, topic, "a stream")
+            joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end, judge)
             return joiner
         tls.require_stream(transport)
         from stablecast.runtime.reliable_receivers import ReliableReceivers  # noqa: PLC0415
@@ -261,6 +272,9 @@ class Transports:
         return ReliableJoiner(
             self._receivers, where, settings, on_items, on_lost, on_end, ports=config.lbtru_range.pair
         )
+
+    def _judge(self, rights: Rights, topic: str, what: str) -> Admits:
+        return lambda transport: self.origins.has_right(Origin.of(transport), rights, topic, what)
 
     def pass_over(self, place: str, error: StablecastError) -> None:
         """Count a source that cannot be joined from here, and log it the 1st, 2nd, 4th ... time: it is tried again."""

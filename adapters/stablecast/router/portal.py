@@ -20,13 +20,16 @@ from stablecast.resolver.combined_resolver import Combined
 from stablecast.router.config import PortalConfig, UseQueries
 from stablecast.router.proxy_stream import ProxyStream
 from stablecast.router.unicast_port import MessagePeer
-from stablecast.runtime import address, machine, ports
+from stablecast.runtime import address, machine, ports, tls
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.origins import Origin
 from stablecast.runtime.own_address import OwnAddress
-from stablecast.runtime.request_port import Peer, RequestPort
+from stablecast.runtime.policy import Right
+from stablecast.runtime.request_port import Peer, RequestPort, content
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run, StreamDecoder
+from stablecast.transports.codec.routed import delivered
 from stablecast.transports.resolution.records import INSTANCE_BYTES, PORTAL_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.udp.inputs import AddSource, Say
@@ -40,6 +43,7 @@ from stablecast.transports.routing.interest import UseTimes
 from stablecast.transports.routing.portals import LISTEN_NS, PortalSettings
 from stablecast.transports.routing.streams import Streams
 from stablecast.transports.wire import lbmr, lbmr_extended
+from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmr_extended import USE, DomainRoute, Management, RemoteContexts, TopicRecord
 
 if TYPE_CHECKING:
@@ -142,9 +146,14 @@ class PortalContext:
     # ------------------------------------------------------------------------------------------------ life of a portal
 
     async def open(self) -> None:
-        """Open the request port, and begin to resolve. Raises PortError, InterfaceError, AddressError, MisuseError."""
+        """Open the request port, and begin to resolve.
+
+        Raises PortError, InterfaceError, AddressError, MisuseError, TlsError.
+        """
+        tls.require_right(Right.ROUTER, "", f"portal '{self.config.name}'")
         listening = self._listen(self.interface)
         self.pool = ConnectionPool(self._lost, self._lost, self.interface)
+        self.transports.origins = self.pool.origins
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
             port = self._port = RequestPort(listening, self._on_unicast, kind=MessagePeer)
@@ -336,7 +345,7 @@ class PortalContext:
             self._look_again(effect.topic, record.address)
 
         receiving = self.config.receiving(effect.topic)
-        joiner = self.transports.joiner(record.address, record.session_id, receiving, items, lost, ended)
+        joiner = self.transports.joiner(record.address, record.session_id, receiving, effect.topic, items, lost, ended)
         self._joined[source] = JoinedSource(effect.topic, record.address, joiner)
         self._joined_of[effect.topic] += 1
         joiner.claim(record.index)
@@ -447,11 +456,22 @@ class PortalContext:
         messages: list[Any] = items  # `MessagePeer` keeps bytes
         for octets in messages:
             way = way_of(octets)
-            if not isinstance(way, UnicastDrop) and not self.pool.origins.agree(
-                peer.origin, Origin(way.origin.ip), way
+            if not isinstance(way, UnicastDrop) and not (
+                self.pool.origins.agree(peer.origin, Origin(way.origin.ip), way) and self._may_pass(octets, peer)
             ):
                 way = UnicastDrop.FOREIGN
             self._feed(ev.UnicastArrived(self.number, octets, way))
+
+    def _may_pass(self, octets: bytes, peer: Peer) -> bool:
+        """Return whether the policy lets a peer say this: in the other domain only this router is known."""
+        if self.pool.origins.policy is None:
+            return True
+        try:
+            items = StreamDecoder(series=True).feed(octets)
+            found = [content(delivered(one)) for one in items if not isinstance(one, Run)]
+        except WireError:
+            return False
+        return all(self.pool.origins.may_say(peer.origin, one, getattr(one, "topic", None)) for one in found)
 
     def send(self, effect: fx.SendUnicast) -> None:
         """Send one message to a request port of the domain, unless too much waits for it."""

@@ -13,13 +13,15 @@ that reaches that domain (`runtime.routing`). The host of such an origin has the
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import TypeVar
 
 import attrs
 
-from stablecast.runtime import machine
+from stablecast.runtime import machine, tls
 from stablecast.runtime.interfaces import interfaces
+from stablecast.runtime.policy import Names, Policy, Right, Rights, rights_to_say
 from stablecast.transports.codec.domains import local
 
 VARIABLE, TRANSLATED = "STABLECAST_PEER_ADDRESSES", "translated"
@@ -31,15 +33,22 @@ MAX_KNOWN = 65_536
 MAX_REPORTS = 64
 """Refused origins that are logged; all are counted."""
 
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
 logger = logging.getLogger("stablecast")
 
 
 @attrs.frozen
 class Origin:
-    """Who made a connection: its host, and with TLS the names of its certificate; or who sent a routed message."""
+    """Who made a connection: its host, and with TLS the names of its certificate; or who sent a routed message.
+
+    `router` has the names of the router that passed the message on.
+    """
 
     host: str = ""
-    names: str = ""
+    names: Names = ()
+    router: Names = ()
 
     @property
     def far(self) -> bool:
@@ -53,9 +62,8 @@ class Origin:
         return cls(peer[0], _names(transport))
 
 
-def _names(transport: asyncio.BaseTransport) -> str:
-    shown: dict[str, Any] = transport.get_extra_info("peercert") or {}
-    return repr((shown.get("subject"), shown.get("subjectAltName"))) if shown else ""
+def _names(transport: asyncio.BaseTransport) -> Names:
+    return tls.names_of(transport.get_extra_info("peercert") or {})
 
 
 class Origins:
@@ -66,21 +74,31 @@ class Origins:
 
     def __init__(self) -> None:
         self.oddities: Counter[str] = Counter()
-        self._names: dict[str, str] = {}
-        self._met: dict[str, str] = {}
-        self._reported: set[tuple[str, str]] = set()
+        self._names: dict[str, Names] = {}
+        self._met: dict[str | Names, None] = {}
+        self._reported: set[tuple[str, Hashable]] = set()
         self.domain = 0
+
+    @cached_property
+    def _certificates(self) -> tls.Certificates | None:
+        return tls.server()
+
+    @property
+    def policy(self) -> Policy | None:
+        """Return the newest policy of this process; None: everybody may do everything."""
+        known = self._certificates  # To look the directory up for each message would cost more than all else.
+        return None if known is None else known.current().policy
 
     def dial(self, address: str) -> None:
         """Note that this process connects to an address."""
-        _keep(self._met, _host(address), "")
+        _keep(self._met, _host(address), None)
 
     def connect(self, address: str, transport: asyncio.BaseTransport) -> None:
         """Note who listens at an address."""
         names = _names(transport)
         if names:
             _keep(self._names, address, names)
-            _keep(self._met, names, "")
+            _keep(self._met, names, None)
 
     def speaks_for(self, origin: Origin, addresses: Sequence[str], what: object) -> bool:
         """Return whether a connection comes from the process at one of these addresses; else count and log `what`.
@@ -108,22 +126,65 @@ class Origins:
         if (self._names or origin.names) and not origin.far:
             known = origin.names in self._met
         else:
-            known = origin.host in self._met or any(_same(origin.host, host) for host in self._met)
+            known = origin.host in self._met or any(
+                _same(origin.host, host) for host in self._met if isinstance(host, str)
+            )
         if known:
             return True
         return self._refuse(origin, what, "a process that this one asked")
 
+    def may_say(self, origin: Origin, message: object, topic: str | None) -> bool:
+        """Return whether the policy lets a process send a message about a topic; else count and log it.
+
+        Without a `topic` it is not known, so a role for any topic will do.
+        """
+        if self.policy is None:
+            return True
+        rights = rights_to_say(message)
+        return not rights or self.has_right(origin, rights, topic, f"a {type(message).__name__}")
+
+    def has_right(self, origin: Origin, rights: Rights, topic: str | None, what: str) -> bool:
+        """Return whether the policy gives a process one of these roles for a topic; else count and log `what` it did.
+
+        A message from another domain is judged where it enters its router, and counts here because of that.
+        """
+        policy = self.policy
+        if policy is None:
+            return True
+        names, wanted = (origin.router, (Right.ROUTER,)) if origin.far else (origin.names, rights)
+        if policy.allows(names, wanted, topic):
+            return True
+        self.oddities[f"barred-{wanted[0]}"] += 1
+        if self._is_new((what, names)):
+            place = "" if topic is None else f" of topic {topic!r}"
+            roles = " or ".join(wanted)
+            logger.warning(
+                "[policy] %s from %s (%s)%s is refused: the policy does not give it the role %s",
+                what,
+                origin.host,
+                ", ".join(names),
+                place,
+                roles,
+            )
+        return False
+
+    def _is_new(self, report: tuple[str, Hashable]) -> bool:
+        """Return whether to log something, once."""
+        if report in self._reported or len(self._reported) >= MAX_REPORTS:
+            return False
+        self._reported.add(report)
+        return True
+
     def _refuse(self, origin: Origin, what: object, whom: str) -> bool:
         kind = type(what).__name__
         self.oddities[f"foreign-{kind}"] += 1
-        if (kind, origin.host) not in self._reported and len(self._reported) < MAX_REPORTS:
-            self._reported.add((kind, origin.host))
+        if self._is_new((kind, origin.host)):
             advice = "" if origin.names else f". If the network translates addresses, set {VARIABLE}={TRANSLATED}"
             logger.warning("a %s from %s is ignored: it is not from %s%s", kind, origin.host, whom, advice)
         return False
 
 
-def _keep(kept: dict[str, str], key: str, value: str) -> None:
+def _keep(kept: dict[KeyT, ValueT], key: KeyT, value: ValueT) -> None:
     kept.pop(key, None)
     kept[key] = value
     if len(kept) > MAX_KNOWN:

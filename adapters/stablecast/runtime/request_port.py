@@ -56,9 +56,9 @@ def decoded(
                 if way is None:
                     continue
                 sender = FarPeer(way.origin, peer)
-                found = _localised(_content(delivered(item)), routing, way.domain)
+                found = _localised(content(delivered(item)), routing, way.domain)
             else:
-                found = _localised(_content(item), routing, 0)
+                found = _localised(content(item), routing, 0)
         except WireError:
             oddities["malformed-on-request-port"] += 1
             continue
@@ -72,7 +72,7 @@ def _localised(found: Found, routing: Routing, domain: int) -> Found:
     return routing.known_here(found, domain)
 
 
-def _content(message: Message) -> Found:
+def content(message: Message) -> Found:
     """Return what a message carries. Raises WireError."""
     if isinstance(message, RetransmissionSeries):
         return codec.decode_series(message)

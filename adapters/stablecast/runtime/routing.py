@@ -299,7 +299,8 @@ class Routing:
         if not self._is_new(way):
             self.origins.oddities["routed-twice"] += 1
             return None
-        return Far(way.origin.domain, Origin(join_domain(way.origin.domain, f"{way.origin.ip}:").removesuffix(":")))
+        host = join_domain(way.origin.domain, f"{way.origin.ip}:").removesuffix(":")
+        return Far(way.origin.domain, Origin(host, router=origin.names))
 
     def _objection(self, way: Routed) -> str:
         """Return why a message cannot come from where it says, or is not for this endpoint; empty if it may."""

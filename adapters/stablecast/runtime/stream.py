@@ -30,6 +30,9 @@ from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
+Admits = Callable[[asyncio.BaseTransport], bool]
+"""Returns whether the process at the other end of a connection may be there (`Origins.has_right`)."""
+
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one slow joiner by default; beyond that it is dropped."""
 
@@ -68,6 +71,9 @@ class Subscriber(asyncio.Protocol):
         if (self._server.full and not self._server.make_room(self.host)) or not ports.has_room():
             transport.abort()
             return
+        if not self._server.admits(transport):
+            transport.abort()
+            return
         if self._server.hold is not None:
             transport.set_write_buffer_limits(high=self._server.maximum)
         transport.write(self._server.greet())  # Before `add`: no block may come before the greeting.
@@ -98,13 +104,14 @@ class StreamServer:
 
     `subscribers` are its joiners, the last one first; `greet` returns the first bytes for each of them. A joiner is
     slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners; without `hold`
-    they are dropped. `met` is True once there was a joiner.
+    they are dropped. `admits` judges joiners. `met` is True once there was a joiner.
     """
 
     _listening: machine.Socket
     greet: Callable[[], bytes]
     maximum: int = MAX_QUEUED_BYTES
     hold: Callable[[bool], None] | None = None
+    admits: Admits = lambda _: True
     _slow: set[Subscriber] = attrs.field(factory=set)
     subscribers: list[Subscriber] = attrs.field(factory=list)
     _server: asyncio.Server | None = None
@@ -241,14 +248,18 @@ class StreamReader(asyncio.Protocol):
     """Decode the bytes of a connection and hand over its items; streams and request ports use it.
 
     `on_items` gets the runs and messages of one read, in order; it may be replaced. `ended` is set at the end of the
-    connection; `error` has the reason if this side ended it because of malformed bytes.
+    connection; `error` has the reason if this side ended it because of malformed bytes. `barred`: the peer may not be
+    there.
     """
 
-    def __init__(self, on_items: Callable[[list[Item]], None], series: bool = False) -> None:
-        """Prepare a connection; with `series` its retransmissions are decoded as `Series`."""
+    def __init__(
+        self, on_items: Callable[[list[Item]], None], series: bool = False, admits: Admits = lambda _: True
+    ) -> None:
+        """Prepare a connection; with `series` its retransmissions are decoded as `Series`. `admits` judges the peer."""
         self.on_items = on_items
+        self._admits = admits
         self._decoder = StreamDecoder(series)
-        self._closing = False
+        self._closing = self.barred = False
         self._transport: asyncio.Transport | None = None
         self.error = ""
         self.failure: Exception | None = None
@@ -259,8 +270,9 @@ class StreamReader(asyncio.Protocol):
         """Keep the transport, which pausing and closing need."""
         self._transport = transport
         keep_alive(transport)
-        if self._closing:
-            transport.abort()
+        self.barred = not self._admits(transport)
+        if self._closing or self.barred:
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Decode bytes and hand over their items; malformed bytes end the connection, never the program."""
@@ -306,7 +318,10 @@ class StreamReader(asyncio.Protocol):
 
 
 UNGREETED = "It ends connections without a greeting: it may use TLS where this process does not"
-"""Words for a source that accepts a joiner and says nothing to it."""
+"""Words for a source that accepts a joiner and says nothing to it, without TLS here."""
+
+UNWANTED = "It ends connections without a greeting: its policy may not let this process join"
+"""The same with TLS."""
 
 UNGREETED_ATTEMPTS = 3
 """Attempts in a row without a greeting before it is reported: a source that dies between its accept and its greeting
@@ -324,13 +339,15 @@ class StreamJoiner:
     """One joined stream. `on_items` gets the session ID and the items, `on_end(gone)` each end of the connection.
 
     A `session_id` of None accepts any life at `transport`. The items begin after the greeting. After `on_end(True)` the
-    joiner has given up; otherwise it joins again by itself. All callbacks may call the joiner.
+    joiner has given up; otherwise it joins again by itself. `admits` judges who sends the stream. All callbacks may
+    call the joiner.
     """
 
     transport: str
     _expected: int | None = attrs.field(alias="session_id")
     _on_items: Callable[[int, list[Item]], None]
     _on_end: Callable[[bool], None]
+    _admits: Admits = lambda _: True
     _reader: StreamReader | None = None
     _over: bool = False
     _paused: bool = False
@@ -388,7 +405,7 @@ class StreamJoiner:
                 await asyncio.sleep(RETRY_SECONDS - (loop.time() - started))
 
     async def _stay_joined(self, host: str, port: int) -> None:
-        reader = self._reader = StreamReader(self._on_greeting)
+        reader = self._reader = StreamReader(self._on_greeting, admits=self._admits)
         connected = False
         try:
             async with asyncio.timeout(JOIN_SECONDS):
@@ -397,8 +414,10 @@ class StreamJoiner:
             if self._paused:
                 reader.pause()
             await reader.ended.wait()
-            self._ungreeted = 0 if reader.bytes_rcved or self._over else self._ungreeted + 1
-            self._report(tls.cause(reader.failure) or (UNGREETED if self._ungreeted >= UNGREETED_ATTEMPTS else ""))
+            told = reader.bytes_rcved or self._over or reader.barred
+            self._ungreeted = 0 if told else self._ungreeted + 1
+            why = UNGREETED if tls.client() is None else UNWANTED
+            self._report(tls.cause(reader.failure) or (why if self._ungreeted >= UNGREETED_ATTEMPTS else ""))
         except ConnectionRefusedError:
             self._finish()
         except OSError as error:

@@ -7,13 +7,14 @@ authority, and every connection shows one: request ports, store ports, source st
 
 Either all processes of a system have the setting or none. Use an authority for this system alone, because every
 certificate that it signed is accepted. Names in certificates are not compared with addresses, which change; they tell
-processes apart (`runtime.origins`).
+processes apart (`runtime.origins`), and a fourth file, `policy.toml`, may say what each may be (`runtime.policy`).
 """
 
 import logging
 import ssl
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import machine
+from stablecast.runtime.policy import POLICY, Names, Policy, PolicyError, Right
 from stablecast.text import refusal
 
 VARIABLE = "STABLECAST_TLS"
@@ -36,6 +38,8 @@ CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
 HANDSHAKE_SECONDS = 10.0
 """Time limit of a TLS handshake."""
 
+_FLIGHTS = 4
+"""Turns of each side within which a handshake in memory ends; TLS 1.3 takes two."""
 
 RELOAD_SECONDS = 1.0
 """Least time between two looks at the files of the directory."""
@@ -109,12 +113,12 @@ def use(directory: Path) -> None:
     machine.process.environment[VARIABLE] = name
 
 
-def server() -> ssl.SSLContext | None:
+def server() -> "Certificates | None":
     """Return the context for a listening port, or None without TLS. Raises TlsError."""
     return _context(machine.process.environment.get(VARIABLE, ""), ssl.Purpose.CLIENT_AUTH)
 
 
-def client() -> ssl.SSLContext | None:
+def client() -> "Certificates | None":
     """Return the context for an outgoing connection, or None without TLS. Raises TlsError."""
     return _context(machine.process.environment.get(VARIABLE, ""), ssl.Purpose.SERVER_AUTH)
 
@@ -122,6 +126,47 @@ def client() -> ssl.SSLContext | None:
 def handshake() -> float | None:
     """Return the time limit of a handshake in seconds, or None without TLS, as the event loop demands."""
     return HANDSHAKE_SECONDS if machine.process.environment.get(VARIABLE) else None
+
+
+def policy() -> Policy | None:
+    """Return the policy of this process as its file is now; None without TLS or without the file. Raises TlsError."""
+    context = server()
+    return None if context is None else context.current().policy
+
+
+def require_right(right: Right, topic: str, what: str) -> None:
+    """Refuse to begin what the other processes would refuse by their policy, which is that of this process.
+
+    Raises:
+        TlsError: The policy does not give the certificate of this process the role. The text begins with `what`.
+    """
+    rules = policy()
+    if rules is None:
+        return
+    own = own_names(machine.process.environment[VARIABLE])
+    if not rules.allows(own, (right,), topic):
+        topics = f" for topic {topic!r}" if topic else ""
+        raise TlsError(f"{what}: {POLICY} does not give {', '.join(own)} the role {right}{topics}")
+
+
+def own_names(directory: str) -> Names:
+    """Return the names in the certificate of a directory, as peers with its authority see it. Raises TlsError."""
+    caller, listener = _load(directory, ssl.Purpose.SERVER_AUTH), _load(directory, ssl.Purpose.CLIENT_AUTH)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [caller.wrap_bio(back, there), listener.wrap_bio(there, back, server_side=True)]
+    try:
+        for end in ends * _FLIGHTS:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+        return names_of(ends[0].getpeercert() or {})
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsError(f"peers cannot accept {CERTIFICATE} in {directory}. {cause(error)}") from error
+
+
+def names_of(certificate: Mapping[str, Any]) -> Names:
+    """Return the names in a certificate, each with its kind."""
+    subject = (one for part in certificate.get("subject", ()) for one in part)
+    return tuple(f"{kind}:{value}" for kind, value in (*subject, *certificate.get("subjectAltName", ())))
 
 
 def require_stream(place: str) -> None:
@@ -137,7 +182,7 @@ def require_stream(place: str) -> None:
         )
 
 
-class _Renewable(ssl.SSLContext):
+class Certificates(ssl.SSLContext):
     """A context that makes each connection with the newest files of its directory.
 
     Listeners keep the context that they were given, and a context must not change while threads shake hands with it. So
@@ -146,32 +191,37 @@ class _Renewable(ssl.SSLContext):
 
     directory: str
     purpose: ssl.Purpose
-    newest: "_Renewable"
+    newest: "Certificates"
+    policy: Policy | None
     looked_at = 0
     state = ""
 
     def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
-        self._renew()
-        if self.newest is self:
-            return super().wrap_bio(*arguments, **named)
-        return self.newest.wrap_bio(*arguments, **named)
+        """Return a connection with the newest files."""
+        newest = self.current()
+        return super().wrap_bio(*arguments, **named) if newest is self else newest.wrap_bio(*arguments, **named)
+
+    def current(self) -> "Certificates":
+        """Return the context with the newest files; those that do not fit leave the old ones in use."""
+        now = machine.clock.monotonic_ns()
+        if now - self.looked_at >= RELOAD_SECONDS * SECOND:
+            self.looked_at = now
+            state = _state(self.directory)
+            if state != self.state:
+                self.state = state
+                self._renew()
+        return self.newest
 
     def _renew(self) -> None:
-        """Load changed files; those that do not fit leave the old ones in use."""
-        now = machine.clock.monotonic_ns()
-        if now - self.looked_at < RELOAD_SECONDS * SECOND:
-            return
-        self.looked_at = now
-        state = _state(self.directory)
-        if state == self.state:
-            return
-        self.state = state
         try:
-            self.newest = _load(self.directory, self.purpose)
+            loaded = _load(self.directory, self.purpose)
+            if self.newest.policy is not None and loaded.policy is None:
+                raise TlsError(f"{POLICY} is gone, which would allow everything: restart to do without it")  # noqa: TRY301
+            self.newest = loaded
         except TlsError as error:
-            _logger.warning("the certificates of before stay in use: %s", error)
+            _logger.warning("the certificates and the policy of before stay in use: %s", error)
         else:
-            _logger.warning("new connections use the renewed certificates in %s", self.directory)
+            _logger.warning("new connections use the renewed certificates and policy in %s", self.directory)
 
 
 def _warn_of_expiry(certificate: Mapping[str, Any]) -> None:
@@ -186,7 +236,7 @@ def _warn_of_expiry(certificate: Mapping[str, Any]) -> None:
 
 
 @cache
-def _context(directory: str, purpose: ssl.Purpose) -> ssl.SSLContext | None:
+def _context(directory: str, purpose: ssl.Purpose) -> Certificates | None:
     return _load(directory, purpose) if directory else None
 
 
@@ -196,13 +246,23 @@ def _state(directory: str) -> str:
         octets = [machine.files.read_bytes(Path(directory) / name) for name in (CERTIFICATE, KEY, AUTHORITY)]
     except OSError:
         return ""
+    with suppress(FileNotFoundError):
+        octets.append(machine.files.read_bytes(Path(directory) / POLICY))
     return sha256(b"".join(octets)).hexdigest()
 
 
-def _load(directory: str, purpose: ssl.Purpose) -> _Renewable:
+def _policy(directory: str) -> Policy | None:
+    """Return the policy in a directory; None without the file. Raises PolicyError, OSError."""
+    try:
+        return Policy.parse(machine.files.read_bytes(Path(directory) / POLICY))
+    except FileNotFoundError:
+        return None
+
+
+def _load(directory: str, purpose: ssl.Purpose) -> Certificates:
     """Make a context with the files of a directory. Raises TlsError."""
     place = Path(directory)
-    context = _Renewable(ssl.PROTOCOL_TLS_SERVER if purpose is ssl.Purpose.CLIENT_AUTH else ssl.PROTOCOL_TLS_CLIENT)
+    context = Certificates(ssl.PROTOCOL_TLS_SERVER if purpose is ssl.Purpose.CLIENT_AUTH else ssl.PROTOCOL_TLS_CLIENT)
     context.directory, context.purpose, context.newest = directory, purpose, context
     context.looked_at, context.state = machine.clock.monotonic_ns(), _state(directory)
     context.sslobject_class = _Handshake
@@ -212,6 +272,9 @@ def _load(directory: str, purpose: ssl.Purpose) -> _Renewable:
     try:
         context.load_verify_locations(place / AUTHORITY)
         context.load_cert_chain(place / CERTIFICATE, place / KEY)
+        context.policy = _policy(directory)
+    except PolicyError as error:
+        raise TlsError(f"{directory}: {error}") from error
     except OSError as error:
         files = f"{CERTIFICATE}, {KEY} and {AUTHORITY}"
         raise TlsError(f"TLS needs {directory} to hold {files}: {refusal(error)}") from error

@@ -17,6 +17,8 @@ from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.runtime import tls
 from stablecast.runtime.kept_runs import Continuity, Tokens
+from stablecast.runtime.origins import Origin
+from stablecast.runtime.policy import SENDERS, Right, Rights
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_stream import ReliableJoiner
 from stablecast.runtime.request_port import FarPeer, Found, Peer, decoded
@@ -250,7 +252,7 @@ class StoreArrivals:
                 self.joiners.pop(life, None)
             self._feed(Gone(place) if gone else Ended(life))
 
-        self._join(life, place, codec.split(life), self.on_stream, ended)
+        self._join(life, place, codec.split(life), self.on_stream, ended, (SENDERS, topic))
 
     def _join_repeated(self, life: Incarnation, source: SourceRecord) -> None:
         """Join the stream of a router that repeats a life. Its end says nothing of the source itself."""
@@ -264,7 +266,7 @@ class StoreArrivals:
         def items(session_id: int, found: list[Item]) -> None:
             self._on_repeated(life, codec.join(session_id, source.index), session_id, found)
 
-        if self._join(life, source.address, (source.session_id, source.index), items, ended):
+        if self._join(life, source.address, (source.session_id, source.index), items, ended, ((Right.ROUTER,), None)):
             self._names[source.hop] = life
 
     def _join(
@@ -274,8 +276,12 @@ class StoreArrivals:
         names: tuple[int, int],
         items: Callable[[int, list[Item]], None],
         ended: Callable[[bool], None],
+        sender: tuple[Rights, str | None],
     ) -> bool:
-        """Join a life at a place, by its session ID and topic index there; return whether that was news."""
+        """Join a life at a place, by its session ID and topic index there; return whether that was news.
+
+        `sender` has the roles of which whoever sends there must have one, for a topic.
+        """
         joined = self._joined.get(life) if life in self.joiners else None
         if joined == (place, names):
             return False
@@ -283,7 +289,7 @@ class StoreArrivals:
         self._joined[life] = place, names
         self.traffic.setdefault(life, Traffic())
         try:
-            joiner = self._joiner(life, place, names, items, ended)
+            joiner = self._joiner(life, place, names, items, ended, sender)
         except StablecastError:
             self._oddities["stream-not-joined"] += 1
             return False
@@ -299,11 +305,15 @@ class StoreArrivals:
         names: tuple[int, int],
         items: Callable[[int, list[Item]], None],
         ended: Callable[[bool], None],
+        sender: tuple[Rights, str | None],
     ) -> StreamJoiner | SessionMember:
         """Join the source's transport. Raises PortError, TlsError."""
         session_id, index = names
         if not is_source_string(place):
-            return StreamJoiner(place, session_id, items, ended)
+            origins = self._routing.origins
+            return StreamJoiner(
+                place, session_id, items, ended, lambda made: origins.has_right(Origin.of(made), *sender, "a stream")
+            )
         tls.require_stream(place)
         where = Where.parse(place)
         settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver

@@ -1,4 +1,4 @@
-"""The limits of a store on registrations, which are checked before its machine gets them.
+"""The limits of a store on registrations, and the policy, which are checked before its machine gets them.
 
 A registered client may always register again. A limit refuses new clients only.
 """
@@ -16,7 +16,7 @@ from stablecast.transports.codec.domains import split_domain
 
 @attrs.frozen
 class OverLimit:
-    """A refusal because of a limit: the reason for the log, and the answer to the client."""
+    """A refusal because of a limit or the policy: the reason for the log, and the answer to the client."""
 
     text: str
     answer: Refused
@@ -27,17 +27,12 @@ def refusal(
 ) -> OverLimit | None:
     """Return the refusal of a registration beyond a limit, None if it is within the limits."""
     why = _why(request, machine, limits, disk_bytes, draining)
-    if not why:
-        return None
-    answer = Refused(
-        request.role,
-        request.store_index,
-        request.generation,
-        request.reg_id,
-        request.incarnation,
-        Refusal.INCOMPATIBLE,
-    )
-    return OverLimit(why, answer)
+    return OverLimit(why, Refused(*request.names, Refusal.INCOMPATIBLE)) if why else None
+
+
+def barred(request: Register) -> OverLimit:
+    """Return the refusal of a registration that the policy of the certificates does not allow."""
+    return OverLimit(Refusal.NOT_PERMITTED.text, Refused(*request.names, Refusal.NOT_PERMITTED))
 
 
 def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool) -> str:

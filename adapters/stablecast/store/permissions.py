@@ -2,7 +2,7 @@
 
 A client answers for its registration from the address that it registered. What another store or a source sends is an
 answer, so it comes from a process that this store asked. While a proxy stands in for a source, the source may leave
-from any address that is its own.
+from any address that is its own. With TLS the policy must also give it the role for the topic (`runtime.policy`).
 """
 
 from collections.abc import Callable
@@ -23,14 +23,44 @@ class Permissions:
     """Judge the messages to a store with this `status`, whose `pool` connected to its clients and to other stores.
 
     `everywhere`: the store listens at all addresses of its host, and answers from the one that was asked.
+    `refuse` answers a registration that the policy does not allow.
     """
 
     status: Callable[[], StoreStatus]
     pool: ConnectionPool
     everywhere: bool
+    refuse: Callable[[messages.Register], None]
 
     def may_say(self, message: Found, peer: Peer | FarPeer) -> bool:
-        """Return whether a message comes from the process whose business it is."""
+        """Return whether a message comes from the process whose business it is, and the policy lets it say that."""
+        origins = self.pool.origins
+        if not self._is_theirs(message, peer):
+            return False
+        if origins.policy is None or origins.may_say(peer.origin, message, self._topic(message)):
+            return True
+        if isinstance(message, messages.Register):
+            self.refuse(message)
+        return False
+
+    def _topic(self, message: Found) -> str | None:
+        """Return the topic of a message; empty: all topics, None: that of nothing here."""
+        holder = self.status().holder
+        match message:
+            case messages.Register() | StoredQuestion(reg_id=0):
+                return message.topic
+            case messages.ConsumptionAck():
+                client = holder(message.receiver_reg_id)
+            case messages.RetransmitRequest():
+                client = holder(message.source_reg_id)
+            case messages.Keepalive() | StoredQuestion():
+                client = holder(message.reg_id)
+            case codec.Recovered() | codec.RecoveredRun():
+                client = holder(0, message.session)
+            case _:
+                client = holder(0, message.incarnation)
+        return None if client is None else client.topic
+
+    def _is_theirs(self, message: Found, peer: Peer | FarPeer) -> bool:
         origins = self.pool.origins
         match message:
             case messages.Register() | StoredQuestion() | messages.RetransmitRequest() | messages.LateJoinRequest():

@@ -33,11 +33,12 @@ from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.protocol.stored_contents import StoredQuestion
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
-from stablecast.runtime import address, machine, ports
+from stablecast.runtime import address, machine, ports, tls
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.interfaces import ANY, announced
 from stablecast.runtime.own_address import OwnAddress
+from stablecast.runtime.policy import Right
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals
@@ -55,7 +56,7 @@ from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.lock import shown_to_others
 from stablecast.store.journal.segments import RecordPlace
-from stablecast.store.limits import refusal
+from stablecast.store.limits import OverLimit, barred, refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.name_service import NameService
@@ -118,8 +119,10 @@ class Store:
             IdentityError: The state directory is missing, or belongs to another store.
             RecordError: A state record of the journal is not one of ours.
             PortError: The port is in use, or the relays cannot be reached from this host's address.
+            TlsError: The policy of the certificates does not let this process be a store.
             TraceError: No trace can be written.
         """
+        tls.require_right(Right.STORE, "", f"the store at {self.address}")
         self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
         self.started_at = machine.clock.monotonic_ns()
         settings = self.settings
@@ -204,7 +207,9 @@ class Store:
         self._pool.origins.oddities = self.oddities
         self._pool.routing.here = self.address
         everywhere = address.parse(settings.listen)[0] == ANY
-        may_say = Permissions(lambda: endpoint.status, self._pool, everywhere).may_say
+        may_say = Permissions(
+            lambda: endpoint.status, self._pool, everywhere, lambda request: self._deny(request, barred(request))
+        ).may_say
         self._arrivals = StoreArrivals(
             self._feed, self.on_message, may_say, self._pool.routing, host, settings.transports
         )
@@ -389,11 +394,15 @@ class Store:
             why = refusal(message, self._machine, self.settings.limits, self._journal.disk_bytes, self.draining)
             if why is not None:
                 self.oddities["over-limit"] += 1
-                self._log.refused(message, why)
-                self._pool.send(message.reply_to, codec.encode(why.answer))
+                self._deny(message, why)
                 return
             self._asking = message  # An answer does not repeat the topic, and the log needs it.
         self._feed(Arrived(message))
+
+    def _deny(self, request: Register, why: OverLimit) -> None:
+        """Answer a registration that the machine does not get."""
+        self._log.refused(request, why)
+        self._pool.send(request.reply_to, codec.encode(why.answer))
 
     def _feed(self, event: StoreInput) -> None:
         self._driver.feed(event)

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import trustme
 
 from stablecast.cli import check
 from stablecast.config.client_files import APPLICATION
 from stablecast.resolver.lbmrd import config as relays
+from stablecast.runtime.policy import POLICY
+from tests.adapters.runtime.test_tls import certified
 from tests.support.configurations import document, options
 
 RELAY = """<lbmrd version="1.0"><daemon><ttl>{ttl}</ttl><interface>{interface}</interface></daemon>
@@ -166,3 +169,28 @@ def test_a_unicast_address_is_no_group(option: str, tmp_path: Path, capsys: pyte
     path.write_text(f"{scope} {option} 10.1.2.3\n")
     text = f"option {option}: 10.1.2.3 is not a multicast group: 224.0.0.0 to 239.255.255.255"
     assert findings(capsys, path) == [("error", "invalid", f"{path}:1: <{option}>", text)]
+
+
+@pytest.mark.parametrize(
+    ("roles", "level", "code", "told"),
+    [
+        ("['source', 'store']\ntopics = ['orders']", "advice", "policy", "source of orders, store"),
+        ("['operator']", "error", "invalid", "operator"),
+    ],
+)
+def test_a_policy_is_judged_by_the_certificate_beside_it(
+    roles: str, level: str, code: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = certified(tmp_path / "tls", trustme.CA(), common_name="shop") / POLICY
+    place.write_text(f"[[allow]]\nnames = ['sh*']\nroles = {roles}\n")
+    ((*found, text),) = findings(capsys, place)
+    assert found == [level, code, str(place)]
+    assert told in text
+
+
+def test_a_policy_that_gives_the_own_certificate_nothing_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = certified(tmp_path / "tls", trustme.CA(), common_name="shop") / POLICY
+    place.write_text("[[allow]]\nnames = ['desk']\nroles = ['store']\n")
+    assert [code for _, code, _, _ in findings(capsys, place)] == ["policy-gives-nothing"]

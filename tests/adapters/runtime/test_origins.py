@@ -7,6 +7,7 @@ import pytest
 
 from stablecast.runtime import origins as module
 from stablecast.runtime.origins import TRANSLATED, VARIABLE, Origin, Origins
+from stablecast.runtime.policy import Names
 
 HERE, STORE, OTHER = "127.0.0.1", "192.0.2.1", "192.0.2.2"
 PLACE = f"{STORE}:14567"
@@ -25,7 +26,7 @@ def listener(name: str) -> asyncio.BaseTransport:
     return asyncio.BaseTransport(extra)
 
 
-def names(name: str) -> str:
+def names(name: str) -> Names:
     return Origin.of(listener(name)).names
 
 
@@ -47,7 +48,7 @@ def test_who_speaks_for_a_listener(listens: str, speaks: Origin, believed: bool)
     known.connect(PLACE, listener(listens))
     assert known.speaks_for(speaks, [PLACE], 1) is believed
     assert known.answers(speaks, 1) is believed
-    assert known.agree(speaks, Origin(STORE, names(listens) if listens else ""), 1) is believed
+    assert known.agree(speaks, Origin(STORE, names(listens) if listens else ()), 1) is believed
     assert known.oddities == ({} if believed else {"foreign-int": 3})
 
 

@@ -1,5 +1,6 @@
 """Arrivals at a store are fed once, counted and paused."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -12,8 +13,10 @@ from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, St
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo, SourceInfoRequest
 from stablecast.runtime.origins import Origins
+from stablecast.runtime.policy import Policy
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.routing import Routing
+from stablecast.runtime.stream import Admits
 from stablecast.store import arrivals
 from stablecast.store.arrivals import StoreArrivals
 from stablecast.transports import codec
@@ -33,8 +36,10 @@ NONSENSE = lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),
 class Joiner:
     """A joined stream that nobody sends on."""
 
-    def __init__(self, transport: str, session: int, on_items: Any, on_end: Callable[[bool], None]) -> None:
-        self.made = (transport, session)
+    def __init__(
+        self, transport: str, session: int, on_items: Any, on_end: Callable[[bool], None], admits: Admits
+    ) -> None:
+        self.made, self.admits = (transport, session), admits
         self.on_items, self.on_end = on_items, on_end
         self.calls: list[str] = []
 
@@ -67,6 +72,22 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 def run(first: int, count: int) -> Run:
     block = b"".join(data(number, b"x") for number in range(first, first + count))
     return Run(TOPIC_INDEX, first, count, count, block)
+
+
+@pytest.mark.parametrize(
+    ("topic", "names", "admitted"),
+    [("orders", "shop", True), ("quotes", "shop", False), ("quotes", "edge", True), ("orders", "desk", False)],
+)
+def test_a_store_joins_whom_the_policy_lets_send(
+    topic: str, names: str, admitted: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = """[[allow]]\nnames = ["shop"]\nroles = ["source"]\ntopics = ["orders"]\n
+    [[allow]]\nnames = ["edge"]\nroles = ["router"]\n[[allow]]\nnames = ["desk"]\nroles = ["receiver"]"""
+    monkeypatch.setattr(Origins, "policy", Policy.parse(rules.encode()))
+    bench.inlet.join(Join(LIFE, "a:1"), topic)
+    sender = asyncio.BaseTransport({"peercert": {"subject": ((("commonName", names),),)}})
+    assert bench.joiner().admits(sender) is admitted
+    assert bench.oddities == ({} if admitted else {"barred-source": 1})
 
 
 @pytest.mark.rows("P-917", "P-920")

@@ -42,7 +42,7 @@ class Known:
 def permissions(known: Known, *, everywhere: bool = False) -> tuple[Permissions, ConnectionPool]:
     pool = ConnectionPool(lambda _: None, lambda _: None, "192.0.2.9")
     pool.origins.dial(f"{ASKED}:14567")
-    return Permissions(lambda: cast("StoreStatus", known), pool, everywhere), pool
+    return Permissions(lambda: cast("StoreStatus", known), pool, everywhere, lambda _: None), pool
 
 
 def peer(host: str) -> Peer:
@@ -98,6 +98,6 @@ def test_a_receiver_leaves_a_store_that_lost_its_records(taken: bool) -> None:
     store = StoreDriver.with_source()
     if taken:
         store.hear(register(role=Role.SOURCE, reg_id=70, incarnation=LIFE + 1, topic="another", reply_to=f"{OTHER}:1"))
-    judge = Permissions(lambda: store.machine.status, permissions(Known())[1], False)
+    judge = Permissions(lambda: store.machine.status, permissions(Known())[1], False, lambda _: None)
     leave = msg.Deregister(Role.RECEIVER, 0, 3, 70, samples.LIFE, 50, PLACE)
     assert [judge.may_say(leave, peer(host)) for host in (HOME, OTHER)] == [True, False]

@@ -18,6 +18,7 @@ from stablecast.core.protocol.events import OlderCopy
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.monitor.board import Reader, Snapshot
 from stablecast.runtime import machine
+from stablecast.runtime.policy import Right
 from stablecast.text.open_metrics import END, OPEN_METRICS, TEXT, buckets, head, kind_of, label
 
 CHUNK: Final = 512
@@ -81,6 +82,14 @@ STORE_METRICS = _metrics(
         "tls_failures_total",
         "Failed TLS handshakes of the process of the store, at its ports and at those that it connected to.",
         lambda s: s.view.oddities.get("tls-failed", 0),
+    ),
+    *(
+        (
+            f"barred_{role}_total",
+            f"What the policy of the certificates refused to peers that acted as a {role}.",
+            lambda s, key=f"barred-{role}": s.view.oddities.get(key, 0),
+        )
+        for role in Right
     ),
     (
         "older_copies_total",

@@ -12,11 +12,14 @@ from stablecast.resolver.srs.statistics import ServiceStatistics
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import is_ip6, join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
+from stablecast.runtime.origins import Origin, Origins
+from stablecast.runtime.policy import READERS, SENDERS, Right, Rights
 from stablecast.runtime.ports import keep_alive
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.settings import MAX_CLIENTS
 from stablecast.transports.resolution.udp.effects import Remark
+from stablecast.transports.wire import srs
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one slow client; beyond that it is disconnected and logged, and may connect again."""
@@ -64,7 +67,8 @@ class SrsDaemon:
         self.slow = 0
         self._log = log
         self._warn = warn or log
-        self._machine = ResolutionService(machine.entropy.below((1 << 32) - 1) + 1, config.service())
+        self._machine = ResolutionService(machine.entropy.below((1 << 32) - 1) + 1, config.service(), self._admits)
+        self._origins = Origins()
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._peers: dict[int, asyncio.Transport] = {}
@@ -111,8 +115,11 @@ class SrsDaemon:
         return daemon
 
     def statistics(self) -> dict[str, int]:
-        """Return the counters of the machine; `slow` counts clients that were disconnected for not reading."""
-        return {**self._machine.counters(), "slow": self.slow}
+        """Return the counters of the machine.
+
+        `slow` counts clients that were disconnected for not reading, `barred-ROLE` records that the policy ignored.
+        """
+        return {**self._machine.counters(), "slow": self.slow, **self._origins.oddities}
 
     async def close(self) -> None:
         """Stop serving and close all connections; clients connect again to the next service at this address."""
@@ -181,6 +188,24 @@ class SrsDaemon:
             self._report_later()
 
         self._report = self._loop.call_later(self.config.publishing_interval / 1_000, report)
+
+    def _admits(self, connection: int, message: srs.Message) -> bool:
+        """Return whether the policy lets a client say this. What ends a record of its own always counts."""
+        rights: Rights
+        topic: str | None
+        match message:
+            case srs.SourceInfo() if message.cost != srs.ENDED:
+                rights, topic = SENDERS, message.topic
+            case srs.ReceiverInfo():
+                rights, topic = READERS, message.name
+            case srs.PatternInfo():
+                rights, topic = READERS, None  # It learns names of topics; each stream judges who joins.
+            case srs.DomainInfo() | srs.RouteInfo() | srs.RouteEnd():
+                rights, topic = (Right.ROUTER,), None
+            case _:
+                return True
+        peer = Origin.of(self._peers[connection])
+        return self._origins.has_right(peer, rights, topic, f"a {type(message).__name__}")
 
     def _perform(self, effect: events.ServiceEffect) -> None:
         match effect:

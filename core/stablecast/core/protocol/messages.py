@@ -54,6 +54,7 @@ class Refusal(IntEnum):
     OTHER_TOPIC = 4
     HELD_BY_SOURCE = 5
     INCOMPATIBLE = 6
+    NOT_PERMITTED = 7
 
     @property
     def text(self) -> str:
@@ -68,6 +69,7 @@ _REFUSALS = {
     Refusal.OTHER_TOPIC: "the registration ID belongs to another topic",
     Refusal.HELD_BY_SOURCE: "registration ID in use by a different source",
     Refusal.INCOMPATIBLE: "source and store configuration are incompatible",
+    Refusal.NOT_PERMITTED: "the policy of the store does not permit it",
 }
 
 

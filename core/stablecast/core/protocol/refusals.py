@@ -26,6 +26,7 @@ _REMEDIES = {
     Refusal.UNKNOWN_SOURCE: "It is asked again.",
     Refusal.OTHER_TOPIC: "Give each topic a RegID of its own, or use a session id.",
     Refusal.INCOMPATIBLE: "Compare pacing and sizes with the store's configuration; its log says if it is full.",
+    Refusal.NOT_PERMITTED: "Give the certificate of this process the role for the topic in policy.toml of the store.",
 }
 
 

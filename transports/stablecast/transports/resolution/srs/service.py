@@ -12,7 +12,7 @@ changes and keepalives travel (T-403, T-406). Interest stays at the service and 
   notice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import assert_never
 
@@ -80,6 +80,7 @@ class ResolutionService:
     """The machine of one service.
 
     Attributes:
+        admits: Judges what each connection says about itself; what it does not admit is ignored.
         told: The interest of contexts, which routers are told.
         waiting: What a router repeats that another one still seems to repeat, with its client; the oldest first.
         epoch: 32 bits that distinguish this life of the service from others; not 0.
@@ -87,6 +88,7 @@ class ResolutionService:
 
     epoch: int
     config: ServiceConfig = ServiceConfig()
+    admits: Callable[[int, srs.Message], bool] = lambda _connection, _message: True
     clients: dict[bytes, ServiceClient] = attrs.field(factory=dict, init=False)
     sessions: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     directory: Directory = attrs.field(factory=Directory, init=False)
@@ -317,6 +319,9 @@ class ResolutionService:
         self._to(session).answer(srs.StreamRequest())
 
     def _on_message(self, session: ServiceSession, client: ServiceClient, message: srs.Message, now: int) -> None:
+        if not self.admits(session.connection, message):
+            self.counted.ignored += 1
+            return
         match message:
             case srs.SourceDelete(otid=otid) | srs.SourceInfo(otid=otid, cost=srs.ENDED):
                 if client.sources.pop(otid, None) is None:
