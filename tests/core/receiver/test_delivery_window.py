@@ -433,3 +433,14 @@ def test_a_burst_confirms_of_an_earlier_session_what_may_be_confirmed(
         window.leave_out(2, 4)
     window.burst(5, 8, out)
     assert window.confirmed(0, 8) == confirmed
+
+
+def test_what_earlier_sessions_confirmed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest is forgotten first: it is the least likely to come again."""
+    monkeypatch.setattr(delivery_window, "MAX_MISSED", 2)
+    window = DeliveryWindow(100)
+    kept = []
+    for number in (0, 2, 4):
+        window.on_confirmed(number, number + 1)
+        kept.append(window.confirmable)
+    assert kept == [[(0, 1)], [(0, 1), (2, 3)], [(2, 3), (4, 5)]]

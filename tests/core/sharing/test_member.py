@@ -87,6 +87,17 @@ def test_a_silent_member_counts_no_more() -> None:
     assert member.members == 1
 
 
+def test_the_next_timeout_is_that_of_the_member_or_the_share_that_comes_first() -> None:
+    member = started(settle_ns=0, announce_ns=3600 * SECOND)
+    for share in range(SHARES):
+        member.receive(Progress(share, ShareEvent.CONTESTED), share)
+    assert member.next_timeout() == min(member.waits.values()) < max(member.waits.values())
+    member.handle_timeout(2 * SECOND + SHARES)
+    for number in (1, 2):
+        member.receive(Heard(OTHER + number, SHARES), 3 * SECOND + number)
+    assert member.next_timeout() == 6 * SECOND + 1
+
+
 def test_a_contested_claim_waits() -> None:
     member = started(settle_ns=0, announce_ns=10 * SECOND)
     member.receive(Progress(0, ShareEvent.CONTESTED), 1)

@@ -13,7 +13,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.serial import HALF, MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, Deliver, Notify
 from stablecast.core.protocol.events import Event, RegistrationComplete
-from stablecast.core.protocol.inputs import Arrived, Consumed, Data, History, LowChosen, Start, Tick
+from stablecast.core.protocol.inputs import Arrived, Consumed, Data, History, LowChosen, Start, Tick, Useless
 from stablecast.core.protocol.messages import ConsumptionAck, Life
 from stablecast.core.protocol.settings import AckMode, Ordering
 from stablecast.core.subscription.succession import Inheritance, Succession
@@ -64,6 +64,18 @@ def test_messages_of_two_lives_are_withheld_until_all_of_them_came_again_or_neve
     assert (inherited.open, inherited.unconsumed) == (True, False)
     assert inherited.skip(8, 11) == [(9, 11)]
     assert not inherited.open
+
+
+def test_a_machine_is_told_of_each_message_that_the_application_does_not_get_again_and_of_no_other() -> None:
+    fed: list[Any] = []
+    driver, _ = place()
+    succession = Succession(driver.machine, fed.append, NOTHING)
+    inherited = succession.inherited = Inheritance(lives={1}, lost=RangeSet([(3, 5)]))
+    inherited.add(1, 0, 3)
+    inherited.consume(0, 2)
+    assert succession.fresh(1, 0, 6) == [(5, 6)]
+    assert fed == [Consumed(0, 1), Useless(3, 4)]
+    assert succession.lost(1, 8) == [(3, 8)]
 
 
 def test_a_lost_message_keeps_the_machine_watched() -> None:
@@ -294,6 +306,21 @@ def test_a_message_below_what_waits_comes_before_it_in_order(ordering: Ordering,
     assert second.succession.fresh(2, 5, 8) == [(5, 8)]
     assert [first.waiting, bool(queue.batches)] == ([0, False] if again else [4, True])
     assert second.succession.fresh(2, 8, 12) == again
+
+
+@pytest.mark.rows("P-349")
+def test_what_an_earlier_session_gave_up_does_not_come_with_the_next() -> None:
+    """The application has had later messages, and was told that this one is lost."""
+    queue = Queue()
+    first = Session(2, queue, ordering=Ordering.ARRIVAL)
+    first.begin(5, 5, 5, ((2, 5),))
+    first.arrive(2, 5, 4)
+    first.feed(Useless(6, 6))
+    second = Session(3, queue, first, ordering=Ordering.ARRIVAL)
+    second.begin(9, 9, 5, ((2, 5), (3, 9)))
+    second.arrive(2, 5, 4, recovered=True)
+    assert [(batch.owner, batch.first, batch.stop) for batch in queue.batches] == [(first, 5, 9)]
+    assert list(second.driver.machine.status.skipped) == [(6, 7)]
 
 
 def read(queue: Queue, count: int, got: list[tuple[int, int]]) -> None:
