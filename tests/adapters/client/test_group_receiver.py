@@ -3,19 +3,25 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stablecast.client import Context, Message, MisuseError, Redelivery, Source, group_receiver
+from stablecast.client import Context, Message, MisuseError, Redelivery, Source, group_receiver, last, stored_sources
 from stablecast.client.group_receiver import GroupReceiver
 from stablecast.client.message_division import MessageDivision, MessageKey, octets_of
 from stablecast.client.presence import announcement, decoded, presence_topic
 from stablecast.client.share_receiver import ShareReceiver
+from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.events import Confirmed, SharesChanged
+from stablecast.core.protocol.inputs import Reset
+from stablecast.core.sharing import member as core_member
 from stablecast.core.sharing.division import share_of_key, share_of_number
 from stablecast.core.sharing.member import Disagreement, Heard, Left, MemberConfig
+from stablecast.runtime import ports
+from stablecast.runtime.request_port import RequestPort
 from stablecast.transports import codec
 from tests.adapters.client.test_inbox import batch_of
 from tests.support.network import Events, Network, until, unused_port
@@ -288,6 +294,66 @@ async def test_messages_of_a_share_that_the_stores_forgot_still_come(net: Networ
         inner._look()
     assert found == [b"%d" % number for number in range(6)]
     assert inner._open == {0: share}
+    await inner.close()
+
+
+async def test_a_share_that_no_store_knows_begins_where_the_member_says_also_without_a_source(
+    net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_sources, "LIVE_SECONDS", 0.0)
+    await send(source, 0, 6)
+    await source.close()
+    async with Context() as context:
+        stores = [store.address for store in net.stores.values()]
+        inner = context.receiver("orders", group="billing", shares=1, stores=stores, start=last(2))
+        assert [(await anext(inner)).payload for _ in range(2)] == [b"4", b"5"]
+        await inner.close()
+
+
+async def test_a_share_is_claimed_later_if_descriptors_are_scarce(
+    net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core_member, "MAX_WAIT_NS", core_member.MIN_WAIT_NS)
+    failures = [ports.ScarcityError("no descriptor is left")]
+
+    def listening(*where: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return ports.listen_in_range(*where)
+
+    places = SimpleNamespace(listen_in_range=listening, ScarcityError=ports.ScarcityError)
+    monkeypatch.setattr(group_receiver, "ports", places)
+    inner = (await net.context()).receiver("orders", group="billing", shares=2)
+    await until(lambda: inner.shares == (0, 1))
+    await send(source, 0, 2)
+    assert {(await anext(inner)).payload for _ in range(2)} == {b"0", b"1"}
+    await inner.close()
+
+
+@pytest.mark.parametrize("where", [(ports, "listen_in_range"), (RequestPort, "start")])
+async def test_a_member_that_cannot_open_a_share_ends_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, where: tuple[Any, str]
+) -> None:
+    """Nobody else would look for the error of what it does in the background."""
+
+    def failing(*_: Any) -> Any:
+        raise ports.PortError("no port is free")
+
+    async with Context() as context:
+        monkeypatch.setattr(*where, failing)
+        inner = context.receiver("orders", group="billing", shares=1, source=f"127.0.0.1:{unused_port()}")
+        with pytest.raises(StablecastError, match="no port is free"):
+            await anext(inner)
+
+
+async def test_each_share_learns_of_a_broken_connection(net: Network, source: Source) -> None:
+    inner = (await net.context()).receiver("orders", group="billing", shares=2)
+    await until(lambda: inner.shares == (0, 1))
+    found: list[object] = []
+    for receiver in inner._open.values():
+        receiver.on_broken = found.append  # type: ignore[method-assign]
+    inner.on_broken(Reset("127.0.0.1:2"))
+    assert found == [Reset("127.0.0.1:2")] * 2
     await inner.close()
 
 

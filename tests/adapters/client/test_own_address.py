@@ -12,7 +12,7 @@ from stablecast.runtime.own_address import OwnAddress
 from stablecast.store import store as store_module
 from tests.adapters.client.test_transport_sessions import KINDS, OPTIONS
 from tests.support.machine import replace
-from tests.support.network import LOCAL, Events, Network, unused_port
+from tests.support.network import LOCAL, Events, Network, until, unused_port
 
 HERE, THERE = "127.0.0.2", "127.0.0.3"
 WAYS = {"lbttcp": {}, **{kind: OPTIONS[kind] for kind in KINDS}}
@@ -79,6 +79,25 @@ async def test_a_receiver_goes_on_at_its_hosts_next_address(net: Network, kind: 
     await listening._move(THERE)
     await (await source.send(b"two")).stable()
     assert [(await anext(receiver)).payload for _ in range(2)] == [b"one", b"two"]
+
+
+async def test_a_member_of_a_group_goes_on_at_its_hosts_next_address(net: Network) -> None:
+    """Each share has a request port of its own, at which the stores must reach it."""
+    source = await (await net.context()).source("orders", stores=[await net.store()], session_id=7)
+    listening = await net.context(interface=HERE)
+    member = listening.receiver("orders", group="billing", shares=2)
+    await until(lambda: member.shares == (0, 1))
+    await (await source.send(b"one")).stable()
+    assert (await anext(member)).payload == b"one"
+    await listening._move(THERE)
+    places = [share.place.request_address for share in member._open.values()]
+    assert [place.partition(":")[0] for place in places] == [THERE] * 2
+    for share, place in zip(member._open.values(), places, strict=True):
+        [session] = share.sessions
+        assert {one.request.reply_to for one in session._machine.enrollment.registrations.values()} == {place}
+    await (await source.send(b"two")).stable()
+    assert (await anext(member)).payload == b"two"
+    await member.close()
 
 
 async def moves(has: set[str], choice: str, *, silent: bool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
