@@ -192,6 +192,17 @@ def test_requests_stay_in_the_window_and_in_the_range() -> None:
     assert reading.issue(1) == []
 
 
+def test_what_came_out_of_order_counts_in_the_window() -> None:
+    reading = RangeProgress(0, LENGTH, 8, SECOND, PATIENCE)
+    reading.learn("a", told(RangeSet([(0, LENGTH)])))
+    assert asked(reading.issue(1, most=4)) == [(0, 4), (4, 8)]
+    reading.accept(4, 8)
+    reading.lose("a")
+    reading.learn("b", told(RangeSet([(0, LENGTH)])))
+    assert reading.issue(2, waiting=4, most=4) == []
+    assert asked(reading.issue(2, most=4)) == [(0, 4)]
+
+
 def test_progress_of_one_request_gives_no_other_more_time() -> None:
     reading = RangeProgress(0, 8, WINDOW, SECOND, PATIENCE)
     reading.learn("a", told(RangeSet([(0, 8)])))

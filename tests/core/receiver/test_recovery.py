@@ -34,6 +34,7 @@ def test_history_is_asked_for_at_once_and_gaps_when_they_are_old() -> None:
     machine = recovery()
     machine.look([(5, 12), (14, 16)], 0)
     assert issued(machine, 0) == [(5, 9)]
+    assert machine.next() == 20, "the request is asked again before the gaps are old"
     machine.got(5, 10)
     assert machine.next() == DELAY_NS
     machine.look([(10, 12), (14, 16), (20, 21)], 50)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.machine.serial import HALF, MODULUS, wire
+from stablecast.core.machine.serial import FOREVER, HALF, MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, Deliver, Notify
 from stablecast.core.protocol.events import Event, RegistrationComplete
 from stablecast.core.protocol.inputs import Arrived, Consumed, Data, History, LowChosen, Start, Tick, Useless
@@ -179,6 +179,11 @@ def test_a_session_begins_no_lower_than_this_run_did() -> None:
     inherited = succession.inherited = Inheritance()
     inherited.add(2, 6, 7)
     assert succession.low(question, 0) == 6
+
+
+def test_the_messages_of_a_life_are_dead_from_where_later_lives_resumed() -> None:
+    _, succession = place()
+    assert [succession.parting(life) for life in (1, 2, THIRD)] == [5, 20, FOREVER]
 
 
 def test_dead_messages_tell_that_a_run_began_no_lower_than_the_cut() -> None:

@@ -184,8 +184,8 @@ class Succession:
 
     @property
     def settled(self) -> bool:
-        """Return True if this session answers for no inherited message that is not consumed."""
-        return self.heir is not None or self.inherited is None or not self.inherited.unconsumed
+        """Return True if no inherited message is unconsumed. Once there is an heir, that one answers for them."""
+        return self.inherited is None or not self.inherited.unconsumed
 
     @property
     def plain(self) -> bool:
