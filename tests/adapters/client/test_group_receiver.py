@@ -8,14 +8,24 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Context, Message, MisuseError, Redelivery, Source, group_receiver, last, stored_sources
+from stablecast.client import (
+    Context,
+    Message,
+    MisuseError,
+    Redelivery,
+    Source,
+    group_receiver,
+    last,
+    presence,
+    stored_sources,
+)
 from stablecast.client.group_receiver import GroupReceiver
 from stablecast.client.message_division import MessageDivision, MessageKey, octets_of
 from stablecast.client.presence import announcement, decoded, presence_topic
 from stablecast.client.share_receiver import ShareReceiver
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.core.protocol.events import Confirmed, SharesChanged
+from stablecast.core.protocol.events import Confirmed, EndOfSource, SharesChanged
 from stablecast.core.protocol.inputs import Reset
 from stablecast.core.sharing import member as core_member
 from stablecast.core.sharing.division import share_of_key, share_of_number
@@ -310,6 +320,14 @@ async def test_a_share_that_no_store_knows_begins_where_the_member_says_also_wit
         await inner.close()
 
 
+async def test_a_member_joins_the_only_source_at_its_place(net: Network, source: Source) -> None:
+    async with Context() as context:
+        inner = context.receiver("orders", group="billing", shares=1, source=source.place)
+        await send(source, 0, 1)
+        assert (await anext(inner)).payload == b"0"
+        await inner.close()
+
+
 async def test_a_share_is_claimed_later_if_descriptors_are_scarce(
     net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,12 +364,13 @@ async def test_a_member_that_cannot_open_a_share_ends_and_says_so(
             await anext(inner)
 
 
-async def test_each_share_learns_of_a_broken_connection(net: Network, source: Source) -> None:
+async def test_each_share_learns_of_a_broken_connection(
+    net: Network, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inner = (await net.context()).receiver("orders", group="billing", shares=2)
     await until(lambda: inner.shares == (0, 1))
     found: list[object] = []
-    for receiver in inner._open.values():
-        receiver.on_broken = found.append  # type: ignore[method-assign]
+    monkeypatch.setattr(ShareReceiver, "on_broken", lambda _, event: found.append(event))
     inner.on_broken(Reset("127.0.0.1:2"))
     assert found == [Reset("127.0.0.1:2")] * 2
     await inner.close()
@@ -427,6 +446,21 @@ async def test_a_source_without_stores_is_not_shared(net: Network) -> None:
     await until(lambda: source.try_send(b"tick") is not None)
     with pytest.raises(MisuseError, match="has no stores"):
         await anext(member)
+
+
+def test_the_end_of_a_stream_tells_who_left_for_as_many_members_as_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(presence, "MAX_PLACES", 2)
+    news: list[object] = []
+    known = presence.Presence(MemberConfig(9, SHARES), news.append, None)  # type: ignore[arg-type]
+    for number in (1, 2, 3):
+        message: Any = SimpleNamespace(payload=announcement(MemberConfig(number, SHARES), leaving=False), source=number)
+        known._on_message(message)
+    del news[:]
+    for place in (1, 2, 3):
+        known._on_event(EndOfSource("orders", place))  # type: ignore[arg-type]
+    assert news == [Left(2), Left(3)]
 
 
 def test_announcements_of_anyone_are_decoded() -> None:

@@ -77,6 +77,16 @@ async def test_a_receiver_drops_copies_of_the_next_life(net: Network, callback: 
     await until(lambda: not any(session.waiting for session in sessions))
 
 
+async def test_a_receiver_remembers_a_bounded_number_of_ids(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_ids, "MAX_IDS", 2)
+    _, source = await source_of(net, "a")
+    receiver = (await net.context()).receiver("orders", deduplicate=True)
+    for name in ("1", "2", "3", "1"):
+        source._ids = message_ids.SentIds()
+        await source.send(name.encode(), id=name)
+        assert (await anext(receiver)).payload == name.encode()
+
+
 async def test_a_message_that_comes_again_is_no_copy(net: Network) -> None:
     _, source = await source_of(net, "a")
     receiver = (await net.context()).receiver("orders", deduplicate=True)

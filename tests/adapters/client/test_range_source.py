@@ -89,6 +89,57 @@ async def test_a_store_that_tells_no_times_is_not_asked_for_ever() -> None:
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 
+async def test_the_times_of_a_store_that_is_away_are_not_waited_for() -> None:
+    reading = reading_of(Sent({}), 10, times=True, a=answer((0, 10)))
+    reading._note_time(-1, 5)
+    reading.start(1, ())
+    await until(lambda: not reading._timed.missing(0, 10))
+    assert reading.came_at(9) is None, "not the time of a message before"
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+async def test_the_times_of_consumed_messages_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_source, "MAX_TIMES_KEPT", 4)
+    reading = reading_of(Sent({}), 20, times=True, a=answer((0, 20)))
+    reading.machine.cursor, reading.waiting = 16, 4
+    for number in range(0, 20, 2):
+        reading._note_time(number, number)
+    assert [reading.came_at(number) for number in (7, 9, 13, 19)] == [None, 8, 12, 18]
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+async def test_what_is_consumed_makes_room_for_the_next_request() -> None:
+    routes = Sent({})
+    reading = reading_of(routes, 20, a=answer((0, 20)))
+    reading.machine.window = 8
+    reading.start(1, ())
+    reading.on_recovered([codec.RecoveredRun(7, 7, 0, [b"x"] * 8)])
+    assert routes.requests == [("a", 0, 7)]
+    reading.consumed(8)
+    assert routes.requests[1:] == [("a", 8, 15)]
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+async def test_a_store_that_no_longer_knows_the_source_is_not_waited_for() -> None:
+    routes = Sent({"b": attrs.evolve(answer((0, 10)), session_id=77)})
+    reading = reading_of(routes, 10, a=answer((0, 10)))
+    reading.start(1, ["b"])
+    assert list(reading.machine.away) == ["b"]
+    await until(lambda: not reading.machine.away)
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+async def test_an_answer_that_comes_twice_or_before_the_store_is_lost_counts_once() -> None:
+    routes = RangeRoutes("10.0.0.1:1")
+    asking = asyncio.create_task(routes.ask("10.0.0.2:1", topic="orders"))
+    await until(lambda: routes._questions)
+    [number] = routes._questions
+    for _ in range(2):
+        routes.on_answer(attrs.evolve(answer((0, 10)), answered=number))
+    routes.on_broken("10.0.0.2:1")
+    assert len(await asking) == 1
+
+
 @pytest.mark.parametrize(("size", "window", "most"), [(1, 10_000, 4096), (1 << 16, 512, 64), (1 << 20, 64, 4)])
 async def test_large_messages_are_asked_for_in_smaller_numbers(size: int, window: int, most: int) -> None:
     """The memory of a reader is bounded in bytes."""

@@ -13,11 +13,11 @@ import pytest
 from stablecast.client import Context, Message, Receiver, WildcardReceiver, last, stored_consumer, stored_sources
 from stablecast.client.range_contents import SourceContents, sources_of
 from stablecast.client.range_inquiry import RangeRoutes, ask_all
-from stablecast.client.stored_consumer import StoredConsumer
+from stablecast.client.stored_consumer import ConsumerRefused, StoredConsumer
 from stablecast.client.stored_sources import StoredSources, announcement
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import UnrecoverableLoss
-from stablecast.core.protocol.messages import ConsumptionAck, Pace, Role, SourceInfo
+from stablecast.core.protocol.messages import ConsumptionAck, Keepalive, Pace, Register, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from tests.core import samples
 from tests.core.samples import registered
@@ -352,4 +352,33 @@ async def test_a_store_that_comes_late_or_returns_gets_what_a_consumer_acknowled
     consumer.on_broken("store1:1")
     grant(1)
     assert acks == [("RegID 72", 19), ("RegID 71", 19)]
+    consumer.acknowledge("7", 10)
+    consumer.acknowledge("8", 10)
+    assert acks[2:] == [], "it never acknowledges less"
+    await consumer.close()
+
+
+async def test_a_consumer_lives_on_at_its_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers a keepalive, and registers again when an answer is due."""
+    sent: list[object] = []
+
+    def encode(message: object) -> bytes:
+        sent.append(message)
+        return b""
+
+    monkeypatch.setattr(stored_consumer, "codec", SimpleNamespace(encode=encode))
+    consumer = StoredConsumer(RangeRoutes("me:1"), ReceiverConfig("topic", 0, "me:1", session_id=9), [])
+    consumer._begin("7", samples.info(1, 1, 1), 20)
+    requests = consumer._sources["7"].registrations.enrollment.registrations
+    of_store = {"store_index": 0, "reg_id": 70, "generation": requests[0].request.generation}
+    consumer.on_control(registered(role=Role.RECEIVER, **of_store))
+    del sent[:]
+    consumer.on_control(Keepalive(Role.STORE, samples.LIFE, 70, True, 0))
+    assert sent == [requests[0].keepalive(respond=False)]
+    del sent[:]
+    requests[1].timers.deadlines = dict.fromkeys(requests[1].timers.deadlines, 0)
+    consumer._ring()
+    assert [type(message) for message in sent] == [Register]
+    with pytest.raises(ConsumerRefused):
+        await consumer.register({}, 0.0)
     await consumer.close()
