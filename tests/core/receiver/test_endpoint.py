@@ -51,7 +51,7 @@ from stablecast.core.protocol.messages import (
     StableAck,
     StoreEntry,
 )
-from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, UseOtr
+from stablecast.core.protocol.settings import AckMode, OtrTimes, UseOtr
 from tests.core.drivers import ACK_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
 from tests.support.abstract_states import abstract
@@ -186,23 +186,6 @@ def test_pieces_of_no_use_are_acknowledged_past_and_not_confirmed() -> None:
     assert driver.machine.lives.known(LIFE, 0, 4) == [(0, 1), (3, 4)]
     with pytest.raises(MisuseError, match=r"4\.\.4 is called useless"):
         driver.feed(Useless(4, 4))
-
-
-@pytest.mark.parametrize(
-    ("mode", "ordering"), [(AckMode.BATCHED, Ordering.ORDERED), (AckMode.EXPLICIT, Ordering.ARRIVAL)]
-)
-def test_an_acknowledgement_that_waited_for_pieces_goes_out_when_they_are_of_no_use(
-    mode: AckMode, ordering: Ordering
-) -> None:
-    driver = ReceiverDriver.active(ack_mode=mode, ordering=ordering)
-    driver.data(0, 4)
-    acks: list[list[int]] = []
-    for event in (Acknowledge(3, 2) if mode is AckMode.EXPLICIT else Consumed(2, 3), Useless(0, 1)):
-        driver.feed(event, ACK_NS)
-        sent = driver.sent(ConsumptionAck)
-        driver.feed(Tick(), 3 * ACK_NS)
-        acks.append([ack.number for _, ack in (*sent, *driver.sent(ConsumptionAck))])
-    assert acks == [[], [3] * 3]
 
 
 def confirming(**config: Any) -> ReceiverDriver:

@@ -23,6 +23,7 @@ from stablecast.core.protocol.inputs import (
     LowChosen,
     Reset,
     Tick,
+    Useless,
 )
 from stablecast.core.protocol.messages import (
     MAX_STORES,
@@ -316,6 +317,23 @@ def test_arrival_order_delivers_at_once_and_acknowledges_prefixes() -> None:
     acks = [message for _, message in driver.sent(ConsumptionAck)]
     assert [ack.number for ack in acks] == [3, 3, 3, 3]
     assert acks[-1].flags == AckFlag.ARRIVAL_ORDER
+
+
+@pytest.mark.parametrize(
+    ("mode", "ordering"), [(AckMode.BATCHED, Ordering.ORDERED), (AckMode.EXPLICIT, Ordering.ARRIVAL)]
+)
+def test_an_acknowledgement_that_waited_for_pieces_goes_out_when_they_are_of_no_use(
+    mode: AckMode, ordering: Ordering
+) -> None:
+    driver = ReceiverDriver.active(ack_mode=mode, ordering=ordering)
+    driver.data(0, 4)
+    acks: list[list[int]] = []
+    for event in (Acknowledge(3, 2) if mode is AckMode.EXPLICIT else Consumed(2, 3), Useless(0, 1)):
+        driver.feed(event, ACK_NS)
+        sent = driver.sent(ConsumptionAck)
+        driver.feed(Tick(), 3 * ACK_NS)
+        acks.append([ack.number for _, ack in (*sent, *driver.sent(ConsumptionAck))])
+    assert acks == [[], [3] * 3]
 
 
 @pytest.mark.parametrize("mode", AckMode)
