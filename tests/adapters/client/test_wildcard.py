@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -112,7 +113,9 @@ async def test_topics_come_and_go(net: Network, make: Make) -> None:
     assert await read(receiver, 1) == [("orders.a", b"2")]
     assert sorted(made) == ["orders.a", "orders.a", "orders.b"]
     assert receiving.unresolved() == []
-    await receiver.close()
+    with mock.patch.object(receiving, "remove_pattern", wraps=receiving.remove_pattern) as removing:
+        await receiver.close()
+    assert removing.mock_calls == [mock.call("^orders[.]")]
     assert sorted(deleted) == ["orders.a", "orders.a", "orders.b"]
 
 

@@ -319,6 +319,12 @@ def test_arrival_order_delivers_at_once_and_acknowledges_prefixes() -> None:
     assert acks[-1].flags == AckFlag.ARRIVAL_ORDER
 
 
+def test_an_announcement_of_another_life_is_not_believed() -> None:
+    driver, late = ReceiverDriver.active(), info(incarnation=OLDER_LIFE)
+    driver.hear(late)
+    assert driver.machine.info != late
+
+
 @pytest.mark.parametrize(
     ("mode", "ordering"), [(AckMode.BATCHED, Ordering.ORDERED), (AckMode.EXPLICIT, Ordering.ARRIVAL)]
 )
