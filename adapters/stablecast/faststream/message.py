@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from faststream.message import StreamMessage, decode_message
 
@@ -13,6 +13,7 @@ from stablecast.client.redelivery import bury
 if TYPE_CHECKING:
     from faststream._internal.basic_types import DecodedMessage
 
+RawT = TypeVar("RawT")
 logger = logging.getLogger("stablecast")
 
 REPLY_PROPERTY = "reply_to"
@@ -20,7 +21,7 @@ CORRELATION_PROPERTY = "correlation_id"
 CONTENT_PROPERTY = "content-type"
 
 
-class _Settled(StreamMessage[Any]):
+class _Settled(StreamMessage[RawT]):
     """What is settled as a whole: one message, or a batch.
 
     Attributes:
@@ -32,7 +33,7 @@ class _Settled(StreamMessage[Any]):
     @property
     def messages(self) -> Sequence[Message]:
         """Return the messages of the client."""
-        return [self.raw_message]
+        raise NotImplementedError
 
     async def ack(self) -> None:
         """Acknowledge the messages, unless they are settled."""
@@ -56,21 +57,26 @@ class _Settled(StreamMessage[Any]):
         await super().reject()
 
 
-class StablecastMessage(_Settled, StreamMessage[Message]):
+class StablecastMessage(_Settled[Message]):
     """One message.
 
     Attributes:
         raw_message: The message of the client: its source, number, key, attempt.
     """
 
+    @property
+    def messages(self) -> Sequence[Message]:
+        """Return the message, alone."""
+        return [self.raw_message]
 
-class StablecastBatchMessage(_Settled, StreamMessage[Sequence[Message]]):
+
+class StablecastBatchMessage(_Settled[Sequence[Message]]):
     """Several messages, which are settled together."""
 
     @property
     def messages(self) -> Sequence[Message]:
         """Return the messages of the batch."""
-        return list(self.raw_message)
+        return self.raw_message
 
 
 async def reject(message: Message, dead_letters: Source | None) -> None:
