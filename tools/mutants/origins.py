@@ -29,8 +29,8 @@ ORIGINS: Final = (
     Mutant(
         "anybody-sends-retransmissions",
         "adapters/client/request_inputs",
-        "believed[sender.origin] = self.origins.answers(sender.origin, found)",
-        "believed[sender.origin] = True",
+        "believed[key] = self._answers(sender, found, topic)",
+        "believed[key] = True",
         Test("adapters/client/test_context.py::test_malformed_input_is_counted"),
     ),
     Mutant(
@@ -65,8 +65,29 @@ ORIGINS: Final = (
     Mutant(
         "an-old-certificate-stays",
         "adapters/runtime/tls",
-        "            self.newest = _load(self.directory, self.purpose)\n",
-        "            _load(self.directory, self.purpose)\n",
+        "            self.newest = loaded\n",
+        "            pass\n",
         Test("adapters/runtime/test_tls.py::test_a_renewed_certificate_is_used_without_a_restart"),
+    ),
+    Mutant(
+        "a-role-for-one-topic-is-one-for-all",
+        "adapters/runtime/policy",
+        "return free or any(one.fullmatch(topic) for one in self.topics if topic is not None)",
+        "return True",
+        Test("adapters/runtime/test_policy.py"),
+    ),
+    Mutant(
+        "a-topic-that-begins-like-a-permitted-one-is-permitted",
+        "adapters/runtime/policy",
+        "one.fullmatch(topic)",
+        "one.match(topic)",
+        Test("adapters/runtime/test_policy.py"),
+    ),
+    Mutant(
+        "a-receiver-acknowledges-like-a-store",
+        "adapters/runtime/policy",
+        "            return (Right.STORE,)\n",
+        "            return (Right.STORE, Right.RECEIVER)\n",
+        Test("adapters/runtime/test_policy.py"),
     ),
 )
