@@ -57,7 +57,6 @@ class Comparison:
 
     @property
     def bad(self) -> list[str]:
-        """The sides with a violation."""
         sides = {"world": self.world, "processes": self.processes}
         return [side for side, found in sides.items() if found["violations"] != "none"]
 
@@ -108,7 +107,6 @@ def table(comparisons: list[Comparison]) -> str:
 
 
 def figure(comparisons: list[Comparison], seconds: float) -> str:
-    """Return the agreement figure in one line."""
     equal = sum(not one.differences for one in comparisons)
     bad = Counter(side for one in comparisons for side in one.bad)
     violated = ", ".join(f"{count} with a violation in the {side}" for side, count in sorted(bad.items()))
@@ -119,7 +117,6 @@ def figure(comparisons: list[Comparison], seconds: float) -> str:
 
 
 def options(words: list[str]) -> argparse.Namespace:
-    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="make agreement ARGS=...", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="first seed (%(default)s)")
     parser.add_argument("--schedules", type=int, default=SCHEDULES, help="number of seeds (%(default)s)")

@@ -50,7 +50,6 @@ PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, FINDERS[0])
 
 
 def draw(seed: int) -> WorldSchedule:
-    """Return the schedule of a seed."""
     rng = Random(f"agreement {seed}")
     setup = _setup(rng)
     faults: list[Fault] = []

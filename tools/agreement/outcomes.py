@@ -48,7 +48,6 @@ class PlayedSchedule:
 
 
 def outcomes(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, object]:
-    """Return the outcomes by name."""
     facts = gather(played.lines)
     found: dict[str, object] = {}
     rules = sorted({text.partition(":")[0] for text in played.violations} - {"ended"})

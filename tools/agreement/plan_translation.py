@@ -41,7 +41,6 @@ class TranslatedSchedule:
 
 
 def translate(schedule: WorldSchedule) -> TranslatedSchedule:
-    """Return the plan of a schedule."""
     setup = schedule.setup
     steps: list[tuple[Step, int, str]] = []
     names = {name: NAMES[name] for name in NAMES if not (setup.late and name == RECEIVERS[-1])}

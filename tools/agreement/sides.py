@@ -15,7 +15,6 @@ from tools.torture.plan import LATE
 
 
 def simulated(schedule: WorldSchedule) -> PlayedSchedule:
-    """Play a schedule in the simulated world."""
     began = time.monotonic()
     report = runner.run(schedule)
     edges: dict[tuple[int, str], int] = {}
@@ -31,7 +30,6 @@ def simulated(schedule: WorldSchedule) -> PlayedSchedule:
 
 
 def world_outcomes(schedule: WorldSchedule) -> dict[str, Any]:
-    """Return the outcomes in the simulated world."""
     return outcomes(schedule, simulated(schedule))
 
 

@@ -110,7 +110,6 @@ def perform(asked: command_line.Request) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and save the results."""
     asked = command_line.parse(arguments, list(SCENARIOS), (__doc__ or "").partition("\n")[0])
     with command_line.short_errors("make bench"):
         perform(asked)

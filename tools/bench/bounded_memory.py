@@ -41,8 +41,6 @@ SEGMENT_BYTES: Final = 1 << 20
 
 
 class BenchStore:
-    """The machine of a store with its memory and its journal."""
-
     def __init__(self, directory: Path) -> None:
         _, self.machine = registered(LIMITS)
         self.disk = threading.Event()
@@ -56,7 +54,6 @@ class BenchStore:
         self.journal.start(asyncio.get_running_loop())
 
     def data(self, first: int, block: bytes, size: int) -> None:
-        """Feed a run that arrived."""
         self.now += MILLISECOND
         token = self.tokens.keep(Run(LIFE, wire(first), RUN_MESSAGES, RUN_MESSAGES * size, block), LIFE)
         data = Data(LIFE, LIFE, wire(first), RUN_MESSAGES, RUN_MESSAGES * size, False, token)
@@ -124,7 +121,6 @@ def measured(options: Options, directory: Path) -> Figures:
 
 
 def bounded(_: Options) -> Scenario:
-    """Return the scenario of one limited repository."""
     return Scenario(
         "bounded",
         f"messages through a repository of {LIMITS.disk_limit >> 20} MiB",

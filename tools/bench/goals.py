@@ -46,12 +46,10 @@ class Verdict:
         return self.value.median >= self.limit if self.least else self.value.median <= self.limit
 
     def text(self) -> str:
-        """Return one line for people."""
         word = "reached" if self.reached else "missed"
         return f"{word}: {self.about} {'≥' if self.least else '≤'} {digits(self.limit)}: {self.value.text()}"
 
     def as_json(self) -> dict[str, object]:
-        """Return all values for machines."""
         return attrs.asdict(self) | {"reached": self.reached}
 
 

@@ -62,7 +62,6 @@ def _bytes(make: Callable[[int], object], run_messages: int) -> float:
 
 
 def measured(run_messages: int, _options: Options, _directory: Path) -> Figures:
-    """Measure the bytes per message."""
     return {"machine": _bytes(machine, run_messages), "index": _bytes(index, run_messages)}
 
 

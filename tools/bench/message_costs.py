@@ -29,8 +29,6 @@ AT_A_TIME: Final = 500
 
 
 class OrderStruct(msgspec.Struct):
-    """An order for msgspec."""
-
     item: str
     count: int
     price: float
@@ -38,8 +36,6 @@ class OrderStruct(msgspec.Struct):
 
 @dataclass
 class OrderDataclass:
-    """An order as a dataclass."""
-
     item: str
     count: int
     price: float
@@ -47,16 +43,12 @@ class OrderDataclass:
 
 @attrs.define
 class OrderAttrs:
-    """An order as an attrs class."""
-
     item: str
     count: int
     price: float
 
 
 class OrderModel(pydantic.BaseModel):
-    """An order for pydantic."""
-
     item: str
     count: int
     price: float

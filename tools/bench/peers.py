@@ -145,7 +145,6 @@ def _flushed(row: Mapping[str, Any]) -> bool:
 
 
 def show(console: Console, peers: Peers, judged: Sequence[Verdict]) -> None:
-    """Print a table of the peers, and the verdicts."""
     table = Table(title="peers, as measured by their harness", box=box.SIMPLE_HEAD)
     for column in ("system", "acknowledged means", "mode", "acked/s", "delivered/s", "delivery p50 µs", "p99 µs"):
         table.add_column(column, overflow="fold")
@@ -162,6 +161,5 @@ def show(console: Console, peers: Peers, judged: Sequence[Verdict]) -> None:
 
 
 def as_json(peers: Peers, judged: Sequence[Verdict]) -> dict[str, object]:
-    """Return the results for machines."""
     goals = [verdict.as_json() for verdict in judged]
     return {"rows": list(peers.rows), "versions": dict(peers.versions), "goals": goals}

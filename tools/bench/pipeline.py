@@ -38,7 +38,6 @@ AT_A_TIME = 1024
 
 
 def payload(number: int, size: int) -> bytes:
-    """Return the payload of message `number`."""
     return (b"%d " % (number % KINDS) * size)[:size]
 
 

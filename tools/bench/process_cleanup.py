@@ -52,7 +52,6 @@ def marked(mark: str) -> list[int]:
 
 
 def reap(mark: str, patience_s: float = PATIENCE_S) -> None:
-    """End all processes with the mark."""
     _signal(mark, signal.SIGTERM)
     deadline = time.monotonic() + patience_s
     while marked(mark) and time.monotonic() < deadline:

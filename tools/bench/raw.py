@@ -81,7 +81,6 @@ class CheckedConnection(asyncio.Protocol):
 
 
 async def join(wire: Wire, connection: CheckedConnection) -> asyncio.Transport:
-    """Connect to the source."""
     host, _, port = wire.addresses["source"].rpartition(":")
     transport, _ = await asyncio.get_running_loop().create_connection(lambda: connection, host, int(port))
     return transport

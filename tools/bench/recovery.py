@@ -67,13 +67,11 @@ ROLES = {"store": pipeline.store, "source": source, "receiver": receiver}
 
 
 def measured(options: Options, directory: Path) -> Figures:
-    """Run the benchmark once."""
     found = run(ROLES, Work(options.messages, options.size, options.flight, directory))
     return {"caught_up": found["receiver"]["per_s"] / 1e3, "recovered": found["receiver"]["recovered"] / 1e3}
 
 
 def recovery(_: Options) -> Scenario:
-    """Return the scenario of one recovery from a store."""
     return Scenario(
         "recovery",
         f"a new receiver catches up from one store while the source sends {LIVE_PER_S:,} messages a second",

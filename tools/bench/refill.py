@@ -93,12 +93,10 @@ class StoreProcess:
 
     @property
     def address(self) -> str:
-        """The address at which it serves."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The number of the process that runs."""
         assert self.process is not None
         return self.process.pid
 
@@ -135,7 +133,6 @@ class StoreProcess:
             shutil.rmtree(self.directory / name)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End the daemon."""
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait()
@@ -316,7 +313,6 @@ class Turn:
         return self.before.rates + self.after.rates
 
     def report(self, probe: refill_probe.Probe) -> dict[str, float]:
-        """Return all figures."""
         during, quiet = statistics.median(self.during.rates), statistics.median(self.quiet)
         p99 = probe.p99_ms([self.during.window])
         p99_quiet = probe.p99_ms([self.before.window, self.after.window])
@@ -388,7 +384,6 @@ def _quiet(one: Turn) -> list[float]:
 
 
 def main() -> None:
-    """Measure as the command line asks."""
     parser = argparse.ArgumentParser(description="Wipe stores in turn, and measure how they are refilled.")
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--size", type=int, default=100)

@@ -67,14 +67,12 @@ async def running(path: Path, stores: list[str], environment: dict[str, str]) ->
 
 
 async def send(source: Source) -> None:
-    """Send one message each interval."""
     while True:
         await source.send(INSTANT.pack(time.monotonic_ns()) + REST)
         await asyncio.sleep(INTERVAL_S)
 
 
 async def measure(path: Path, stores: list[str]) -> None:
-    """Measure until interrupted."""
     found: list[tuple[int, int]] = []
 
     def on_message(message: Message) -> None:

@@ -17,7 +17,6 @@ PACKAGES = ("stablecast", "uvloop", "attrs")
 
 
 def head(console: Console, options: Options) -> None:
-    """Print the options that all scenarios share."""
     console.print(
         f"{options.messages:,} messages of {options.size} B, flight {options.flight:,}, "
         f"{plural(options.rounds, 'round')}"

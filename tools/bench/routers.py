@@ -121,7 +121,6 @@ def _topics(work: Work) -> list[str]:
 
 
 async def _crowd(work: Work, wire: Wire) -> None:
-    """Make the sources, one for each topic."""
     async with Context(resolver=pipeline.near(wire), session_id=pipeline.SESSION_ID) as context:
         topics = _topics(work)
         for first in range(0, len(topics), AT_ONCE):
@@ -139,7 +138,6 @@ class Costs:
     began: float = 0.0
 
     def begin(self) -> None:
-        """Begin anew."""
         self.began, self.spent = time.monotonic(), {name: processes.cpu(pid) for name, pid in self.pids.items()}
 
     def figures(self, step: str, count: int) -> dict[str, float]:
@@ -231,13 +229,11 @@ def crowded(options: Options, directory: Path) -> Figures:
 
 
 def unused(options: Options, directory: Path) -> Figures:
-    """Let a router wait."""
     found = run({**BETWEEN, "quiet": quiet}, Work(1, options.size, options.flight, directory))
     return {name: value for name, value in found["quiet"].items() if name != "cpu_us"}
 
 
 def routers(_: Options) -> Scenario:
-    """Return the scenario of one router between two domains."""
     copied = {"origin": latency.plain_source, "source": copy, "receiver": latency.plain_receiver}
     return Scenario(
         "router",

@@ -81,7 +81,6 @@ class Spread:
         return cls(statistics.median(values), min(values), max(values))
 
     def text(self) -> str:
-        """Return the spread as text for a table."""
         return f"{digits(self.median)} ({digits(self.low)}–{digits(self.high)})"
 
 
@@ -99,7 +98,6 @@ class Outcome:
     rounds: Mapping[str, Sequence[Figures]]
 
     def spread(self, system: str, figure: str) -> Spread | None:
-        """Return a figure of a system, or None if the system has no such figure."""
         values = [found[figure] for found in self.rounds[system] if figure in found]
         return Spread.of(values) if values else None
 
@@ -109,7 +107,6 @@ class Outcome:
         return Spread.of([one[figure] / other[figure] for one, other in pairs])
 
     def as_json(self) -> dict[str, object]:
-        """Return the outcome for machines."""
         return {
             "about": self.scenario.about,
             "durability": self.scenario.durability,

@@ -43,7 +43,6 @@ class Size:
 
     @property
     def sources(self) -> int:
-        """The number of sources of all contexts."""
         return self.contexts * self.topics
 
     def wanted(self, context: int) -> list[str]:
@@ -111,7 +110,6 @@ class ManyContexts:
         return sum(sum(_carried(transport)) for transport in self._transports())
 
     def disconnect(self) -> None:
-        """Break all connections."""
         for transport in self._transports():
             transport.abort()
 

@@ -54,7 +54,6 @@ def stablecast(_options: Options, directory: Path) -> Figures:
 
 
 def startup(_: Options) -> Scenario:
-    """Return the scenario of elapsed times, including imports."""
     return Scenario(
         "start",
         "from the start of the process; a context from the end of its import",

@@ -43,7 +43,6 @@ def measured(roles: Mapping[str, Role], changes: Mapping[str, Any], options: Opt
 
 
 def traced(options: Options, directory: Path) -> Figures:
-    """Measure the system with traces of all endpoints."""
     return measured(pipeline.ROLES, {"trace": directory / "trace"}, options, directory)
 
 

@@ -267,7 +267,6 @@ def _goals_of_processes(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line and measure."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description=__doc__,

@@ -196,7 +196,6 @@ def ran(make: Callable[[Options], Awaitable[Figures]], options: Options, _: Path
 
 
 def transports(_: Options) -> Scenario:
-    """Return the scenario of the transports."""
     systems: dict[str, Measure] = {
         "bare multicast": partial(bare, "multicast"),
         "LBT-RM": partial(ran, partial(session, "lbtrm")),

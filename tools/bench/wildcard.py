@@ -52,15 +52,12 @@ class Size:
 
 @attrs.frozen
 class Place:
-    """The addresses that contexts need."""
-
     over: str
     resolver: str
     store: str
     transport: str
 
     def context(self, session_id: int) -> Context:
-        """Return a new context."""
         if self.over == "service":
             return Context(resolver_service=[self.resolver], session_id=session_id)
         if self.over == "relay":
@@ -70,7 +67,6 @@ class Place:
 
 
 def topic(number: int) -> str:
-    """Return the topic of a source."""
     return f"market.equity.{number}"
 
 
@@ -178,7 +174,6 @@ async def _receive(size: Size, place: Place, command: Callable[[str, int, int], 
 
 
 def measured(size: Size, directory: Path) -> Figures:
-    """Play the story; return its figures."""
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
         resolver = ""

@@ -83,7 +83,6 @@ def schedules(count: int, jobs: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure as the command line asks."""
     parser = argparse.ArgumentParser(description="Measure how fast simulated worlds run.")
     parser.add_argument("--worlds", type=int, default=60, help="whole worlds, and small ones")
     parser.add_argument("--schedules", type=int, default=200)

@@ -12,7 +12,6 @@ from tools.evidence.parts import PARTS
 
 
 def main() -> int:
-    """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="make evidence ARGS=...", description=__doc__)
     parser.add_argument("--full", action="store_true", help="everything: takes a night, and nothing may be missing")
     parser.add_argument("--only", nargs="+", choices=[part.name for part in PARTS], help="these parts only")

@@ -93,7 +93,6 @@ def _git(*arguments: str) -> str:
 
 
 def collect(parts: Iterable[Part], folder: Path = OUTPUT, *, full: bool) -> list[Finding]:
-    """Collect the bundle in a folder; return its findings."""
     folder.mkdir(parents=True, exist_ok=True)
     findings = [hashes(folder)]
     for part in parts:
@@ -107,7 +106,6 @@ def collect(parts: Iterable[Part], folder: Path = OUTPUT, *, full: bool) -> list
 
 
 def page(findings: Sequence[Finding], *, full: bool) -> str:
-    """Return the page that explains the bundle."""
     form = "full" if full else "short"
     rows = "\n".join(
         f"| {one.part} | {one.verdict} | {one.claim} | {one.reason or one.file} | `{one.command}` | {one.seconds:g} s |"

@@ -83,7 +83,6 @@ def memory(target: Target, samples: Sequence[bytes], inputs: int, seed: int) -> 
 
 
 def fuzz(name: str, arguments: argparse.Namespace) -> Found:
-    """Run a target in a process of its own."""
     corpus, faults = (Path(arguments.corpus) / part / name.replace(" ", "-") for part in ("corpus", "findings"))
     for folder in corpus, faults:
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +112,6 @@ def fuzz(name: str, arguments: argparse.Namespace) -> Found:
 
 
 def main() -> int:
-    """Run the targets, and return 1 if one raised what it should not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*", help=f"default: all of {', '.join(TARGETS)}")
     parser.add_argument("--inputs", type=int, default=200_000, help="for each target, at most (-1: no limit)")
@@ -166,7 +164,6 @@ def _measure(names: Sequence[str], arguments: argparse.Namespace) -> int:
 
 
 def _last_lines(said: str) -> str:
-    """Return the traceback in what the fuzzer said."""
     at = said.find("Uncaught Python exception")
     return said[at : at + 1500] if at >= 0 else said[-800:]
 

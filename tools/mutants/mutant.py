@@ -44,7 +44,6 @@ class Worlds:
     count: int = 40
 
     def command(self, _: Path) -> tuple[str, ...]:
-        """Return the arguments of `python -m`."""
         return ("tools.mutants.worlds", self.rule, str(self.first), str(self.count))
 
     def __str__(self) -> str:
@@ -64,7 +63,6 @@ class WholeWorlds:
     traced: bool = False
 
     def command(self, _: Path) -> tuple[str, ...]:
-        """Return the arguments of `python -m`."""
         traced = ("traced",) if self.traced else ()
         return ("tools.mutants.whole_worlds", self.rule, str(self.first), str(self.count), *traced)
 
@@ -83,7 +81,6 @@ class Test:
     """Files of tests in place of the node, of which the tests in the gate run."""
 
     def command(self, core: Path) -> tuple[str, ...]:
-        """Return the arguments of `python -m`."""
         return run_tests(core, self)
 
     def __str__(self) -> str:
@@ -97,7 +94,6 @@ class Graph:
     configuration: str
 
     def command(self, _: Path) -> tuple[str, ...]:
-        """Return the arguments of `python -m`."""
         return ("stablecast.cli.main", "model", "equal", self.configuration)
 
     def __str__(self) -> str:
@@ -119,7 +115,6 @@ class Mutant:
 
     @property
     def package(self) -> Path:
-        """The folder of the package that holds the module."""
         match self.module.split("/"):
             case ["transports", *_]:
                 return TRANSPORTS

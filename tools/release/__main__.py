@@ -11,7 +11,6 @@ from tools.release.environments import ReleaseError
 
 
 def main() -> int:
-    """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
     parser.add_argument("--check", action="store_true", help="install with the oldest and newest Python, and use it")
     parser.add_argument("--newcomers", action="store_true", help="follow the pages for newcomers with real processes")

@@ -20,14 +20,11 @@ SERIES: Final = "Programming Language :: Python :: "
 
 @attrs.frozen
 class Distributions:
-    """The two files of a release."""
-
     wheel: Path
     sources: Path
 
     @property
     def files(self) -> tuple[Path, Path]:
-        """Both files."""
         return self.wheel, self.sources
 
     def members(self) -> list[str]:
@@ -47,7 +44,6 @@ def build(folder: Path = DIST, *, sources: bool = True) -> Distributions:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -22,18 +22,14 @@ class ReleaseError(Exception):
 
 @attrs.frozen
 class Environment:
-    """A virtual environment."""
-
     folder: Path
 
     @property
     def programs(self) -> Path:
-        """The folder of its programs."""
         return self.folder / "bin"
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables of its programs."""
         kept = {name: value for name, value in os.environ.items() if name in CLEAN or name.startswith("PIP_")}
         return {**kept, "PATH": f"{self.programs}:{kept.get('PATH', '')}", "VIRTUAL_ENV": str(self.folder)}
 

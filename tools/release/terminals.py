@@ -95,7 +95,6 @@ class Terminals:
                 yield from self._console(block)
 
     def close(self) -> None:
-        """End all programs."""
         for program in reversed(self._all):
             program.end(signal.SIGKILL)
 

@@ -97,7 +97,6 @@ def other_rules(chapter: str) -> set[str]:
 
 
 def committed() -> dict[str, Row]:
-    """Return the rows of the project's own chapter."""
     return rows(CHAPTER.read_text(encoding="utf-8"))
 
 

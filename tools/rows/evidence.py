@@ -60,7 +60,6 @@ def join(table: Iterable[Row], tests: Mapping[str, Sequence[str]], mutants: Sequ
 
 @cache
 def committed_evidence() -> list[Evidence]:
-    """Return the evidence of the project's own rows."""
     return join(committed().values(), tests_by_row(), MUTANTS)
 
 

@@ -18,7 +18,6 @@ def _report(kind: str, found: Iterable[str]) -> int:
 
 
 def main() -> int:
-    """Run the command; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     parser.add_argument("--outputs", action="store_true", help="write the outputs of the pages anew, and build nothing")
     parser.add_argument("--pages", action="store_true", help="build without the page that runs the core")

@@ -30,7 +30,6 @@ REDIRECT: Final = (
 
 
 def assemble(source: Path = SOURCE) -> None:
-    """Write the source of the site into a folder."""
     shutil.rmtree(source, ignore_errors=True)
     for folder in ("handbook", "spec"):
         shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", "play"))

@@ -33,7 +33,6 @@ class NpmPackage:
 
     @property
     def address(self) -> str:
-        """Return the address of the archive."""
         return f"https://registry.npmjs.org/{self.name}/-/{self.name}-{self.version}.tgz"
 
 

@@ -89,7 +89,6 @@ def steps(body: str) -> list[Step]:
 
 
 def console(played: Sequence[Step]) -> str:
-    """Return the text of a console."""
     lines: list[str] = []
     for step in played:
         if step.command:

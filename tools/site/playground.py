@@ -26,7 +26,6 @@ LIBRARIES: Final = ("attr", "attrs", "cattr", "cattrs", "statemachine", "typing_
 
 
 def build(output: Path) -> None:
-    """Write the page into a folder."""
     shutil.rmtree(output, ignore_errors=True)
     shutil.copytree(PAGE, output, ignore=shutil.ignore_patterns("__pycache__", "*.py"))
     for path in downloads.unpacked(downloads.PYODIDE):

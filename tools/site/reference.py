@@ -44,7 +44,6 @@ SPACES = re.compile(r"\s+")
 
 
 def write(folder: Path) -> None:
-    """Write all generated pages below a folder."""
     api = folder / "api"
     api.mkdir(parents=True, exist_ok=True)
     for module in MODULES:
@@ -84,7 +83,6 @@ def api_page(module: str) -> str:
 
 
 def api_index() -> str:
-    """Return the list of the public modules."""
     rows = [
         f"| [`{module}`]({module}.md) | {title} | {', '.join(f'`{name}`' for name in list(public(module))[:6])} ... |"
         for module, title in MODULES.items()
@@ -95,7 +93,6 @@ def api_index() -> str:
 
 
 def first_sentence(text: str | None) -> str:
-    """Return the first sentence of a docstring."""
     return SPACES.sub(" ", (text or "").strip().partition("\n\n")[0])
 
 

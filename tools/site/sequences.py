@@ -33,7 +33,6 @@ class Arrow:
         return ends and (self.first is None or (other.last is not None and self.first <= other.last + 1))
 
     def __str__(self) -> str:
-        """Return the line of the diagram."""
         if self.first is None:
             numbers = ""
         else:
@@ -149,7 +148,6 @@ class _Reading:
         return self._homes.get(f"{address} {life}") or self._homes.get(address, READER)
 
     def _other(self, record: dict[str, Any], message: dict[str, Any]) -> str:
-        """Return the name of the sender of a message."""
         homes = self._homes
         if message["_"] == "RetransmitRequest":
             return self._requester(message["reply_to"], message["incarnation"])

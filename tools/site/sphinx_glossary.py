@@ -44,6 +44,5 @@ def _explain(app: Any, doctree: Any, _: str) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Add the extension to Sphinx."""
     app.connect("doctree-resolved", _explain)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

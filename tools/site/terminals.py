@@ -87,12 +87,10 @@ class ChildProcess:
         return -self._signal if self._signal == signal.SIGKILL else int(self._child.status or 0)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal."""
         self._signal = number
         self._child.signal(number)
 
     async def wait(self) -> int | None:
-        """Wait for the end; return the exit status."""
         await self._child.wait()
         return self.returncode
 
@@ -109,7 +107,6 @@ class Shell:
 
     @property
     def kernel(self) -> Kernel:
-        """The time of the world."""
         return self.world.kernel
 
     @contextmanager
@@ -141,7 +138,6 @@ class Shell:
         return process.memory.get("errors", process.console)
 
     def save(self, terminal: str, name: str, content: str) -> None:
-        """Put a file into the directory of a terminal's host."""
         disk = self.world.host(host_of(terminal)).disk
         disk.make_directories(os.path.dirname(f"{DIRECTORY}/{name}"))  # noqa: PTH120 - a path of the simulated disk
         disk.place_file(f"{DIRECTORY}/{name}", content.encode())

@@ -101,7 +101,6 @@ def play(plan: Plan, place: Path, plant: str = "") -> Outcome:
 
 
 def options(words: list[str]) -> argparse.Namespace:
-    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="make torture ARGS=...", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, help="play this seed, and with --histories the seeds after it")
     parser.add_argument("--histories", type=int, help="play this number of seeds")
@@ -116,12 +115,10 @@ def options(words: list[str]) -> argparse.Namespace:
 
 
 def short_plans() -> list[Plan]:
-    """Return the plans of the short form."""
     return [draw(1, kind) for kind in SHORT]
 
 
 def plans(chosen: argparse.Namespace) -> list[Plan]:
-    """Return the plans that the command line asks for."""
     if chosen.plan:
         return [Plan.read(chosen.plan.read_text(encoding="utf-8"))]
     if chosen.seed is None and chosen.histories is None and not chosen.kind:
@@ -132,7 +129,6 @@ def plans(chosen: argparse.Namespace) -> list[Plan]:
 
 
 def summary(outcomes: list[Outcome], seconds: float) -> str:
-    """Return one line about all histories."""
     counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
     bad = [outcome for outcome in outcomes if outcome.violations]
     rules = Counter(text.partition(":")[0] for outcome in bad for text in outcome.violations)
@@ -168,7 +164,6 @@ def plants(base: Path, at_once: int) -> int:
 
 
 def main(words: list[str]) -> int:
-    """Play the plans; return the exit status."""
     chosen = options(words)
     todo = plans(chosen)
     if chosen.show:

@@ -27,8 +27,6 @@ CALL_SECONDS = 2.0
 
 
 class History:
-    """The history file of an application."""
-
     def __init__(self, path: str, run: str, finishing: asyncio.Event) -> None:
         """Append to `path` in the name of `run`. `finishing` is set when all faults are over."""
         self.run = run
@@ -36,13 +34,11 @@ class History:
         self.finishing = finishing
 
     def write(self, what: str, **fields: object) -> None:
-        """Append a line with the time and the name of the run."""
         line = {"t": time.monotonic_ns(), "is": what, "run": self.run, **fields}
         os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
 async def main(role: str, job: Mapping[str, Any]) -> None:
-    """Run one application until it is ended."""
     finishing, loop, task = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     loop.add_signal_handler(signal.SIGUSR1, finishing.set)

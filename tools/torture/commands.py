@@ -80,7 +80,6 @@ class Commands:
         }
 
     def _shipped(self, name: str, *words: str) -> Command:
-        """Return what starts a command of stablecast."""
         if not self.plan.forked:
             return self._python(CLIENT, *words)
         from tools.torture.forked_commands import run  # noqa: PLC0415 - only these plans need the command line here

@@ -57,7 +57,6 @@ class PlayedHistory:
     """One plan that is played: its hosts, disks and programs, and the marks and lines that they leave."""
 
     def __init__(self, plan: Plan, place: Path, plant: str) -> None:
-        """Make the hosts and the disks."""
         self._plan = plan
         self._place = place
         self._marks: list[dict[str, Any]] = []
@@ -105,7 +104,6 @@ class PlayedHistory:
     # Faults.
 
     def do(self, step: Step) -> None:
-        """Do one step of the plan."""
         network, who = self._network, step.who
         program = self.programs.get(who)
         match step.do:
@@ -209,7 +207,6 @@ class PlayedHistory:
             self._excused.add(self.programs[who].run)
 
     def kill(self, name: str) -> None:
-        """Kill a program, whether it runs or not."""
         self._note_end(name)
         self._due.discard(name)
         self.programs[name].kill()
@@ -226,13 +223,11 @@ class PlayedHistory:
             self.mark("gone", who=name)
 
     def mark(self, what: str, **fields: object) -> None:
-        """Add a line of the player to the history."""
         self._marks.append({"t": time.monotonic_ns(), "is": what, "run": "history", **fields})
 
     # The phases of a history.
 
     def play(self) -> Verdict:
-        """Play the plan and judge the history."""
         self.mark("made")
         self.start("relay", *self.servers)
         for name in self.servers:
@@ -348,7 +343,6 @@ class PlayedHistory:
         return {name: count for name, count in counts.items() if count}
 
     def verdict(self) -> Verdict:
-        """Judge the history."""
         runs = self._place / "runs"
         errors = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in runs.glob("*.err")}
         errors = {run: text for run, text in errors.items() if run not in self._excused or "MemoryError" not in text}
@@ -378,7 +372,6 @@ def _ready(program: Role) -> bool:
 
 
 def main() -> None:
-    """Play the plan and write the verdict."""
     place = Path(sys.argv[1])
     os.umask(0o022)
     plan = Plan.read((place / "plan.json").read_text(encoding="utf-8"))

@@ -49,11 +49,9 @@ class HostNetwork:
             subprocess.run(["ip", "-n", name, "-batch", "-"], input=self._inside(name), check=True, text=True)
 
     def address(self, name: str) -> str:
-        """Return the host's address."""
         return f"{PREFIX}.{self._index[name]}"
 
     def namespace(self, name: str) -> Path:
-        """Return the network namespace of the host."""
         return NAMES / name
 
     def cut(self, name: str) -> None:

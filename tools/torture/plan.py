@@ -74,12 +74,10 @@ class Plan:
         return {owner: self.kept or KEPT_BYTES // size for owner, size in largest.items()}
 
     def text(self) -> str:
-        """Return the plan as JSON."""
         return json.dumps(attrs.asdict(self), indent=1)
 
     @classmethod
     def read(cls, text: str) -> "Plan":
-        """Parse the result of `text`."""
         fields = json.loads(text)
         fields["steps"] = tuple(Step(**step) for step in fields["steps"])
         for name in ("disks", "later", "store_options"):
@@ -104,7 +102,6 @@ class Draft:
     kept: int = 0
 
     def source(self, name: str = "source", **job: Any) -> None:
-        """Add a source application."""
         rng = self.rng
         usual = {
             "session": 11,
@@ -120,7 +117,6 @@ class Draft:
         self.sources[name] = {**usual, **job}
 
     def receiver(self, name: str, **job: Any) -> None:
-        """Add a receiver application."""
         rng = self.rng
         usual = {
             "session": 21 + len(self.receivers),
@@ -140,7 +136,6 @@ class Draft:
         self.receiver("receiver2", mode=mode, delay=0.004 if mode == "slow" else 0.0)
 
     def add(self, at: float, do: str, who: str, **more: Any) -> None:
-        """Add a step."""
         self.steps.append(Step(round(at, 2), do, who, **more))
 
     def during(self, at: float, seconds: float, what: tuple[str, str], who: str, **more: Any) -> None:

@@ -72,7 +72,6 @@ class Forked:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal if the process runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -95,12 +94,10 @@ class Role:
 
     @property
     def run(self) -> str:
-        """The name of the current run."""
         return f"{self.name}.{self.runs}"
 
     @property
     def alive(self) -> bool:
-        """True if the program runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -134,7 +131,6 @@ class Role:
         return (self._place / f"{self.run}.out").read_text(encoding="utf-8", errors="replace")
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal if the program runs."""
         if self._process is not None and self.alive:
             self._process.send_signal(number)
             self.stopped = number is signal.SIGSTOP or (self.stopped and number is not signal.SIGCONT)
@@ -151,7 +147,6 @@ class Role:
                 raise TimeoutError(f"{self.name} still runs {FREEZE_SECONDS} s after SIGSTOP")
 
     def kill(self) -> None:
-        """Kill the program and wait for its end."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

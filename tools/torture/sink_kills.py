@@ -63,7 +63,6 @@ class Task:
 
 
 def rows_of(rows: Sequence[str], pause: float) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a partition, with pauses."""
     for first in range(0, len(rows), CHUNK):
         yield pa.RecordBatch.from_pydict({"payload": pa.array(rows[first : first + CHUNK], pa.string())})
         time.sleep(pause)
@@ -83,7 +82,6 @@ def work(terms: WriteTerms, place: SinkPlace, seen: Any, rows: Sequence[str], pa
 
 
 def last_report(task: Task) -> Any:
-    """Return how a task ended."""
     found = "killed"
     while task.report.poll():
         try:
@@ -185,7 +183,6 @@ class SinkRun:
                 task.process.join()
 
     def restart_a_store(self) -> None:
-        """Kill a store and start it again."""
         self.counts["stores killed"] += 1
         address = self.draw.choice(list(self.stores))
         self.stores[address].process.kill()
@@ -194,7 +191,6 @@ class SinkRun:
         self.stores[address] = again
 
     async def read(self) -> list[str]:
-        """Return the rows of the topic."""
         async with Context() as context, context.reader(self.topic, stores=list(self.stores), quorum=2) as reader:
             found = [message.payload.decode() async for message in reader]
             self.holes = [str(hole) for hole in reader.holes]
@@ -202,7 +198,6 @@ class SinkRun:
 
 
 def main() -> int:
-    """Play the runs; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)

@@ -103,7 +103,6 @@ class Life:
                 self.failures.append(f"life {self.lives} ended with status {status}")
 
     def kill(self) -> int | None:
-        """Kill the process; return its id."""
         process = self.process
         if process is None or process.poll() is not None:
             return None
@@ -112,7 +111,6 @@ class Life:
         return process.pid
 
     def stop(self) -> None:
-        """Kill it for good."""
         self.stopped = True
         self.kill()
 
@@ -242,7 +240,6 @@ class Found:
 
 
 async def read(stores: list[str], topic: str) -> Found:
-    """Return what stores hold of a topic."""
     numbers: dict[int, list[int]] = {}
     async with Context() as context, context.reader(topic, stores=stores, quorum=2) as reader:
         async for batch in reader.batches():
@@ -400,7 +397,6 @@ def started(seed: int, messages: int, keep: Path | None, master: str = "") -> It
 
 
 def main() -> int:
-    """Play the runs; return the exit status."""
     if sys.argv[1:2] == ["send"]:
         asyncio.run(send(sys.argv[2].split(","), int(sys.argv[3]), float(sys.argv[4]), Path(sys.argv[5])))
         return 0

@@ -69,8 +69,6 @@ class ArchivedSource:
 
 @attrs.define
 class Manifest:
-    """The contents of an archive."""
-
     topic: str
     sources: dict[str, ArchivedSource] = attrs.field(factory=dict)
     files: list[ArchivedFile] = attrs.field(factory=list)

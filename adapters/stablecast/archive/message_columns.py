@@ -49,7 +49,6 @@ def chosen_by(name: str) -> int:
 
 
 def schema_of(names: Sequence[str]) -> pa.Schema:
-    """Return the Arrow schema of these columns."""
     return pa.schema([(name, COLUMNS[name]) for name in names])
 
 
@@ -59,7 +58,6 @@ def arrow_batch(batch: Batch, source: str, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return several batches as one."""
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 

@@ -48,8 +48,6 @@ RESTART_SECONDS = 2.0
 
 @attrs.frozen
 class ClusterJob:
-    """Hold the arguments of `stablecast up`."""
-
     stores: int
     directory: Path
     as_json: bool

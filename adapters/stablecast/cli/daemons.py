@@ -43,8 +43,6 @@ ABOUT_COPIES = frozenset(
 
 @attrs.frozen
 class StoreJob:
-    """Hold the arguments of `stablecast store DIRECTORY`."""
-
     directory: Path
     listen: str
     options: Sequence[str]

@@ -35,7 +35,6 @@ class CommandGroup(TyperGroup):
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands to `formatter`."""
         names = self.list_commands(ctx)
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands[name].get_short_help_str(SUMMARY_CHARACTERS)) for name in names])

@@ -52,7 +52,6 @@ def _of_store(store: StorePlan, load: Load, sources: Sequence[SourceConfig]) -> 
 
 
 def _exceeded(need: StoreNeed, limits: StoreLimits) -> Iterator[str]:
-    """Yield a sentence for each limit of a store that the load exceeds."""
     if need.sources > limits.sources:
         yield f'store "{need.name}" registers at most {limits.sources:,} sources: raise its limit, or use more stores'
     if need.clients > limits.clients:

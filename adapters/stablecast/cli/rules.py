@@ -34,7 +34,6 @@ def run(rule_id: str | None, as_json: bool) -> int:
 
 
 def as_object(rule: InvariantRule) -> dict[str, Any]:
-    """Return a rule and its judges for machines."""
     judged_by = [
         {"judge": judge.name, "place": judge.place, "command": judge.run, "checks": judge.checks[rule.id]}
         for judge in judges_of(rule.id)

@@ -47,8 +47,6 @@ class Place:
 
 @attrs.frozen
 class ReadJob:
-    """Hold the arguments of `stablecast read`."""
-
     topic: str
     place: Place
     since: str

@@ -66,12 +66,10 @@ class BatchOwner(Protocol):
         """Return the time of the newest read from the network."""
 
     @property
-    def redeliverer(self) -> "Settlements":
-        """Return the messages that the application settles one by one."""
+    def redeliverer(self) -> "Settlements": ...
 
     @property
-    def topic(self) -> str:
-        """Return the topic of the session."""
+    def topic(self) -> str: ...
 
     @property
     def source_name(self) -> str:
@@ -329,16 +327,13 @@ class AssembledBatch(Batch):
         return sum(len(whole.payload) + len(whole.properties) for whole in self._wholes)
 
     def payloads(self) -> list[bytes]:
-        """Return the payloads in order, `count` of them."""
         return [whole.payload for whole in self._wholes]
 
     def numbers(self, index: int) -> tuple[int, int]:
-        """Return the first and last extended number of a message."""
         whole = self._wholes[index]
         return whole.first, whole.last
 
     def properties(self, index: int) -> dict[str, Value]:
-        """Return the properties of a message by its index; empty if it has none, or they cannot be decoded."""
         octets = self._wholes[index].properties
         try:
             return properties.values(octets) if octets else {}
@@ -346,15 +341,12 @@ class AssembledBatch(Batch):
             return {}
 
     def hot_numbers(self) -> list[int | None]:
-        """Return the hot-failover number of each message, 32 bits; None for a message without one."""
         return [whole.hot_number for whole in self._wholes]
 
     def hot_number(self, index: int) -> int | None:
-        """Return the hot-failover number of a message by its index; None if it has none."""
         return self._wholes[index].hot_number
 
     def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
         spans: list[tuple[int, int]] = []
         for whole in self._wholes[begin:end]:
             first = spans.pop()[0] if spans and spans[-1][1] == whole.first else whole.first
@@ -362,12 +354,10 @@ class AssembledBatch(Batch):
         return spans
 
     def within(self, first: int, stop: int) -> tuple[int, int]:
-        """Return [begin, end), the messages that have a number in [first, stop); empty if there is none."""
         begin = bisect_left(self._wholes, first, key=attrgetter("last"))
         return begin, max(begin, bisect_left(self._wholes, stop, key=attrgetter("first")))
 
     def keep(self, begin: int, end: int) -> None:
-        """Keep messages [begin, end) only."""
         super().keep(begin, end)
         self._wholes = self._wholes[begin:end]
 

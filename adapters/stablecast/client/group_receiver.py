@@ -61,17 +61,13 @@ the next member may get messages again."""
 
 
 class GroupContext(ShareContext, PresenceContext, Protocol):
-    """The services of a context that a member uses."""
-
     transports: Transports
 
     @property
-    def request_ports(self) -> tuple[int, int]:
-        """Return the range of request ports."""
+    def request_ports(self) -> tuple[int, int]: ...
 
     @property
-    def resolves(self) -> bool:
-        """Return whether the context has a resolver."""
+    def resolves(self) -> bool: ...
 
 
 @attrs.frozen

@@ -29,8 +29,7 @@ class QueuedBatch(Protocol):
     owner: Any
 
     @property
-    def size(self) -> int:
-        """Return the bytes that the batch keeps in memory."""
+    def size(self) -> int: ...
 
     def settle(self, count: int) -> None:
         """Report the first `count` messages as consumed."""
@@ -236,7 +235,6 @@ class TopicQueue(Generic[BatchT]):
         return self._count
 
     def __iter__(self) -> Iterator[BatchT]:
-        """Yield the batches of one topic after the other."""
         for line in self._lines.values():
             yield from line
 
@@ -246,7 +244,6 @@ class TopicQueue(Generic[BatchT]):
         return len(self._lines)
 
     def append(self, batch: BatchT) -> None:
-        """Add a batch as the last one of its topic."""
         self._lines.setdefault(batch.owner.topic, deque()).append(batch)
         self._count += 1
 
@@ -267,7 +264,6 @@ class TopicQueue(Generic[BatchT]):
         return batch
 
     def clear(self) -> None:
-        """Remove all batches."""
         self._lines.clear()
         self._count = 0
 
@@ -284,7 +280,6 @@ class FairInbox(Inbox[BatchT]):
     """
 
     def __init__(self, on_room: Callable[[], None]) -> None:
-        """Make an empty inbox. It calls `on_room` when it is no longer full."""
         super().__init__(on_room)
         self._queue = self._topics = TopicQueue[BatchT]()
 

@@ -48,7 +48,6 @@ class InstrumentedMessage(Message):
             contexts.attach(trace.set_span_in_context(self._span))
 
     def leave_span(self) -> None:
-        """Make the span before the block the current one again."""
         if self._outer is not None:  # No token: the facade without asyncio leaves a block in another context.
             contexts.attach(self._outer)
             self._outer = None

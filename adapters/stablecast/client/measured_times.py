@@ -35,31 +35,23 @@ OTHER: Final = "*other*"
 
 
 class MeasuredSource(Protocol):
-    """A source as its times need it."""
-
     topic: str
 
     @property
-    def next_number(self) -> int:
-        """Return the number of the next message."""
+    def next_number(self) -> int: ...
 
     @property
     def stable_through(self) -> int:
         """Return the number up to which all messages are stable."""
 
-    def observe(self, observer: Observer) -> None:
-        """Let an observer watch from now on."""
+    def observe(self, observer: Observer) -> None: ...
 
 
 class MeasuredSession(Protocol):
-    """A session of a receiver as its times need it."""
-
     @property
-    def topic(self) -> str:
-        """Return the topic of the session."""
+    def topic(self) -> str: ...
 
-    def observe(self, observer: Observer) -> None:
-        """Let an observer watch from now on."""
+    def observe(self, observer: Observer) -> None: ...
 
 
 class MeasuredReceiver(Protocol):
@@ -74,8 +66,6 @@ class MeasuredReceiver(Protocol):
 
 @attrs.frozen
 class TopicTimes:
-    """The histograms of one topic."""
-
     stable: Durations = attrs.field(factory=Durations)
     delivery: Durations = attrs.field(factory=Durations)
     recovery: Durations = attrs.field(factory=Durations)
@@ -107,8 +97,6 @@ GAUGES: Final = (
 
 @attrs.define
 class ContextTimes:
-    """The histograms of one context."""
-
     topics: dict[str, TopicTimes] = attrs.field(factory=dict)
     lag: Durations = attrs.field(factory=Durations)
     _loop: asyncio.AbstractEventLoop | None = None
@@ -134,7 +122,6 @@ class ContextTimes:
         self._plan()
 
     def of(self, topic: str) -> TopicTimes:
-        """Return the histograms of a topic."""
         found = self.topics.get(topic)
         if found is None:
             topic = topic if len(self.topics) < MAX_TOPICS else OTHER
@@ -142,7 +129,6 @@ class ContextTimes:
         return found
 
     def measure_source(self, source: MeasuredSource) -> None:
-        """Time the blocks of a source from now on."""
         source.observe(TimedBlocks(self.of(source.topic).stable, source))
 
     def measure_session(self, session: MeasuredSession) -> None:
@@ -192,7 +178,6 @@ class TimedBlocks(Observer):
     _left: deque[tuple[int, int]] = attrs.field(factory=deque)
 
     def sent(self, block: Block) -> None:
-        """Note when a block leaves."""
         if len(self._left) < MAX_TIMED:
             self._left.append((block.first + block.count, machine.clock.monotonic_ns()))
 

@@ -40,10 +40,7 @@ MAX_LINKS: Final = 128
 
 
 class MessageSpans:
-    """The spans of a program's messages."""
-
     def __init__(self, tracer: Tracer) -> None:
-        """Make spans by `tracer`."""
         self._tracer = tracer
         self._now = machine.clock.wall_ns
 
@@ -100,7 +97,6 @@ class MessageSpans:
         return self._begin("process", topic, SpanKind.CONSUMER, key, links=links, parent=None if ambient else carried)
 
     def end(self, span: Span, error: BaseException | None = None) -> None:
-        """End a span, well or with an error."""
         if error is not None and span.is_recording():
             span.set_attribute("error.type", type(error).__qualname__)
             span.set_status(Status(StatusCode.ERROR, str(error)))

@@ -83,8 +83,7 @@ class StoreUser(Protocol):
 
     config: SourceConfig
 
-    def receive(self, event: Located) -> None:
-        """Feed the address of a store to the source."""
+    def receive(self, event: Located) -> None: ...
 
     def registered_names(self) -> Iterable[str]:
         """Return the names of the stores that have registered the source and are not silent."""

@@ -35,7 +35,6 @@ def presence_topic(group: str, topic: str) -> str:
 
 
 def announcement(member: MemberConfig, *, leaving: bool) -> bytes:
-    """Return the text of an announcement."""
     return json.dumps({"member": f"{member.member:016x}", "shares": member.shares, "leaving": leaving}).encode()
 
 
@@ -52,10 +51,7 @@ def decoded(payload: bytes) -> Heard | Left | None:
 
 
 class PresenceContext(Protocol):
-    """The services of a context that announcements use."""
-
-    async def host(self, config: SourceConfig) -> Source:
-        """Make a source of this configuration."""
+    async def host(self, config: SourceConfig) -> Source: ...
 
     def receiver(
         self,
@@ -100,7 +96,6 @@ class Presence:
         self._source.try_send(announcement(self._member, leaving=effect.leaving))
 
     async def close(self) -> None:
-        """Stop to listen and to announce."""
         await self._receiver.close()
         await self._source.close()
 

@@ -85,11 +85,9 @@ class RangeBatch(Batch):
         return sum(map(len, self._contents))
 
     def payloads(self) -> list[bytes]:
-        """Return the payloads in order."""
         return list(self._contents)
 
     def keep(self, begin: int, end: int) -> None:
-        """Keep messages [begin, end) only."""
         super().keep(begin, end)
         self._contents = self._contents[begin:end]
 
@@ -112,7 +110,6 @@ class StoredMessage(Message):
     __slots__ = ("came_at", "session_id")
 
     def __init__(self, payload: bytes, batch: Batch, index: int) -> None:
-        """Make the message with this index in a batch."""
         super().__init__(payload, batch, index)
         owner = cast("RangeOwner", batch.owner)
         self.session_id = owner.session_id

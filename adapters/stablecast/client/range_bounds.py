@@ -161,8 +161,7 @@ class StartingSession(Protocol):
     def returning(self) -> bool:
         """Return whether a store knows how far the receiver is."""
 
-    def choose(self, question: AskLow, low: int) -> None:
-        """Begin to deliver at the number `low`."""
+    def choose(self, question: AskLow, low: int) -> None: ...
 
 
 @attrs.define(eq=False)

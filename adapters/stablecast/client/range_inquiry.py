@@ -33,8 +33,6 @@ class StoreAway(StablecastError):  # noqa: N818  # a state of affairs
 
 
 class RangeConsumer(Protocol):
-    """A reader, as the routes use it."""
-
     def on_broken(self, address: str) -> None:
         """Note that the connection to a store is broken."""
 
@@ -55,8 +53,7 @@ class ControlConsumer(Protocol):
 class RecoveredConsumer(Protocol):
     """The reading of one source, as the routes use it."""
 
-    def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
-        """Process requested messages."""
+    def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None: ...
 
 
 @attrs.define(eq=False)
@@ -123,7 +120,6 @@ class RangeRoutes:
                 del self._questions[number]
 
     def send(self, store: str, data: bytes) -> None:
-        """Send an encoded message to the port of a store."""
         if self._pool is not None:
             self._pool.send(store, data)
 
@@ -142,7 +138,6 @@ class RangeRoutes:
             reading.on_recovered(messages)
 
     def on_broken(self, address: str) -> None:
-        """Note that the connection to a store is broken."""
         for question in tuple(self._questions.values()):
             if question.store == address and not question.page.done():
                 question.page.set_exception(StoreAway(f"store {address} cannot be reached"))

@@ -44,8 +44,6 @@ TaskKey = str | tuple[str, int]
 
 
 class ReadingOwner(Protocol):
-    """The reader of a source, as its readings use it."""
-
     def deliver(self, reading: "SourceReading", batch: Batch, numbers: int) -> None:
         """Hand a batch of `numbers` numbers to the application, now or later."""
 

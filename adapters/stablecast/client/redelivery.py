@@ -95,11 +95,9 @@ class Redeliverer:
         self._closed = False
 
     def holds(self, batch: Batch) -> bool:
-        """Return whether this message was taken and is not settled."""
         return batch in self._inbox.held
 
     def in_work(self, batch: Batch) -> bool:
-        """Return whether the application has this message in work: it neither settled nor refused it."""
         return batch in self._inbox.held and batch not in self._refused
 
     def take(self, batch: Batch, index: int) -> Batch:

@@ -51,7 +51,6 @@ class RequestInputs:
                 source.receive(Departed(context))
 
     def on_items(self, items: list[Item], peer: Peer) -> None:
-        """Feed what a connection received."""
         recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
         believed: dict[tuple[Origin, int], bool] = {}
         for found, sender in decoded(items, peer, self.oddities, self.routing):

@@ -39,11 +39,9 @@ class SessionOwner(Protocol):
     arrival: ArrivalTime
 
     @property
-    def redeliverer(self) -> Settlements:
-        """Return the messages that the application settles one by one."""
+    def redeliverer(self) -> Settlements: ...
 
-    def deliver(self, batch: Batch) -> None:
-        """Deliver a batch to the application, now or later."""
+    def deliver(self, batch: Batch) -> None: ...
 
     def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
         """Return the RegID to ask a store for; None keeps the session from asking it."""
@@ -155,7 +153,6 @@ class ClientSession:
 
     @property
     def topic(self) -> str:
-        """Return the topic of the session."""
         return self.config.topic
 
     @property
@@ -231,7 +228,6 @@ class ClientSession:
         return not behind
 
     def observe(self, observer: Observer) -> None:
-        """Let an observer watch from now on."""
         self._observers += (observer,)
         self._give = self._give_watched
 
@@ -260,11 +256,9 @@ class ClientSession:
         self._driver.feed(lost)
 
     def choose(self, question: fx.AskLow, low: int) -> None:
-        """Begin at the number that was chosen."""
         self._driver.feed(inputs.LowChosen(self.succession.low(question, low)))
 
     def receive(self, event: inputs.ReceiverInput) -> None:
-        """Feed one input to the machine."""
         self._driver.feed(event)
 
     def on_run(self, run: Run) -> None:
@@ -300,7 +294,6 @@ class ClientSession:
             self.miss(lost)
 
     def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
-        """Feed retransmissions to the machine."""
         self._driver.feed_all(self._tokens.keep_recovered(messages))
 
     def stores(self, index: int | None = None) -> list[str]:
@@ -403,7 +396,6 @@ class ClientSession:
         self.succession.claim()
 
     def acknowledge_now(self) -> None:
-        """Acknowledge the consumed messages without waiting for the interval."""
         self.report_consumed()
         self._driver.feed(inputs.Finish())
         if self.succession.heir is not None:  # The last one answers: a life before it may have ended, too.
@@ -452,7 +444,6 @@ class ClientSession:
         self._receiver.on_inherited()
 
     def dropped(self, count: int) -> None:
-        """Note that `count` delivered numbers will not be consumed."""
         self.waiting -= count
 
     def _fresh(self, sender: int, first: int, stop: int) -> list[tuple[int, int]]:

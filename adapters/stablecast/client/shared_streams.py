@@ -54,7 +54,6 @@ class StreamShare:
         self.stream.joiner.pause()
 
     def resume(self) -> None:
-        """Continue to read the stream."""
         self.stream.joiner.resume()
 
     def abandon(self) -> None:
@@ -90,25 +89,21 @@ class SharedStream:
             asyncio.get_running_loop().call_soon(self._announce, share, topic)
 
     def leave(self, share: StreamShare) -> None:
-        """Give the stream to this share no more."""
         if self.shares.pop(share, share) is None and not self.shares:
             self._forget()
             self.joiner.abandon()
 
     def on_items(self, session_id: int, items: list[Item]) -> None:
-        """Give items to all shares."""
         for item in items:
             self._keep(session_id, item)
         for share in tuple(self.shares):
             share.on_items(session_id, items)
 
     def on_lost(self, lost: Lost) -> None:
-        """Report a loss to all shares."""
         for share in tuple(self.shares):
             share.on_lost(lost)
 
     def on_end(self, gone: bool) -> None:
-        """Report the end of the connection to all shares."""
         shares = tuple(self.shares)
         if gone:
             self.shares.clear()
@@ -146,7 +141,6 @@ class SharedStreams:
     """The streams that the shares of one member have joined, by place."""
 
     def __init__(self, transports: Transports) -> None:
-        """Join streams by the transports of the context."""
         self._transports = transports
         self._streams: dict[str, SharedStream] = {}
 

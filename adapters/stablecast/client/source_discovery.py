@@ -38,15 +38,12 @@ MAX_LOGGED_WAITS = 5
 
 
 class ResolvingContext(Protocol):
-    """The parts of a context that resolution uses."""
-
     interface: str
     resolution: ResolutionSettings
     resolver_port: int
     pool: ConnectionPool
 
-    def locate(self, name: str, where: str) -> None:
-        """Set the address of the store with this name."""
+    def locate(self, name: str, where: str) -> None: ...
 
     def no_source(self, topic: str, queries: int) -> None:
         """Report to the receiver of the topic that this many queries found no source."""

@@ -130,7 +130,6 @@ class StoredConsumer:
     # ----------------------------------------------------------------------------------------------------------- inputs
 
     def on_control(self, message: Message) -> None:
-        """Process an answer or a keepalive of a store."""
         now, out = machine.clock.monotonic_ns(), list[Effect]()
         source = next((one for one in self._sources.values() if one.info.incarnation == message.incarnation), None)
         if source is None:
@@ -146,7 +145,6 @@ class StoredConsumer:
         self._perform(out)
 
     def stores_of(self, incarnation: int, index: int | None = None) -> list[str]:
-        """Return the addresses of the stores of a life of a source, or of the store with an index."""
         sources = (one for one in self._sources.values() if one.info.incarnation == incarnation)
         return [store for source in sources for store in source.registrations.enrollment.addresses(index)]
 

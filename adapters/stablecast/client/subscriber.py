@@ -320,7 +320,6 @@ class Subscriber(ABC, Generic[SessionT]):
 
 
 def _report(session: ClientSession) -> ev.Report:
-    """Return what the application consumed by now."""
     history = session.history()
     answers, confirmed = session.succession.heir is None, session.confirmed
     return ev.Report(session, session.incarnation, session.info, history, answers, confirmed)

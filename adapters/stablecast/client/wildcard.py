@@ -53,8 +53,6 @@ OnDelete = Callable[[str], None]
 
 
 class WildcardContext(ReceiverContext, Protocol):
-    """The services of a context that a wildcard receiver uses, besides those for its receivers."""
-
     resolution: ResolutionSettings
     reads: RangeRoutes
 

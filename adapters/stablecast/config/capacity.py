@@ -66,12 +66,10 @@ class PatternNeed:
 
     @property
     def memory_bytes(self) -> int:
-        """Return the memory for all sources."""
         return self.memory_each * self.load.sources
 
     @property
     def disk_bytes(self) -> int:
-        """Return the disk space for all sources."""
         return self.disk_each * self.load.sources
 
 
@@ -101,17 +99,14 @@ class StoreNeed:
 
     @property
     def memory_bytes(self) -> int:
-        """Return the memory of all repositories."""
         return sum(need.memory_bytes for need in self.needs)
 
     @property
     def disk_bytes(self) -> int:
-        """Return the disk space of all repositories."""
         return sum(need.disk_bytes for need in self.needs)
 
     @property
     def sources(self) -> int:
-        """Return the number of sources."""
         return sum(need.load.sources for need in self.needs)
 
     @property

@@ -47,8 +47,6 @@ ON_DISK = (settings.RepositoryType.DISK, settings.RepositoryType.REDUCED_FD)
 
 
 class AdviceLevel(Enum):
-    """The severity of a finding."""
-
     ERROR = "error"
     WARNING = "warning"
     ADVICE = "advice"

@@ -47,7 +47,6 @@ class TopicRule:
     pattern: str = ""
 
     def matches(self, topic: str) -> bool:
-        """Return whether this rule is about a topic."""
         return topic == self.name if self.name else re.search(self.pattern, topic) is not None
 
 
@@ -60,7 +59,6 @@ class Restriction:
     rules: tuple[TopicRule, ...]
 
     def permits(self, topic: str) -> bool:
-        """Return whether a topic may be used."""
         return next((rule.allowed for rule in reversed(self.rules) if rule.matches(topic)), self.otherwise)
 
 

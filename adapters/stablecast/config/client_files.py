@@ -61,7 +61,6 @@ MAX_FILES = 64
 
 
 def from_environment() -> list[Path]:
-    """Return the files that the environment names."""
     named = machine.process.environment.get(VARIABLE, "")
     return [Path(name) for name in named.split(SEPARATOR) if name]
 

@@ -32,8 +32,6 @@ class ConfigEntry:
 
 @attrs.frozen
 class TopicOutline:
-    """The topics of a pattern, and their options."""
-
     pattern: str
     kind: str
     options: tuple[Given, ...]

@@ -32,8 +32,6 @@ class ConfigPlace:
 
 @attrs.frozen
 class ConfigProblem:
-    """A sentence about a place in a configuration."""
-
     place: ConfigPlace
     text: str
 
@@ -42,7 +40,6 @@ class ConfigProblem:
         return ":".join(part for part in (self.place.path or path, str(self.place)) if part)
 
     def told(self, path: str) -> str:
-        """Return the whole sentence for people."""
         return f"{self.where(path)}: {self.text}"
 
 

@@ -20,8 +20,6 @@ from stablecast.config.transport_options import TRANSPORT_OPTIONS
 
 
 class Effect(Enum):
-    """The effects that an option of a client may have."""
-
     FOLLOWED = "in effect"
     UNHEEDED = "without effect"
     REFUSED = "refused"
@@ -64,7 +62,6 @@ def _of_endpoint(scope: str) -> set[str]:
 
 
 def effect_of(scope: str, name: str, value: Value = "") -> OptionEffect:
-    """Return the effect of an option with this value in a scope of a client's configuration."""
     row = documented_option(scope, name)
     if row is not None and row.reason:
         refused = row.refusal(name, value)

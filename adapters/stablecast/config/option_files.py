@@ -29,7 +29,6 @@ class Setting:
 
     @property
     def place(self) -> ConfigPlace:
-        """Return the place of the line."""
         return ConfigPlace(self.line, self.name, self.path)
 
 

@@ -21,11 +21,8 @@ class OptionError(StablecastError):
 
 
 class OptionKind(Protocol):
-    """The methods of all kinds of options."""
-
     @property
-    def allowed(self) -> str:
-        """Return the allowed values, for people."""
+    def allowed(self) -> str: ...
 
     def merge(self, name: str, before: Any, value: Value) -> object:
         """Return the new field. Raises OptionError for a value that is not allowed."""
@@ -52,7 +49,6 @@ class NumberKind:
 
     @property
     def allowed(self) -> str:
-        """Return the range of the number."""
         return f"{'0, ' if self.or_zero else ''}{self.low}..{self.high}"
 
     def merge(self, name: str, before: object, value: Value) -> object:

@@ -136,7 +136,6 @@ class StorePlan:
     intervals: Mapping[str, int] = attrs.field(factory=dict)
 
     def proxy_options(self, topic: str) -> Mapping[str, Value]:
-        """Return the source options of a proxy for this topic."""
         found = self.of_topic(topic)
         return {} if found is None else found.proxy_options
 

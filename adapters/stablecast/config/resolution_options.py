@@ -298,7 +298,6 @@ def with_old_relay(settings: ResolutionSettings) -> ResolutionSettings:
 
 
 def notices(options: Mapping[str, k.Value]) -> tuple[str, ...]:
-    """Return a notice for each deprecated option."""
     return tuple(f"option {name} is deprecated: write {OLD[name][0]}" for name in options if name in OLD)
 
 

@@ -26,7 +26,6 @@ _ATTRIBUTES_1_3 = {
 
 
 def dtd(version: str) -> str:
-    """Return the document type of a version as text."""
     texts = _TEXTS["1.0"] + (("lbm-password-file",) if version in ("1.1", "1.2") else ())
     attributes = _ATTRIBUTES
     restore, first = "", "(ume-attributes | topics)+"

@@ -24,8 +24,6 @@ MIN_BUFFER, MAX_BUFFER = 65_536, 1 << 30
 
 
 class Transport(IntEnum):
-    """The transport of a source's data."""
-
     TCP = 0
     LBTRM = 1
     LBTRU = 2
@@ -65,12 +63,10 @@ class Range:
 
     @property
     def size(self) -> int:
-        """Return the number of values."""
         return max(0, self.high - self.low + 1)
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Return both ends of the range."""
         return self.low, self.high
 
 

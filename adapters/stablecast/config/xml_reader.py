@@ -43,11 +43,9 @@ class NamedSchema:
 
     @property
     def error_log(self) -> Any:
-        """Return the errors of the last validation, in order."""
         return self._schema.error_log
 
     def validate(self, tree: Any) -> bool:
-        """Return whether a document is valid."""
         return self._schema.validate(tree)
 
 
@@ -105,7 +103,6 @@ def kept_text(element: Element) -> str:
 
 
 def attributes_of(element: Element) -> Mapping[str, str]:
-    """Return the attributes of an element as texts."""
     return {str(name): str(value) for name, value in element.attrib.items()}
 
 

@@ -46,7 +46,6 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
     def __init__(
         self, connection: BrokerConnection, parser: "CustomCallable | None", decoder: "CustomCallable | None"
     ) -> None:
-        """Send by `connection`; parser and decoder are those of the broker."""
         default = StablecastParser()
         self._parser: AsyncCallable = ParserComposition(parser, default.parse_message)
         self._decoder: AsyncCallable = ParserComposition(decoder, default.decode_message)

@@ -37,7 +37,6 @@ class BrokerConnection:
         return self._context
 
     async def close(self) -> None:
-        """Close sources, receivers and the context."""
         context, self._context = self._context, None
         self._sources.clear()
         if context is not None:
@@ -62,6 +61,4 @@ class BrokerConnection:
 
 @dataclass(kw_only=True)
 class StablecastBrokerConfig(BrokerConfig):
-    """The settings of a broker, and its connection."""
-
     connection: BrokerConnection = field(default_factory=BrokerConnection)

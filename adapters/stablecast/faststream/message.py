@@ -117,7 +117,6 @@ class StablecastParser:
         return parsed
 
     async def decode_message(self, msg: StreamMessage[Message]) -> "DecodedMessage":
-        """Return the object in a message."""
         return decode_message(msg)
 
 
@@ -125,7 +124,6 @@ class StablecastBatchParser(StablecastParser):
     """Make batches of FastStream from messages of the client."""
 
     async def parse_batch(self, messages: Sequence[Message]) -> StablecastBatchMessage:
-        """Return the messages as one."""
         headers: list[dict[str, Any]] = [message.properties for message in messages]
         first = headers[0] if headers else {}
         parsed = StablecastBatchMessage(
@@ -142,7 +140,6 @@ class StablecastBatchParser(StablecastParser):
         return parsed
 
     async def decode_batch(self, msg: StreamMessage[Sequence[Message]]) -> list["DecodedMessage"]:
-        """Return the objects in a batch."""
         return [decode_message(await self.parse_message(message)) for message in msg.raw_message]
 
 

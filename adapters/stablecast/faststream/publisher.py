@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class BrokerPublisherConfig(PublisherUsecaseConfig):
-    """The choices of a publisher."""
-
     _outer_config: StablecastBrokerConfig
     topic: str
     headers: dict[str, Any]
@@ -34,14 +32,10 @@ class BrokerPublisherConfig(PublisherUsecaseConfig):
 
 @dataclass(kw_only=True)
 class BrokerPublisherSpecificationConfig(PublisherSpecificationConfig):
-    """The description of a publisher in AsyncAPI."""
-
     topic: str
 
 
 class BrokerPublisherSpecification(PublisherSpecification[StablecastBrokerConfig, BrokerPublisherSpecificationConfig]):
-    """The description of a publisher for AsyncAPI."""
-
     @property
     def topic(self) -> str:
         """Return the topic, with the prefixes of its routers."""
@@ -66,8 +60,6 @@ class BrokerPublisherSpecification(PublisherSpecification[StablecastBrokerConfig
 
 
 class BrokerPublisher(PublisherUsecase):
-    """A publisher of one topic."""
-
     _outer_config: StablecastBrokerConfig
 
     def __init__(self, config: BrokerPublisherConfig, specification: "PublisherSpecification[Any, Any]") -> None:
@@ -128,12 +120,10 @@ class ReplyPublisher(FakePublisher):
     """The publisher of the result of a handler whose message names a topic for replies."""
 
     def __init__(self, producer: "ProducerProto[Any]", topic: str) -> None:
-        """Reply to `topic`."""
         super().__init__(producer=producer)
         self._topic = topic
 
     def patch_command(self, cmd: PublishCommand) -> StablecastPublishCommand:
-        """Return the command with the topic for replies."""
         command = StablecastPublishCommand.from_cmd(super().patch_command(cmd))
         command.destination = self._topic
         return command

@@ -67,16 +67,12 @@ class BrokerSubscriberConfig(SubscriberUsecaseConfig):
 
 @dataclass(kw_only=True)
 class BrokerSubscriberSpecificationConfig(SubscriberSpecificationConfig):
-    """The description of a subscriber in AsyncAPI."""
-
     topic: str
 
 
 class BrokerSubscriberSpecification(
     SubscriberSpecification[StablecastBrokerConfig, BrokerSubscriberSpecificationConfig]
 ):
-    """The description of a subscriber for AsyncAPI."""
-
     @property
     def topic(self) -> str:
         """Return the topic, with the prefixes of its routers."""
@@ -84,7 +80,6 @@ class BrokerSubscriberSpecification(
 
     @property
     def channel_labels(self) -> list[str]:
-        """Return the name of its channel."""
         return [self.topic]
 
     def get_schema(self) -> dict[str, SubscriberSpec]:
@@ -203,7 +198,6 @@ class BrokerSubscriber(TasksMixin, SubscriberUsecase[Any]):
         return (ReplyPublisher(self._outer_config.producer, message.reply_to),)
 
     def get_log_context(self, message: "StreamMessage[Any] | None") -> dict[str, str]:
-        """Return the facts about a message for the log."""
         return {"topic": self.topic, "message_id": getattr(message, "message_id", "")}
 
 
@@ -264,7 +258,6 @@ async def _next(waiting: "asyncio.Queue[Message | None]", linger: float) -> Mess
 
 
 def parser_of(is_batch: bool) -> tuple[StablecastParser, Callable[..., Any], Callable[..., Any]]:
-    """Return the parser of a subscriber, and its two functions."""
     if is_batch:
         batches = StablecastBatchParser()
         return batches, batches.parse_batch, batches.decode_batch

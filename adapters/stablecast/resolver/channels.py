@@ -18,10 +18,7 @@ Happening = ConnectionOpened | BytesReceived | ConnectionClosed
 
 
 class Channel(asyncio.Protocol):
-    """One connection of `Channels`."""
-
     def __init__(self, channels: "Channels", number: int) -> None:
-        """Prepare connection `number` of `channels`."""
         self._channels = channels
         self._number = number
         self._given_up = False
@@ -39,7 +36,6 @@ class Channel(asyncio.Protocol):
         self._channels.on_made(self._number, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Report the received bytes."""
         self._channels.report(BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -112,7 +108,6 @@ class Channels:
             self._on_event(event)
 
     def on_made(self, number: int, transport: asyncio.Transport) -> None:
-        """Keep a connection that was made, and report it."""
         self._open[number] = transport
         self._empty.clear()
         host, port = transport.get_extra_info("sockname")[:2]

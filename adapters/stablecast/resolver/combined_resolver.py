@@ -65,7 +65,6 @@ class Combined(Resolution):
         return bool(self._kinds) and all(kind.silent for kind in self._kinds)
 
     def move(self, interface: str) -> None:
-        """Resolve from another address of this host. Raises PortError, InterfaceError."""
         for kind in self._kinds:
             kind.move(interface)
 
@@ -166,7 +165,6 @@ class Combined(Resolution):
         return sorted(waits, key=lambda wait: -wait.seconds)
 
     async def close(self) -> None:
-        """Close all kinds of resolution."""
         self._alarm.set(None)
         for kind in self._kinds:
             await kind.close()

@@ -98,7 +98,6 @@ class Endpoint(Generic[InputT, EffectT]):
         self._heard = dict.fromkeys(peers, -math.inf)
 
     def heard_within(self, peer: str, seconds: float) -> bool:
-        """Return whether a watched peer was heard in the last `seconds`."""
         return machine.clock.monotonic() - self._heard[peer] < seconds
 
     def read(self, sock: Socket) -> DatagramSocket:

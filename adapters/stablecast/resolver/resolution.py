@@ -173,7 +173,6 @@ class Resolution(ABC):
         self.feed(inputs.AddPattern(pattern, kind, options))
 
     def remove_pattern(self, pattern: str) -> None:
-        """Stop finding the sources of a pattern."""
         self.feed(inputs.RemovePattern(pattern))
 
     def resolved(self, topic: str) -> None:

@@ -197,7 +197,6 @@ class Resolver(Resolution):
         return isinstance(carrier, Relays) and carrier.alone
 
     def move(self, interface: str) -> None:
-        """Resolve from another address of this host. Raises PortError, InterfaceError."""
         self._change(interface)
 
     def feed(self, event: inputs.ResolutionInput) -> None:
@@ -209,7 +208,6 @@ class Resolver(Resolution):
         self._endpoint.feed(event)
 
     def why(self, topic: str) -> str:
-        """Return the likely reason why the receiver of `topic` has no session."""
         return self._machine.why(topic)
 
     def known(self) -> dict[str, tuple[SourceRecord, ...]]:
@@ -219,7 +217,6 @@ class Resolver(Resolution):
 
     @property
     def port(self) -> int:
-        """Return the local UDP port."""
         return self._endpoint.port
 
     def statistics(self) -> dict[str, int]:
@@ -227,7 +224,6 @@ class Resolver(Resolution):
         return self._endpoint.statistics()
 
     async def close(self) -> None:
-        """Stop resolution and close the sockets."""
         if self._joining is not None:
             self._joining.cancel()
         if self._hosts is not None:

@@ -61,7 +61,6 @@ class SrsResolver(Resolution):
         self._driver.feed(srs.Reaches(domains, address))
 
     def why(self, topic: str) -> str:
-        """Return the likely reason why the receiver of `topic` has no session."""
         return self._machine.why(topic)
 
     def statistics(self) -> dict[str, int]:

@@ -211,7 +211,6 @@ def _fits(transport: TransportConfig, portals: Sequence[PlacedPortal]) -> Found:
 
 
 def _size(config: TransportConfig) -> int:
-    """Return the bytes of the largest fragment."""
     return TCP_BYTES if config.kind is Transport.TCP else config.chosen.source.datagram_max
 
 

@@ -119,8 +119,6 @@ class NameQueries:
 
 @attrs.frozen
 class PortalTimes:
-    """The times and limits of the resolution of one portal."""
-
     initial: InitialRequests = InitialRequests()
     topic_uses: UseQueries = UseQueries()
     pattern_uses: UseQueries = UseQueries()

@@ -64,8 +64,6 @@ Feed = Callable[[ev.RouterInput], None]
 
 @attrs.define
 class JoinedSource:
-    """A source of the domain whose stream is joined."""
-
     topic: str
     place: str
     joiner: "StreamJoiner | ReliableJoiner"
@@ -114,7 +112,6 @@ class PortalContext:
 
     @property
     def settings(self) -> PortalSettings:
-        """Return the settings of the portal's machine."""
         config, times = self.config, self.config.times
         over_udp = self._over_udp
         return PortalSettings(
@@ -252,7 +249,6 @@ class PortalContext:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Leave all streams, and close all sockets."""
         for source in (*self._joined, *self._retries):
             self.leave(source)
         await self.close_proxies()
@@ -378,7 +374,6 @@ class PortalContext:
             retry.cancel()
 
     def leave(self, source: bytes) -> None:
-        """Leave the stream of a source."""
         self._stop_retry(source)
         joined = self._forget(source)
         if joined is not None:

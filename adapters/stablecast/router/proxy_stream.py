@@ -34,7 +34,6 @@ class ProxyStream:
     stream: StreamServer | ReliableStream | None = None
 
     def greeting(self) -> bytes:
-        """Return the bytes that a joiner gets first."""
         return self.greet()
 
     def standing(self) -> bytes:
@@ -53,6 +52,5 @@ class ProxyStream:
         self.most_bytes = plain + RESERVED + DATA_HEADER.size - HEADER_BYTES
 
     def fail(self, what: object, error: Exception) -> None:
-        """Report that the transport failed."""
         report(f"a proxy source at {self.place} failed {what}", error)
         self.failed(str(error))

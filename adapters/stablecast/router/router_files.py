@@ -417,7 +417,6 @@ class _Reader:
 
 
 def _only(layer: ConfigLayer, scopes: Iterable[str]) -> ConfigLayer:
-    """Return the options of some scopes."""
     kept = set(scopes)
     return attrs.evolve(
         layer,

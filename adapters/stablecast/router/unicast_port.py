@@ -12,7 +12,6 @@ class MessagePeer(Peer):
     """One connection. Its items are the bytes of whole messages."""
 
     def __init__(self, on_items: Callable[..., None], *more: Callable[..., None]) -> None:
-        """Prepare a connection, as `Peer`."""
         super().__init__(on_items, *more)
         self._rest = b""
 

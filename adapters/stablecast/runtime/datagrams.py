@@ -210,7 +210,6 @@ class DatagramSocket:
                 self._loop.add_reader(self._sock, self._read)
 
     def close(self) -> None:
-        """Stop reading and sending, and close the socket."""
         if not self._closed:
             self.pause()
             self._closed = True

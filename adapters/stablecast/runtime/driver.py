@@ -107,7 +107,6 @@ class Driven(Generic[InputT_contra, EffectT_co]):
         return effects
 
     def timeout(self, now: int) -> Sequence[EffectT_co]:
-        """Let the machine handle its timeout, and return the effects."""
         # A replay cannot know when a timer fired, so the trace records it as an input of its own.
         machine = self.machine
         machine.handle_timeout(now)
@@ -212,7 +211,6 @@ class Driver(Generic[InputT_contra, EffectT]):
             self._driven.close()  # An effect may have closed this driver; the trace ends after the last effect.
 
     def feed_all(self, events: Iterable[InputT_contra]) -> None:
-        """Feed several inputs, one after the other."""
         for event in events:
             self.feed(event)
 

@@ -51,7 +51,6 @@ class ScarcityReports:
         self._next_reports: dict[str, float] = {}
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Handle an error."""
         error = context.get("exception")
         if is_scarce(error):
             accepting = "accept" in context.get("message", "")

@@ -30,7 +30,6 @@ class Continuity:
         return Lost(incarnation, expected, missing) if 0 < missing < serial.HALF else None
 
     def forget(self, incarnation: Incarnation) -> None:
-        """Remove a stream that is over."""
         self.next.pop(incarnation, None)
 
 
@@ -42,11 +41,9 @@ class Tokens:
         self._last = 0
 
     def __len__(self) -> int:
-        """Return the number of runs that are kept."""
         return len(self._runs)
 
     def keep(self, run: Run, incarnation: Incarnation) -> int:
-        """Keep a run and the life that sent it; return its token."""
         self._last += 1
         self._runs[self._last] = (run, incarnation)
         return self._last
@@ -56,7 +53,6 @@ class Tokens:
         return self._runs.pop(token) if done else self._runs[token]
 
     def drop(self, token: int) -> None:
-        """Forget the run of a token."""
         del self._runs[token]
 
     def block(self, token: int, skip: int, count: int, done: bool) -> bytes | memoryview:

@@ -88,13 +88,10 @@ class RollingPolicy:
 
 
 def utc_now() -> datetime:
-    """Return the time of a log line, in UTC."""
     return machine.clock.utc_now()
 
 
 class RollingFile:
-    """A file of lines that rolls."""
-
     def __init__(
         self,
         path: Path,

@@ -57,7 +57,6 @@ class Origin:
 
     @classmethod
     def of(cls, transport: asyncio.BaseTransport) -> "Origin":
-        """Return the origin of a connection."""
         peer = transport.get_extra_info("peername") or ("",)
         return cls(peer[0], _names(transport))
 
@@ -90,7 +89,6 @@ class Origins:
         return None if known is None else known.current().policy
 
     def dial(self, address: str) -> None:
-        """Note that this process connects to an address."""
         _keep(self._met, _host(address), None)
 
     def connect(self, address: str, transport: asyncio.BaseTransport) -> None:

@@ -40,7 +40,6 @@ class OwnAddress:
             self._task = asyncio.get_running_loop().create_task(self._follow())
 
     async def close(self) -> None:
-        """Stop looking at the addresses of the host."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -36,12 +36,10 @@ class Joined:
 
     @property
     def where(self) -> Where:
-        """Return the address of the session."""
         return self._session.where
 
     @property
     def machine(self) -> LbtrmReceiver | LbtruReceiver:
-        """Return the machine of the session."""
         return self._session.machine
 
     @property
@@ -50,7 +48,6 @@ class Joined:
         return self._session.hearing.port
 
     def statistics(self) -> dict[str, int]:
-        """Return the counters of the session."""
         return self._session.statistics()
 
     def repairs(self) -> tuple[int, int]:
@@ -104,7 +101,6 @@ class _JoinedSession:
         self._driver.wake()
 
     def arrived(self, found: list[memoryview]) -> None:
-        """Feed the datagrams of one read."""
         self._driver.feed(SessionDatagrams(tuple(found)))
 
     def statistics(self) -> dict[str, int]:
@@ -127,7 +123,6 @@ class _JoinedSession:
             self.close()
 
     def close(self) -> None:
-        """End the session and release its sockets."""
         if not self._closed:
             self._closed = True
             self._driver.feed(LeaveSession())
@@ -237,7 +232,6 @@ class ReliableReceivers:
         return {f"receiver {where}": session.statistics() for where, session in self._sessions.items()}
 
     def close(self) -> None:
-        """Leave all sessions and close the sockets."""
         for session in tuple(self._sessions.values()):
             session.close()
         if self._asking is not None:

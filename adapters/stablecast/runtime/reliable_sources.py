@@ -202,7 +202,6 @@ class ReliableSources:
         self._driver.feed(Flush(number))
 
     def forget(self, number: int, topic: int) -> None:
-        """Forget a topic whose source is gone."""
         self._driver.feed(ForgetTopic(number, topic))
 
     def statistics(self, number: int) -> dict[str, int]:

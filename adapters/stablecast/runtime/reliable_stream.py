@@ -183,7 +183,6 @@ class ReliableJoiner:
             self._joined.pause()
 
     def resume(self) -> None:
-        """Continue to read after `pause`."""
         self._paused = False
         if self._joined is not None:
             self._joined.resume()

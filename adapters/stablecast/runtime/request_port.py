@@ -124,7 +124,6 @@ class RequestPort:
         await self._server.start_serving()
 
     async def close(self) -> None:
-        """Stop accepting and close all connections."""
         self._closed = True
         if self._server is None:
             self._listening.close()
@@ -194,7 +193,6 @@ class Peer(StreamReader):
         self._on_left = on_left
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        """Report that the connection is made."""
         super().connection_made(transport)
         self.origin, self.own = Origin.of(transport), transport.get_extra_info("sockname")[0]
         self._on_made(self)
@@ -205,7 +203,6 @@ class Peer(StreamReader):
             self.contexts.append(context)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end of the connection."""
         super().connection_lost(exc)
         self._on_left(self)
 

@@ -194,7 +194,6 @@ class Routing:
         return self.routes.get(domain, "") if self.domain else ""
 
     def why(self, address: str) -> str:
-        """Return why no way to an address is known, for people."""
         if not self.domain:
             return "the number of the own domain is not known: no router was heard"
         return f"no router is known that reaches domain {split_domain(address)[0]}"

@@ -25,7 +25,6 @@ GRACE_SECONDS = 10
 
 
 async def _turn() -> None:
-    """Let the loop turn once."""
     await asyncio.sleep(0)
 
 
@@ -38,7 +37,6 @@ class ServiceManager:
 
     @classmethod
     def of_environment(cls) -> "ServiceManager":
-        """Return the service manager that the environment names."""
         environment = machine.process.environment
         watchdog = environment.get("WATCHDOG_USEC", "")
         mine = environment.get("WATCHDOG_PID", "") in ("", str(machine.process.pid()))

@@ -57,7 +57,6 @@ class Subscriber(asyncio.Protocol):
     """The connection of one joiner, on the source's side."""
 
     def __init__(self, server: "StreamServer") -> None:
-        """Prepare a connection to `server`."""
         self._server = server
         self.transport: asyncio.Transport | None = None
         self.host = ""
@@ -171,7 +170,6 @@ class StreamServer:
             self.subscribers.remove(subscriber)
 
     def write(self, block: bytes) -> None:
-        """Send a block to all joiners."""
         if not self.subscribers:
             return
         self._put(self.subscribers[0], [block])
@@ -289,18 +287,15 @@ class StreamReader(asyncio.Protocol):
             self.on_items(items)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end of the connection."""
         self.failure = exc
         self._transport = None
         self.ended.set()
 
     def pause(self) -> None:
-        """Stop reading until `resume`."""
         if self._transport is not None and self._transport.is_reading():
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Continue to read after `pause`."""
         if self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 
@@ -364,13 +359,11 @@ class StreamJoiner:
         """Do nothing: a stream has one topic."""
 
     def pause(self) -> None:
-        """Stop reading until `resume`."""
         self._paused = True
         if self._reader is not None:
             self._reader.pause()
 
     def resume(self) -> None:
-        """Continue to read after `pause`."""
         self._paused = False
         if self._reader is not None:
             self._reader.resume()

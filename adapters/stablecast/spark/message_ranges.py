@@ -42,7 +42,6 @@ class TopicPiece:
 
     @property
     def name(self) -> str:
-        """Return the name of the source in its topic."""
         return self.source.rpartition("/")[2]
 
     @property

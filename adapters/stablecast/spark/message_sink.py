@@ -115,7 +115,6 @@ class Committed(WriterCommitMessage):
 
 
 def lane_session(topic: str, query: str, partition: int) -> int:
-    """Return the session id of a lane."""
     name = f"{topic}\0{query}\0{partition}".encode()
     return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 1 | 1
 
@@ -151,7 +150,6 @@ class MessageWriter(DataSourceArrowWriter):
     epoch: str = attrs.field(factory=lambda: epoch_of(machine.entropy.octets(16).hex()))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Committed:
-        """Write the rows of one partition."""
         place = SinkPlace(self.terms.sink, self.terms.batch, self.epoch, _task().partitionId())
         return written(self.terms, place, self.seen, iterator)
 
@@ -168,7 +166,6 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
     seen: Mapping[int, Seen]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Committed:
-        """Write the rows of one partition of a batch."""
         task = _task()
         batch, query = task.getLocalProperty(BATCH_ID), self.terms.sink or task.getLocalProperty(QUERY_ID)
         run = task.getLocalProperty(RUN_ID)

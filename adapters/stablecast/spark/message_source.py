@@ -225,7 +225,6 @@ class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
         return _offset((one, one.first) for one in self._spans(terms))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the limit that the options set."""
         if self.terms.max_rows is not None:
             return ReadMaxRows(self.terms.max_rows)
         if self.terms.max_bytes is not None:

@@ -119,8 +119,6 @@ class SessionMember:
 
 
 class SharedSessions:
-    """The sessions that a store has joined."""
-
     def __init__(self, interface: str, listener: SessionListener) -> None:
         """Make an empty set of sessions; groups are joined at `interface`."""
         self._receivers = ReliableReceivers(interface)
@@ -320,7 +318,6 @@ class StoreArrivals:
         return self._sessions.join(where, life, index, settings)
 
     def _leave(self, life: Incarnation) -> None:
-        """Leave the stream of a life, if it is joined."""
         self._joined.pop(life, None)
         self._forget_name(life)
         joiner = self.joiners.pop(life, None)

@@ -50,12 +50,10 @@ class RecordError(StablecastError):
     """A state record that this release cannot read. The text names the fault and the remedy."""
 
     def __init__(self, what: str) -> None:
-        """Make the error of a record; `what` is wrong with it."""
         super().__init__(f"{what}; start the release that wrote the journal, or a store on an empty directory")
 
 
 def client_record(client: Client) -> bytes:
-    """Return the record of a client's newest state."""
     # Each acknowledgement has a record, and few fields of a receiver differ from their defaults. Most values are the
     # very objects that are the defaults, and those cost no step here. A converter would look at all fields.
     fields: list[str] = []
@@ -73,7 +71,6 @@ def _text_of(value: object) -> str:
 
 
 def forget_record(reg_id: int) -> bytes:
-    """Return the record of a forgotten client."""
     return _text({"forget": reg_id}).encode()
 
 

@@ -46,7 +46,6 @@ class DistantSources:
             self.resolver.add_receiver(topic)  # Also for a second life of the topic: all places are reported again.
 
     def leave(self, life: Incarnation) -> None:
-        """Forget a life."""
         topic = self._topics.pop(life, None)
         self._places.pop(life, None)
         if topic is not None and self.resolver is not None and topic not in self._topics.values():

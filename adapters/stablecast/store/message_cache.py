@@ -68,8 +68,6 @@ _NO_RUNS = _Runs()
 
 
 class MessageCache:
-    """The messages in memory, by source."""
-
     def __init__(self) -> None:
         self._sources: dict[int, _Runs] = {}
 
@@ -94,5 +92,4 @@ class MessageCache:
         runs.clear(number, max([number, *runs.stops[-1:]]))
 
     def forget(self, source: int) -> None:
-        """Forget all messages of a source."""
         self._sources.pop(source, None)

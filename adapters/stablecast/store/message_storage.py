@@ -22,8 +22,7 @@ from stablecast.transports.codec.lbttcp import span
 class MessageLog(Protocol):
     """The journal as the storage uses it; see `stablecast.store.journal.Journal`."""
 
-    def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
-        """Append a run of messages."""
+    def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None: ...
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
         """Forget the numbers from `at` on."""
@@ -31,8 +30,7 @@ class MessageLog(Protocol):
     def trim(self, stream: int, number: int, ticket: int) -> None:
         """Forget the numbers below `number`."""
 
-    def forget(self, stream: int, ticket: int) -> None:
-        """Forget all messages of a stream."""
+    def forget(self, stream: int, ticket: int) -> None: ...
 
 
 @attrs.frozen
@@ -81,14 +79,12 @@ class MessageStorage:
         self._cache = MessageCache()
 
     def persist(self, effect: fx.PersistMessages) -> None:
-        """Write messages, and keep them in memory."""
         block = self._keep(effect)
         self._log.append_messages(
             effect.source_reg_id, effect.first, effect.count, effect.incarnation, block, effect.ticket
         )
 
     def change(self, effect: fx.CacheMessages | fx.PersistCached | fx.Uncache | fx.Reclaim | fx.Cut) -> None:
-        """Keep, write or forget messages."""
         source = effect.source_reg_id
         match effect:
             case fx.CacheMessages():
@@ -107,7 +103,6 @@ class MessageStorage:
                 assert_never(effect)
 
     def forget(self, source_reg_id: int, ticket: int) -> None:
-        """Forget a source and its messages."""
         self._cache.forget(source_reg_id)
         self._log.forget(source_reg_id, ticket)
 

@@ -56,7 +56,6 @@ class EpochClock:
 
     @classmethod
     def read(cls) -> "EpochClock":
-        """Return both clocks at this instant."""
         now = machine.clock.monotonic_ns()
         return cls(now, machine.clock.wall_ns() - now)
 
@@ -64,7 +63,6 @@ class EpochClock:
 def receiver_view(
     store: "Store", known: ClientStatus, source: ClientStatus, repository: RepositoryStatus, clock: EpochClock
 ) -> ReceiverView:
-    """Return the view of a receiver of `source`."""
     client = known.client
     session_index, topic_index = codec.split(client.incarnation)
     return ReceiverView(
@@ -91,7 +89,6 @@ def _given_up(repository: RepositoryStatus) -> int:
 
 
 def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatus, clock: EpochClock) -> SourceView:
-    """Return the view of a source, with its receivers."""
     client, terms = known.client, repository.terms
     session_index, topic_index = codec.split(client.incarnation)
     mem_trail, _, memory_bytes = repository.memory

@@ -99,7 +99,6 @@ class Proxies:
         self._running[effect.source_reg_id] = task
 
     def stop(self, source_reg_id: int) -> None:
-        """Stop the proxy of a source, if there is one."""
         task = self._running.pop(source_reg_id, None)
         if task is not None:
             task.cancel()

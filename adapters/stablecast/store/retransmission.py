@@ -38,17 +38,14 @@ class Task:
 
     @property
     def records(self) -> list[RecordPlace]:
-        """Return the records to read."""
         return [piece.record for piece in self.pieces if piece.record is not None]
 
     @property
     def size(self) -> int:
-        """Return the bytes to read."""
         return sum(record.size for record in self.records)
 
     @property
     def messages(self) -> int:
-        """Return the number of messages."""
         return sum(piece.stop - piece.number for piece in self.pieces)
 
 

@@ -31,7 +31,6 @@ MIN_SEGMENT_BYTES = 1 << 20
 
 
 def no_options(_topic: str) -> Mapping[str, Value]:
-    """Return no options, for proxies that have none of their own."""
     return {}
 
 
@@ -105,7 +104,6 @@ def disk_of(config: DiskConfig, store: StoreConfig, limits: StoreLimits = _LIMIT
 
 
 def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path | None = None) -> StoreSettings:
-    """Return the settings of one store of a daemon's plan."""
     kinds = {topic.rule.repository.kind for topic in plan.topics}
     few_files = RepositoryType.REDUCED_FD in kinds and RepositoryType.DISK not in kinds
     seed = int.from_bytes(machine.entropy.octets(8), "big")
@@ -133,5 +131,4 @@ def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path |
 
 
 def all_settings(plan: Plan, log: Write, *, new: bool = False, trace: Path | None = None) -> list[StoreSettings]:
-    """Return the settings of each store of a daemon's plan."""
     return [settings_of(store, log, new=new, trace=trace) for store in plan.stores]

@@ -28,8 +28,6 @@ NO_NUMBER = 0xFFFF_FFFF
 
 
 class StatKind(IntEnum):
-    """The types of statistics messages."""
-
     MEMORY = 1
     STORE = 2
     SOURCE = 3

@@ -304,7 +304,6 @@ class Store:
 
     @property
     def config(self) -> StoreConfig:
-        """Return the configuration of the machine."""
         return self._machine.config
 
     def traffic_of(self, incarnation: int) -> Traffic:
@@ -361,7 +360,6 @@ class Store:
         return self._retrieval.reading(source_reg_id)
 
     def journal_view(self) -> JournalView:
-        """Return the view of the disk."""
         journal = self._journal
         syncs = journal.syncs
         return JournalView(
@@ -432,7 +430,6 @@ class Store:
         self._on_failed(failure)
 
     def _recover(self, endpoint: StoreEndpoint, journal: Journal, here_before: bool) -> None:
-        """Give the recovered records to the machine."""
         states = journal.recovered_states
         clients = clients_of(states)
         if not journal.whole and Repair.ONE_LIFE in self.config.repairs:

@@ -58,7 +58,6 @@ class StoreLog:
         self._events = events
 
     def write(self, severity: Severity, code: str, text: str) -> None:
-        """Write a line in the name of the store."""
         self._log(severity, self._name, code, text)
 
     def resolution(self, text: str, warning: bool) -> None:
@@ -66,7 +65,6 @@ class StoreLog:
         self.write(Severity.WARNING if warning else Severity.INFO, "resolution", text)
 
     def granted(self, message: Registered, to: str, topic: str) -> None:
-        """Log the grant of a registration to the client at the address `to`."""
         what = "registered again" if message.old else "registered"
         code = f"{message.role.name.lower()}-registered"
         who = f"{to} for topic {topic!r}"
@@ -80,7 +78,6 @@ class StoreLog:
         self.write(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
 
     def refused(self, request: Register, why: OverLimit) -> None:
-        """Log a registration that a limit refuses."""
         code = f"{request.role.name.lower()}-refused"
         self.write(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
 

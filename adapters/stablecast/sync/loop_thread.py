@@ -37,7 +37,6 @@ class LoopThread:
 
     @property
     def running(self) -> bool:
-        """Return whether it has started and was not stopped."""
         return self._thread is not None
 
     def disown(self) -> None:

@@ -18,12 +18,9 @@ SHOWN: Final = 12
 
 
 class WatchedSession(Protocol):
-    """A session of a receiver."""
-
     topic: str
 
-    def observe(self, observer: Observer) -> None:
-        """Let an observer watch from now on."""
+    def observe(self, observer: Observer) -> None: ...
 
 
 @attrs.frozen

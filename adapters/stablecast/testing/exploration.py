@@ -97,7 +97,6 @@ class WorldReport:
     left_out: list[str] = attrs.Factory(list)
 
     def count(self, struck: Iterable[str]) -> None:
-        """Count one world and its faults."""
         self.worlds += 1
         self.faults.update(struck)
 

@@ -9,7 +9,6 @@ from stablecast.testing.world_run import Outcome
 
 
 def failure_lines(report: WorldReport) -> list[str]:
-    """Return the lines about the failing run of a report."""
     found = report.found
     if found is None or found.failure is None:
         return []

@@ -156,7 +156,6 @@ class FaultInjector:
             self._end(number)
 
     def end(self, kinds: Sequence[str], host: str) -> None:
-        """End the faults of some kinds at a host."""
         for number, (strike, _) in list(self._active.items()):
             if strike.fault in kinds and strike.on == host:
                 self._end(number)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the plugin to those of pytest."""
     group = parser.getgroup("stablecast", "worlds of stablecast")
     group.addoption("--stablecast-seeds", type=_count, metavar="N", help="run N worlds for each test")
     group.addoption("--stablecast-seed", type=int, metavar="S", help="run the world of one seed only")

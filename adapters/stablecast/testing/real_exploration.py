@@ -25,8 +25,6 @@ LONGEST_NS: Final = 1_500_000_000
 
 
 class RealExploration:
-    """Run a test on this machine."""
-
     def __init__(self, plan: WorldPlan, body: Body, options: RunOptions) -> None:
         self._plan = plan
         self._body = body

@@ -28,10 +28,6 @@ class RealProgram:
     """A program in a child process.
 
     Attributes:
-        name: Its name.
-        host: The name of its host.
-        starts: Number of starts.
-        ended: Whether it has returned.
         result: The value that it returned, if JSON can express it.
         output: The lines that it printed.
         failure: The error that ended it, unless it may fail.
@@ -80,7 +76,6 @@ class RealProgram:
         return self._job is not None and not self.ended and not Path(self._job["begun"]).exists()
 
     def start(self) -> None:
-        """Start a process of the program."""
         if self._job is not None:
             Path(self._job["begun"]).unlink(missing_ok=True)
         self.starts += 1

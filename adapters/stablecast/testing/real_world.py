@@ -47,13 +47,7 @@ class RealWorldError(StablecastError):
 
 
 class RealWorld:
-    """Programs on this machine, with the methods of `SimulatedWorld` that a real machine permits.
-
-    Attributes:
-        seed: The seed of the schedule.
-        stores: The addresses of the stores.
-        programs: All programs.
-    """
+    """Programs on this machine, with the methods of `SimulatedWorld` that a real machine permits."""
 
     def __init__(self, seed: int, directory: Path) -> None:
         """Make a world whose hosts are directories below `directory`."""
@@ -98,7 +92,6 @@ class RealWorld:
         return self.add(main.__name__, host, "app", lambda: command, job=job, may_fail=may_fail)
 
     def add(self, name: str, host: str, kind: str, command: Callable[[], Sequence[str]], **how: Any) -> RealProgram:
-        """Start a program of a kind of hosts."""
         self._kinds.setdefault(host, kind)
         program = RealProgram(name, host, self._directory / host, command, self._report, **how)
         self.programs.append(program)
@@ -155,7 +148,6 @@ class RealWorld:
         return time.monotonic() - self._began
 
     def note(self, text: str) -> None:
-        """Add a line to the timeline."""
         self._report("test", NOTE, text)
 
     async def settled(self, quiet: float = QUIET_S, limit: float = SETTLED_LIMIT_S) -> None:
@@ -223,7 +215,6 @@ class RealWorld:
         self._report(host, FAULT, "stop (SIGSTOP): healed")
 
     def heal(self) -> None:
-        """End all faults that last."""
         for one in self.programs:
             one.resume()
             if one.down:

@@ -136,7 +136,6 @@ class Activity:
 
     @staticmethod
     def of(literal: Sequence[Any]) -> "Activity":
-        """Return the activity of a literal."""
         return Activity({name: HostActivity(*one) for name, one in literal[1].items()}, literal[0])
 
 

@@ -61,7 +61,6 @@ class SimulatedStore:
 
     @property
     def address(self) -> str:
-        """The address at which it listens."""
         return self._program.address
 
     def start(self) -> SimulatedProcess:

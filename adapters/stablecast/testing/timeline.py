@@ -55,7 +55,6 @@ class WorldTimeline:
         self.moves, self.last = 0, None
 
     def digest(self) -> str:
-        """Return a digest of all entries."""
         digest = hashlib.sha256()
         for one in self.happenings:
             digest.update(f"{one.at} {one.host} {one.kind} {one.text}\n".encode(errors="backslashreplace"))

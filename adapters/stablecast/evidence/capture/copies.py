@@ -26,8 +26,6 @@ MAX_COPIES: Final = 1 << 10
 
 @attrs.define
 class RecentPackets:
-    """The newest packets of a capture."""
-
     _times_ns: dict[Hashable, int] = attrs.field(factory=dict)
 
     def repeats(self, packet: Hashable, time_ns: int, within_ns: int = COPY_NS) -> bool:

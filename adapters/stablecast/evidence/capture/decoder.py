@@ -112,7 +112,6 @@ class CaptureTally:
     types: Counter[str] = attrs.field(factory=Counter)
 
     def add(self, packet: CapturePacket) -> None:
-        """Count a packet and the frames that it settles."""
         if packet.number:
             self.frames[packet.verdict] += 1
         for _, verdict in packet.settles:
@@ -138,7 +137,6 @@ class CaptureTally:
         return any(self.frames[verdict] for verdict in FAULTS)
 
     def as_json(self) -> dict[str, object]:
-        """Return the counts for machines."""
         counts = {verdict.value: self.frames[verdict] for verdict in FrameVerdict if verdict is not FrameVerdict.PART}
         return {"packets": self.packets, **counts, "types": dict(sorted(self.types.items()))}
 
@@ -270,7 +268,6 @@ class CaptureDecoder:
         return False
 
     def close(self) -> Iterator[CapturePacket]:
-        """Yield the rest of all streams at the end of a capture."""
         for whole in self._network.close():
             yield self._abandoned(whole)
         while self._directions:

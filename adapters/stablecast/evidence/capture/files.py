@@ -248,7 +248,6 @@ class PcapngReader:
     """A reader of blocks; a section resets byte order and interfaces."""
 
     def __init__(self, path: Path, file: BufferedReader) -> None:
-        """Read from `file`; `path` names it in sentences."""
         self._path = path
         self._file = file
         self._order = "<"

@@ -31,13 +31,11 @@ MAX_TAGS = 32
 
 
 def ipv4_packet(link: int, octets: bytes) -> bytes | None:
-    """Return the IPv4 packet in a frame, or None."""
     packet = _packet(link, octets)
     return packet if packet and packet[0] >> 4 == 4 else None
 
 
 def is_ipv6(link: int, octets: bytes) -> bool:
-    """Return whether there is an IPv6 packet in a frame."""
     packet = _packet(link, octets)
     return bool(packet) and packet[0] >> 4 == 6
 
@@ -52,7 +50,6 @@ def _of_version(version: int | None, packet: bytes) -> bytes:
 
 
 def is_read(link: int) -> bool:
-    """Return whether frames of this link type can be read."""
     return link in _TAKERS
 
 

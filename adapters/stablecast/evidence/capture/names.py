@@ -69,6 +69,5 @@ SRS = {
 
 
 def header(record: h.Header) -> str:
-    """Return the name of a chained header."""
     code = record.code if isinstance(record, h.UnknownHeader) else record.CODE
     return HEADERS.get(code, f"header {code}")

@@ -107,7 +107,6 @@ class PortPlan:
         )
 
     def learn_endpoint(self, kind: TrafficKind, endpoint: Endpoint) -> None:
-        """Note an announced protocol of an endpoint."""
         if endpoint[1] and len(self.endpoints) < MAX_LEARNED:
             self.endpoints.setdefault((PROTOCOLS[kind], endpoint), kind)
 
@@ -169,6 +168,5 @@ class PortPlan:
         return min(source, target, key=lambda end: end[1])
 
     def topic(self, transport: TransportKey, index: int) -> str | None:
-        """Return the name of a topic, if an advertisement had it."""
         address, port, _ = transport
         return self.topics.get((transport, index)) or self.topics.get(((address, port, None), index))

@@ -115,7 +115,6 @@ def _place(one: routed.Endpoint) -> Endpoint:
 
 
 def is_repair(packet: Reliable) -> bool:
-    """Return whether a datagram is a retransmission."""
     match packet:
         case lbtrm.Data() | lbtru.Data():
             return bool(packet.flags & packet.RETRANSMISSION)
@@ -138,7 +137,6 @@ class StatementReader:
     streams: dict[tuple[bytes, int], StreamWindow] = attrs.field(factory=dict)
 
     def statements_of(self, packet: CapturePacket) -> Iterator[Statement]:
-        """Yield the statements of a packet."""
         if packet.source is None or packet.target is None:
             return
         at = At(packet.number, packet.time_ns, (packet.source, packet.target))

@@ -77,8 +77,6 @@ class Scan:
 
 
 class CapturedStreamReader(ABC):
-    """Splitter of a direction into messages."""
-
     def __init__(self, whole: bool, roundtrip: bool) -> None:
         self._roundtrip = roundtrip
         self._aligned = whole
@@ -240,8 +238,6 @@ def _problem(frames: tuple[int, ...], verdict: FrameVerdict, text: str) -> Item:
 
 
 class MessageReader(CapturedStreamReader):
-    """Reader of LBT-TCP: LBMC messages."""
-
     def size(self, octets: bytes, at: int) -> int | None:
         """Return the length in the message's prefix."""
         return lbmc.frame(octets, at)[1] if len(octets) - at >= lbmc.PREFIX.size else None

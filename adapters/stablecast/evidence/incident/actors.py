@@ -49,7 +49,6 @@ class Proof:
 
     @property
     def text(self) -> str:
-        """Return the place for people."""
         return f"{self.path.name} {'record' if self.path.name.endswith(SUFFIX) else 'packet'} {self.record}"
 
 
@@ -168,17 +167,14 @@ class Actor:
 
     @property
     def name(self) -> str:
-        """Return the name of the endpoint for people."""
         return f"store {self.address}" if self.role is Role.STORE else f"{self.role.name.lower()} {self.endpoint}"
 
     @property
     def host(self) -> str:
-        """Return the host's address."""
         return self.address.rpartition(":")[0]
 
     @property
     def clock(self) -> str:
-        """Return the name of the wall clock that timed it."""
         return self.host
 
     @property
@@ -191,7 +187,6 @@ class Actor:
         return time + self.shift
 
     def proof(self, act: NumberedAct) -> Proof:
-        """Return the record of an act."""
         return Proof(act.path, act.record, self.wall(act.time))
 
     def take(self, record: TraceRecord) -> None:
@@ -310,7 +305,6 @@ class EndpointLives:
 
     @property
     def name(self) -> str:
-        """Return the name of the endpoint for people."""
         newest = self.lives[-1]
         return newest.name if newest.role is Role.STORE else f"{newest.name} at {newest.host}"
 

@@ -87,7 +87,6 @@ def _read(witness: CaptureWitness, told: Sequence[str], unread: list[str]) -> Re
 
 
 def _times(path: Path, advice: Iterable[CaptureAdvice]) -> dict[int, int]:
-    """Return the times of the packets that findings name."""
     wanted = {number for one in advice for number in one.frames}
     found: dict[int, int] = {}
     if wanted:

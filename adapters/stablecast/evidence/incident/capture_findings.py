@@ -24,7 +24,6 @@ ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
 
 def of_paths(lost: Iterable[PathLoss]) -> Iterator[IncidentFinding]:
-    """Yield the losses between hosts."""
     for one in lost:
         if one.share >= LOSSY:
             text = (

@@ -81,12 +81,10 @@ class CapturedActor(Actor):
 
     @property
     def name(self) -> str:
-        """Return the name of the endpoint for people."""
         return "router" if self.is_router else super().name
 
     @property
     def clock(self) -> str:
-        """Return the name of the wall clock of the capture."""
         return self.witness.clock
 
     @property
@@ -146,7 +144,6 @@ class CapturedActs:
             self.lives.host(packet.source[0]).come(packet.time_ns, packet.number)
 
     def add(self, statement: Statement, packet: CapturePacket) -> None:
-        """Note a statement of a packet."""
         match statement:
             case SentStatement(at=at, life=life, wire_number=wire, count=count):
                 one = self._source(life)
@@ -287,7 +284,6 @@ class CapturedActs:
     # ------------------------------------------------------------------------------------------------------- the actors
 
     def actors(self) -> Iterator[CapturedActor]:
-        """Yield all lives of all endpoints at the end of the capture."""
         for life, one in self._sources.items():
             if one.sent.rows or one.refusals:
                 yield self._source_actor(life, one)

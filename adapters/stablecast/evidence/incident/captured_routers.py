@@ -36,7 +36,6 @@ class CapturedRouters:
     passed: dict[str, dict[str, str]] = attrs.field(factory=lambda: defaultdict(dict))
 
     def add_packet(self, packet: CapturePacket) -> None:
-        """Learn from a packet who is a router."""
         for layer in packet.layers:
             match layer.record:
                 case lbmr_extended.Packet(body=lbmr_extended.DomainRoute() as route):

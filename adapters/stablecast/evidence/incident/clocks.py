@@ -44,8 +44,7 @@ class Timed(Protocol):
     repeated: set[str]
 
     @property
-    def clock(self) -> str:
-        """Return the name of the wall clock."""
+    def clock(self) -> str: ...
 
     def wall(self, time: int) -> int:
         """Return a time on that clock, ns of the epoch."""

@@ -38,8 +38,6 @@ class PassedDatagram:
 
 @attrs.define
 class DatagramLedger:
-    """The datagrams of one capture."""
-
     witness: CaptureWitness
     passed: list[PassedDatagram] = attrs.field(factory=list)
     sessions: set[object] = attrs.field(factory=set)

@@ -57,7 +57,6 @@ class _Axis:
 
 
 def render(report: Incident) -> str:
-    """Return the whole page as HTML."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - the text needs no page
 
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)

@@ -66,7 +66,6 @@ class Incident:
     foreign: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for programs."""
         return {
             "findings": [one.as_json() for one in self.happenings],
             "endpoints": [
@@ -85,7 +84,6 @@ class Incident:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield the report for people."""
         for one in self.happenings:
             yield one.text
             yield from (f"  {text}" for text in one.more)

@@ -75,7 +75,6 @@ class Absences:
             self.gone = None
 
     def all(self) -> list[Span]:
-        """Return all spans; the last one may have no end."""
         return [*self.spans, *([self.gone] if self.gone is not None else [])]
 
 
@@ -133,11 +132,9 @@ class TcpLives:
             self.pulses.setdefault(ends[0], Pulse()).beat(time, frame)
 
     def port(self, at: Endpoint) -> Absences:
-        """Return the absences at an endpoint."""
         return self.ports.setdefault(at, Absences())
 
     def host(self, address: str) -> Absences:
-        """Return the absences of a host."""
         return self.hosts.setdefault(address, Absences())
 
     def _refused(self, at: Endpoint, time: int, frame: int) -> None:

@@ -52,7 +52,6 @@ class CaptureWitness:
         return self.address or self.path.name
 
     def wall(self, time: int) -> int:
-        """Return a time on that clock, ns of the epoch."""
         return time + self.shift
 
     def sees_come(self, host: str) -> bool:

@@ -30,5 +30,4 @@ JUDGES: Final = (ONE_TRACE, TRACE_FORM, TRACES_TOGETHER, CAPTURES, SIMULATOR, MO
 
 
 def judges_of(rule: str) -> list[RuleJudge]:
-    """Return the judges that are registered for a rule."""
     return [judge for judge in JUDGES if rule in judge.checks]

@@ -72,8 +72,6 @@ class Part:
 
 
 class CaptureSource(TableSource):
-    """Data source of captured traffic."""
-
     FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "captures", CaptureError
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -84,15 +82,12 @@ class CaptureSource(TableSource):
         self.told = [one for one in options.get("ports", "").split(",") if one]
 
     def reader(self, schema: StructType) -> "CaptureReader":
-        """Return the reader of a query that ends."""
         names = self.names(schema)
         return CaptureReader(files_of(self.paths), names, self.size, self.told)
 
 
 @attrs.define(slots=False)
 class CaptureReader(DataSourceReader):
-    """Batch reader of captures."""
-
     paths: list[Path]
     names: list[str]
     size: int

@@ -188,8 +188,6 @@ Ends = dict[str, int]
 
 
 class TraceSource(TableSource):
-    """Data source of traces of endpoints."""
-
     FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "traces", TraceError
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -203,11 +201,9 @@ class TraceSource(TableSource):
             raise TraceError(f"the option onError is {FAIL} or {SKIP}, not {self.on_error!r}")
 
     def reader(self, schema: StructType) -> "TraceReader":
-        """Return the reader of a query that ends."""
         return TraceReader(find(self.paths), self.names(schema), self.size, self.on_error)
 
     def streamReader(self, schema: StructType) -> "TraceStreamReader":  # noqa: N802 - Spark's name
-        """Return the reader of a query that continues."""
         return TraceStreamReader(self.paths, self.names(schema), self.size, self.on_error, batch_bytes=self.batch_bytes)
 
 
@@ -230,8 +226,6 @@ class _PieceReader:
 
 
 class TraceReader(_PieceReader, DataSourceReader):
-    """Batch reader of the traces of a query."""
-
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Keep the filters that skip frames, and leave the filters on rows to Spark."""
         for one in filters:
@@ -262,11 +256,9 @@ class TraceStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
     target: Ends | None = None
 
     def initialOffset(self) -> Ends:  # noqa: N802 - Spark's name
-        """Return the offset before any row."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the limit that the option sets."""
         return ReadAllAvailable() if self.batch_bytes is None else ReadMaxBytes(self.batch_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name

@@ -166,7 +166,6 @@ class TextReader:
 
     @property
     def between_frames(self) -> bool:
-        """Return whether no part of a frame was read."""
         return self._frame.read == 0
 
     def read(self, *, ended: bool) -> Iterator[FrameText]:

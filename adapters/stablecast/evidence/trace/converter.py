@@ -66,7 +66,6 @@ _UNIONS: Final = (types.UnionType, Union)
 
 
 def fields_of(kind: Any) -> list[tuple[str, Any]]:
-    """Return name and type of each field of a record."""
     return [(field.name, field.type) for field in attrs.fields(attrs.resolve_types(kind))]
 
 
@@ -104,7 +103,6 @@ def prepare(role: Role) -> None:
 
 
 def encode_input(event: Input) -> Json:
-    """Return an input as a JSON object."""
     value: Json = _converter().unstructure(event, Input)
     return value
 
@@ -120,7 +118,6 @@ def decode_input(role: Role, value: Json) -> Input:
 
 
 def encode_effect(effect: Effect) -> Json:
-    """Return an effect as a JSON object."""
     value: Json = _converter().unstructure(effect, Effect)
     return value
 

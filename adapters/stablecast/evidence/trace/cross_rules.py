@@ -386,13 +386,10 @@ class _Visits:
 
 @attrs.define
 class Across(Ground):
-    """The rules over all numbers."""
-
     suspects: list[Suspect] = attrs.field(factory=list)
     untold: set[str] = attrs.field(factory=set)
 
     def judge(self) -> CrossFinding:
-        """Judge all rules across endpoints."""
         self.suspects += [*self.proxies(), *self.messages()]
         safe = self._safe()
         self._covered("S1", "stable", safe)
@@ -476,7 +473,6 @@ class Across(Ground):
         return {(told.fact.life, told.fact.peer) for told in self.facts[kind]}
 
     def _numbers(self, *kinds: str) -> dict[Key, RangeSet]:
-        """Return all numbers in facts of these kinds."""
         numbers: dict[Key, RangeSet] = defaultdict(RangeSet)
         for kind in kinds:
             for told in self.facts[kind]:
@@ -485,7 +481,6 @@ class Across(Ground):
 
 
 def by_kind(told: Iterable[Told]) -> dict[str, list[Told]]:
-    """Group the facts by their kind."""
     facts: dict[str, list[Told]] = defaultdict(list)
     for one in told:
         facts[one.fact.kind].append(one)
@@ -493,7 +488,6 @@ def by_kind(told: Iterable[Told]) -> dict[str, list[Told]]:
 
 
 def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> CrossFinding:
-    """Judge the rules across these traces."""
     return Across(list(witnesses), by_kind(told)).judge()
 
 

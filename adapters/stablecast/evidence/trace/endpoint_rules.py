@@ -46,7 +46,6 @@ class StableByQuorum:
     name: str = "S1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {Sent: self.stores.on_sent, StableAck: self.stores.on_acked}, {
             RegistrationComplete: self.stores.on_complete,
             Stable: self._on_stable,
@@ -74,7 +73,6 @@ class InOrder:
     name: str = "D1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {History: self._on_passed}, {
             RegistrationComplete: self._on_complete,
             Deliver: self._on_deliver,
@@ -83,7 +81,6 @@ class InOrder:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
-        """Start with the state of this receiver."""
         return cls(receiver.next_number, _consumed_before(receiver.status))
 
     def _on_passed(self, event: History | UnrecoverableLoss) -> None:
@@ -114,12 +111,10 @@ class OnceEach:
     name: str = "D1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {}, {Deliver: self._on_deliver, UnrecoverableLoss: self._on_lost}
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
-        """Start with the state of this receiver."""
         passed, reached = _handed_out(receiver.status), receiver.next_number or 0
         passed.add(min(reached, 0), reached)
         return cls(passed)
@@ -157,7 +152,6 @@ class NothingUnread:
     name: str = "A1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {
             History: self._on_history,
             Consumed: self._on_consumed,
@@ -172,7 +166,6 @@ class NothingUnread:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
-        """Start with the state of this receiver."""
         status = receiver.status
         consumed, acked = _consumed_before(status), status.acknowledged
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
@@ -262,7 +255,6 @@ class SyncedFirst:
     name: str = "P1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {Persisted: self._on_persisted, Damaged: self._on_damaged}, {
             PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
@@ -273,7 +265,6 @@ class SyncedFirst:
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
-        """Start with the state of this store."""
         waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         synced: dict[int, RangeSet] = defaultdict(RangeSet)
         lives: dict[int, set[Incarnation]] = defaultdict(set)

@@ -196,7 +196,6 @@ class ControlFacts:
     listened: set[int] = attrs.field(factory=set)
 
     def on_sent(self, message: Any, effect: fx.Effect, book: Book) -> None:
-        """Note a message that the endpoint sent."""
         if not isinstance(effect, fx.Send):
             return
         if isinstance(message, Register | Deregister):  # A store that returned may have another address for each.
@@ -256,7 +255,6 @@ class SourceFacts:
     """The oldest message that is not stable, and since when (ns); None: every message is, or the stores are none."""
 
     def handlers(self) -> FactHandlers:
-        """Return the handlers for inputs and for effects."""
         answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_answer)
         return {Sent: self._on_sent, StableAck: self._on_acked, **answers}, {
             Stable: self._on_stable,
@@ -345,7 +343,6 @@ class StoreFacts:
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
 
     def handlers(self) -> FactHandlers:
-        """Return the handlers for inputs and for effects."""
         asking = dict.fromkeys((Register, RetransmitRequest), self.control.on_request)
         answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_sent)
         return {
@@ -468,7 +465,6 @@ class ReceiverFacts:
     next: int = 0
 
     def handlers(self) -> FactHandlers:
-        """Return the handlers for inputs and for effects."""
         answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_answer)
         asking = dict.fromkeys((Register, Deregister, RetransmitRequest), self.control.on_sent)
         return {Data: self._on_data, SourceInfo: self._on_announced, **answers}, {
@@ -480,7 +476,6 @@ class ReceiverFacts:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
-        """Start in the state of this receiver."""
         config = receiver.config
         return cls(config.incarnation, ControlFacts(config.reply_to), next=receiver.next_number or 0)
 

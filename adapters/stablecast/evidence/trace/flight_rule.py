@@ -33,12 +33,10 @@ class FlightKept:
     name: str = "F1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {Sent: self._on_sent}, {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
-        """Start with the state of this source."""
         status = source.status
         flying = RangeSet()
         flying.update(status.unsettled)

@@ -43,10 +43,7 @@ SHOWN: Final = 300
 
 
 class Violate(Protocol):
-    """Callback that takes a violation."""
-
-    def __call__(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
-        """Take record, rule, sentence, expected and found value."""
+    def __call__(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None: ...
 
 
 def unjudged(*_: object, **__: object) -> None:
@@ -71,7 +68,6 @@ class RecordWatch:
         self.judged = 0
 
     def judge(self, steps: Sequence[Step]) -> None:
-        """Judge the next records and gather their facts."""
         on_input, on_effect, book = self._inputs.get, self._effects.get, self._book
         number: int
         event: Any

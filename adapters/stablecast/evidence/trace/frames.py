@@ -80,7 +80,6 @@ class Head:
 
     @cached_property
     def digest(self) -> str:
-        """Return the digest of the snapshot."""
         return sha256(self.text).hexdigest()
 
 
@@ -109,12 +108,10 @@ class TraceFrame:
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Return role and name of the endpoint."""
         return self.head.role.name.lower(), self.head.endpoint
 
     @cached_property
     def count(self) -> int:
-        """Return the number of records."""
         return self.body.count(b"\n")
 
     @property
@@ -153,12 +150,10 @@ class TraceFrame:
 
 
 def digest(snapshot: "Json | bytes") -> str:
-    """Return the digest of a snapshot or of its text."""
     return sha256(_text(snapshot)).hexdigest()
 
 
 def first_line(head: Head) -> bytes:
-    """Return the first line of a frame."""
     first = {
         "frame": head.frame,
         "version": VERSION,
@@ -172,7 +167,6 @@ def first_line(head: Head) -> bytes:
 
 
 def last_line(frame: int, foot: Foot) -> bytes:
-    """Return the last line of a frame."""
     return text_of({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
@@ -218,7 +212,6 @@ class FramePortion:
 
     @classmethod
     def of(cls, frame: TraceFrame, offset: int) -> "FramePortion":
-        """Return a whole frame as one portion."""
         return cls(frame.head, offset, frame.body, True, frame.foot, frame.place)
 
     @cached_property
@@ -334,7 +327,6 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Trace
 
 
 def is_foot(line: bytes) -> bool:
-    """Return whether a line is the last one of a frame."""
     return line.startswith(_END)
 
 

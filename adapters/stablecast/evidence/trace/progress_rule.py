@@ -86,7 +86,6 @@ class GoesOn:
     name: str = "L2"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {
             Held: self._on_held,
             Blocked: self._on_blocked,

@@ -33,7 +33,6 @@ class Acknowledged:
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Acknowledged":
-        """Start with the state of this source."""
         config = source.config
         return cls(config.incarnation, *asked_for(config), source.next_number, list(source.status.acked))
 
@@ -42,11 +41,9 @@ class Acknowledged:
         self.next = event.number
 
     def on_sent(self, event: Sent) -> None:
-        """Note the newest number that is sent."""
         self.next = event.first + event.count
 
     def on_acked(self, ack: StableAck) -> None:
-        """Count an acknowledgement of this life."""
         if ack.incarnation == self.incarnation and 0 <= ack.store_index < len(self.acked):
             first, last = both_extended(ack.first, ack.last, self.next)
             if last >= self.next:

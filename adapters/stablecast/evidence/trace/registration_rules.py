@@ -25,12 +25,10 @@ class WrittenFirst:
     name: str = "R2"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {Persisted: self._on_persisted}, {PersistClient: self._on_written, Registered: self._on_granted}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "WrittenFirst":
-        """Start with the state of this store."""
         return cls({reg_id: one.client.incarnation for reg_id, one in store.status.clients.items()})
 
     def _on_persisted(self, event: Persisted) -> None:
@@ -56,12 +54,10 @@ class OneLifeOfContext:
     name: str = "R6"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {}, {PersistClient: self._on_written, Forget: self._on_forgotten}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "OneLifeOfContext":
-        """Start with the state of this store."""
         return cls(
             {reg_id: one.client for reg_id, one in store.status.clients.items() if one.client.role is Role.SOURCE}
         )

@@ -55,7 +55,6 @@ class Point:
 
 
 def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
-    """Return the points that a page draws of these facts."""
     owners = {str(report.path): (report.role, report.endpoint) for report in files}
     lines: dict[tuple[str, str, Incarnation], list[Point]] = defaultdict(list)
     for one in told:
@@ -71,7 +70,6 @@ def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
 
 
 def render(summary: VerificationSummary, points: Iterable[Point]) -> str:
-    """Return the whole page as HTML."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - most verifications have no page
 
     loader = FileSystemLoader(Path(__file__).parent)
@@ -143,8 +141,6 @@ class _Line:
 
 @attrs.frozen
 class _Session:
-    """The timeline of one life of a source."""
-
     life: Incarnation
     scale: _Scale
     lines: list[_Line]

@@ -44,7 +44,6 @@ class TraceViolation:
     time: int | None = None
 
     def as_json(self) -> Json:
-        """Return it as a JSON object."""
         names = ("record", "rule", "text", "expected", "found")
         return {"file": str(self.path), **{name: getattr(self, name) for name in names}}
 
@@ -86,11 +85,7 @@ class FileReport:
     """The contents of one trace, as far as it could be read.
 
     Attributes:
-        path: The trace.
         role: source, receiver or store; empty if no frame could be read.
-        endpoint: The endpoint's name.
-        frames: Frames read.
-        records: Records read.
         gaps: Records that the recorder dropped because the disk was too slow.
         missing: Records of older parts of the trace, which are gone: recorders delete them beyond a bound.
         closed: Whether the endpoint ended its trace; a killed process does not.
@@ -195,16 +190,13 @@ class VerificationSummary:
 
     @property
     def records(self) -> int:
-        """Return the number of records read."""
         return sum(report.records for report in self.files)
 
     @property
     def violations(self) -> list[TraceViolation]:
-        """Return all violations, file by file."""
         return [violation for report in self.files for violation in report.violations]
 
     def as_json(self) -> Json:
-        """Return it as a JSON object."""
         return {
             "records": self.records,
             "violations": [violation.as_json() for violation in self.violations],

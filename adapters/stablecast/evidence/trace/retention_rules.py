@@ -77,7 +77,6 @@ class RetainedUntilStable:
     name: str = "C1"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {Sent: self._on_sent, Registered: self._on_registered, ConsumptionAck: self.confirmed.on_acked}, {
             RegistrationComplete: self._on_complete,
             Reclaimed: self._on_reclaimed,
@@ -86,7 +85,6 @@ class RetainedUntilStable:
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
-        """Start with the state of this source."""
         judges, confirmed = bool(source.config.stores) and not source.status.unruled, Confirmed.begin(source)
         return cls(stores, judges, source.oldest_number, source.next_number > 0, confirmed)
 
@@ -131,12 +129,10 @@ class RetainedUntilConsumed:
     name: str = "P2"
 
     def handlers(self) -> RuleHandlers:
-        """Return the handlers for inputs and for effects."""
         return {}, {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
-        """Start with the state of this store."""
         rule = cls(set(), {})
         for reg_id, repository in store.status.repositories.items():
             if repository.terms.paced:

@@ -171,7 +171,6 @@ class EndedTrace:
         return report
 
     def close(self) -> Witness | None:
-        """Return the trace as evidence."""
         witness, whole = self.judge.witness, self.judge.whole and self.reports[-1].closed
         return None if witness is None else attrs.evolve(witness, complete=whole)
 
@@ -186,7 +185,6 @@ def _judged(judge: TraceJudge, path: Path, progress: Progress | None) -> Iterato
 
 
 def ended(parts: Sequence[Path], progress: Progress | None = None) -> EndedTrace:
-    """Judge these parts of one trace."""
     found = EndedTrace.of(parts)
     for path in parts:
         found.follow(path, _judged(found.judge, path, progress))
@@ -210,12 +208,10 @@ def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> Ver
 
 
 def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[EndedTrace]:
-    """Judge each of these traces by itself."""
     return [ended(parts, progress) for parts in traces_of(paths)]
 
 
 def summarize(traces: list[EndedTrace]) -> VerificationSummary:
-    """Return the findings in each trace and between them."""
     witnesses = [witness for trace in traces if (witness := trace.close()) is not None]
     told = [one for trace in traces for one in trace.told]
     finding = judge_across(told, witnesses)

@@ -50,7 +50,6 @@ _WRITERS: Final = _Writers()
 
 
 def input_text(event: Input) -> str:
-    """Return an input as JSON text."""
     return _WRITERS[type(event)](event)
 
 
@@ -161,7 +160,6 @@ class RecordPiece:
 
 
 def lines_of(piece: RecordPiece) -> bytes:
-    """Return the lines of the piece's records."""
     return "".join(_lines(piece)).encode()
 
 
@@ -194,7 +192,6 @@ class Encoder:
         return first_line(head)
 
     def records(self, piece: RecordPiece) -> bytes:
-        """Return the lines of the piece's records."""
         self._count += len(piece.records)
         self._state, self._text = None, b""  # It may be large: it is kept from one frame to the next only.
         return lines_of(piece)

@@ -99,7 +99,6 @@ def _why(path: Path, findings: CaptureFindings) -> str:
 
 
 def as_object(findings: CaptureFindings) -> dict[str, Any]:
-    """Return the verdicts for machines."""
     verdicts = [
         {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
         for (rule, whose), standing in sorted(findings.standings.items())

@@ -60,7 +60,6 @@ class Paper:
     points: list[Point] = attrs.field(factory=list)
 
     def add(self, summary: VerificationSummary, points: Iterable[Point]) -> None:
-        """Add the results of more files."""
         self.summary.files += summary.files
         self.summary.untold += summary.untold
         self.summary.noted += summary.noted

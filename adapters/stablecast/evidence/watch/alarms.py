@@ -50,7 +50,6 @@ class WatchAlarm:
     remedy: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the sentence with its place for machines."""
         return {**attrs.asdict(self), "file": str(self.file), "kind": self.kind.value}
 
 

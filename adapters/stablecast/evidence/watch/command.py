@@ -98,8 +98,7 @@ class WatchedTraces(Protocol):
     def poll(self, now_ns: int) -> list[WatchAlarm]:
         """Return new sentences, at this time of the caller's clock (ns)."""
 
-    def standings(self) -> Mapping[str, TraceStanding]:
-        """Return the standing of each followed trace."""
+    def standings(self) -> Mapping[str, TraceStanding]: ...
 
 
 @attrs.define
@@ -185,7 +184,6 @@ def run(wanted: WatchRequest) -> int:
 
 
 def _inputs(wanted: WatchRequest) -> str:
-    """Return the names of all inputs for people."""
     return ", ".join([*map(str, (*wanted.paths, *wanted.captures)), *([wanted.interface] if wanted.interface else [])])
 
 

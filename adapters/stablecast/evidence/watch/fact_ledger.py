@@ -130,7 +130,6 @@ class FactLedger:
     reported: "OrderedDict[object, None]" = attrs.field(factory=OrderedDict)
 
     def add(self, told: Iterable[Told], now_ns: int) -> None:
-        """Take the facts of a reading."""
         fresh = list(told)
         if fresh:
             for one in fresh:

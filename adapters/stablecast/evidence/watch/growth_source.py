@@ -31,8 +31,6 @@ Growth = dict[str, Any]
 
 
 class GrowthSource(TableSource):
-    """Data source of traces that grow."""
-
     FORMAT, COLUMNS, KIND, ERROR = FORMAT, COLUMNS, "traces", TraceError
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -41,18 +39,14 @@ class GrowthSource(TableSource):
         self.paths = named_paths(options, "traces", TraceError)
 
     def streamReader(self, schema: StructType) -> "GrowthReader":  # noqa: N802 - Spark's name
-        """Return the reader of a query that continues."""
         return GrowthReader(self.paths)
 
 
 @attrs.define(slots=False)
 class GrowthReader(DataSourceStreamReader):
-    """Stream reader of the traces in some directories."""
-
     paths: list[Path]
 
     def initialOffset(self) -> Growth:  # noqa: N802 - Spark's name
-        """Return the offset before any row."""
         return {"time": 0, "traces": {}}
 
     def latestOffset(self, start: Growth | None = None, limit: ReadLimit | None = None) -> Growth:  # noqa: N802 - Spark's
@@ -69,7 +63,6 @@ class GrowthReader(DataSourceStreamReader):
         return [InputPartition(([*changed, ""], end["time"], start["time"] == 0))]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, int, bool]]:
-        """Yield the rows of a batch."""
         traces, now_ns, initial = partition.value
         for trace in traces:
             yield trace, now_ns, initial

@@ -46,7 +46,6 @@ class WatchFigures:
     alarms: Counter[tuple[str, str, str]] = attrs.field(factory=Counter)
 
     def count(self, kind: str, rule: str, whose: str) -> None:
-        """Count a sentence under its kind, rule and endpoint."""
         key = kind, rule, whose
         self.alarms[key if key in self.alarms or len(self.alarms) < MAX_SERIES else (kind, OTHER, OTHER)] += 1
 
@@ -97,14 +96,11 @@ class MetricsServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answer GET requests for the metrics."""
-
     server: MetricsServer
     server_version = "stablecast"
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer with the newest figures."""
         found = self.path.partition("?")[0] == "/metrics"
         body = (self.server.text if found else "there is no such page: the metrics are at /metrics\n").encode()
         self.send_response(200 if found else 404)

@@ -38,7 +38,6 @@ def screen(
 
 
 def line_of(alarm: WatchAlarm) -> str:
-    """Return the sentence of an alarm with its place, for people."""
     where = f"{alarm.file}: " if alarm.file.name else ""
     whose = f"{alarm.whose}: " if alarm.whose else ""
     rule = f"[{alarm.rule}] " if alarm.rule else ""

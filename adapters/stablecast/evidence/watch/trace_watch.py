@@ -60,12 +60,10 @@ class TraceWatch:
         return [alarm for alarm in alarms if self.joint.first_time(alarm)]
 
     def standings(self) -> dict[str, TraceStanding]:
-        """Return the standing of each followed trace."""
         return {name: trace.standing for name, trace in self.traces.items()}
 
     @property
     def read(self) -> bool:
-        """Return whether all traces were read once."""
         return self._begun
 
     def resume(self) -> None:

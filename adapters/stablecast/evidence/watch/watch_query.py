@@ -122,7 +122,6 @@ class SparkWatch:
         return self._read
 
     def standings(self) -> dict[str, TraceStanding]:
-        """Return the standing of each followed trace."""
         return dict(self.traces)
 
     def poll(self, now_ns: int) -> list[WatchAlarm]:

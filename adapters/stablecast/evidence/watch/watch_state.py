@@ -187,7 +187,6 @@ def _told_of(value: Iterable[Any]) -> Told:
 
 
 def trace_standing_state(one: TraceStanding) -> Json:
-    """Return the standing of a trace for machines."""
     evidence = None if one.evidence is None else _standing(one.evidence)
     return {**attrs.asdict(one, recurse=False), "path": str(one.path), "evidence": evidence}
 

@@ -46,7 +46,6 @@ class MessageLedger:
         self.numbers.add(number)
 
     def close(self) -> None:
-        """Close the files of the demo."""
         self._file.close()
         self._again.close()
 

@@ -379,8 +379,6 @@ def _when(started: float) -> str:
 
 
 class DemoView:
-    """Draw the state of a demo."""
-
     def __init__(self, demo: Demo, started: float) -> None:
         """Show a demo that started at this reading of `time.monotonic`."""
         self._demo = demo

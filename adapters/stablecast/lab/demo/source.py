@@ -49,7 +49,6 @@ async def _main(settings: dict[str, Any]) -> int:
 
 
 def _note(registered: set[str], event: Event) -> None:
-    """Note which stores have the source, by their addresses."""
     if isinstance(event, RegistrationSuccess):
         registered.add(event.store)
     elif isinstance(event, StoreUnresponsive):

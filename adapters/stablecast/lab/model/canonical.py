@@ -30,7 +30,6 @@ class Fn(dict[Any, Any]):
     __slots__ = ("_hash",)
 
     def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
-        """Return a hash of the contents."""
         try:
             return self._hash
         except AttributeError:

@@ -50,7 +50,6 @@ class Configuration:
 
     @property
     def model(self) -> str:
-        """The name of the model in `tla/`."""
         return self.path.parent.name
 
     @property
@@ -65,7 +64,6 @@ class Configuration:
 
     @property
     def constants(self) -> dict[str, Value]:
-        """The constants of the configuration as values."""
         return {name: parse(source) for name, source in self.sources.items()}
 
     def hashes(self) -> dict[str, str]:
@@ -98,8 +96,6 @@ def statements(text: str) -> str:
 
 @attrs.frozen
 class RecordedGraph:
-    """Hold the recorded facts of a configuration's graph."""
-
     hashes: dict[str, str]
     constants: dict[str, str]
     digests: Digests
@@ -172,6 +168,5 @@ def _known(entry: dict[str, Any]) -> RecordedGraph:
 
 
 def save(models: Path, known: dict[str, RecordedGraph]) -> None:
-    """Write the record to `tla/graphs.json`."""
     entries = {name: attrs.asdict(entry) for name, entry in sorted(known.items())}
     (models / RECORD).write_text(compact(entries), encoding="utf-8")

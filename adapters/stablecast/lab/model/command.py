@@ -18,7 +18,6 @@ from stablecast.text.console import note, say, show, spinning
 
 
 def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
-    """Print the configurations."""
     where = models or catalog.folder()
     known = catalog.load(where)
     told: list[dict[str, Any]] = []
@@ -43,7 +42,6 @@ def _described(entry: dict[str, Any]) -> str:
 
 
 def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) -> int:
-    """Write a graph to `output`."""
     (*_, one) = catalog.configurations(models or catalog.folder(), (name,))
     if one.name != name:
         raise ModelError(f"{name} has several configurations; name one, such as {one.name}")

@@ -34,7 +34,6 @@ class Change:
     after: str
 
     def sentence(self) -> str:
-        """Return one line for people."""
         return f"{self.value} is {self.after} (was {self.before})".lstrip()
 
 
@@ -58,7 +57,6 @@ class Counterexample:
     back: int | None = None
 
     def story(self) -> Iterator[str]:
-        """Yield the lines of the story for people."""
         yield f"{self.configuration}: a run that breaks {self.broken}" + (f" ({self.words})" if self.words else "")
         for number, moment in enumerate(self.moments):
             if not moment.action:
@@ -71,7 +69,6 @@ class Counterexample:
 
 
 def read(output: str, configuration: Configuration, broken: str) -> Counterexample | None:
-    """Return the counterexample in the checker's output, if there is one."""
     path = configuration.path.parent / f"{configuration.model}.tla"
     model = path.read_text(encoding="utf-8") if path.exists() else ""
     found = list(_MOMENT.finditer(output))

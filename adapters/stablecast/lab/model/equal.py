@@ -139,7 +139,6 @@ def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
 
 
 def kept_path(configuration: Configuration) -> Path:
-    """Return the path of a configuration's kept graph."""
     return configuration.path.with_suffix(".graph.gz")
 
 

@@ -34,8 +34,7 @@ class ModelWorld(Protocol):
     def actions(self) -> Iterable[Action]:
         """Yield the enabled actions, in an order that depends on nothing else."""
 
-    def do(self, action: Action) -> None:
-        """Perform an action of the model."""
+    def do(self, action: Action) -> None: ...
 
 
 WorldT = TypeVar("WorldT", bound=ModelWorld)
@@ -138,7 +137,6 @@ class _Explorer:
         return '["fn",' + ",".join(parts) + "]"
 
     def _compare(self, at: int, twin: ModelWorld) -> None:
-        """Compare the steps of a twin with those of its state."""
         graph = self.found.graph
         try:
             theirs = {(action, self._text(there.abstract())) for action, there in self._steps(twin)}

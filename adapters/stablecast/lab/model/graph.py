@@ -51,7 +51,6 @@ class Graph:
         return at, new
 
     def digests(self) -> Digests:
-        """Return the digests of the graph."""
         names = [hashlib.sha256(state.encode()).hexdigest() for state in self.states]
         labelled = {(names[at], action, names[to]) for at, edges in enumerate(self.edges) for action, to in edges}
         return Digests(
@@ -94,7 +93,6 @@ class Graph:
 
     @classmethod
     def read(cls, path: Path) -> "Graph":
-        """Return a graph that `write` wrote."""
         graph = cls()
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:

@@ -42,7 +42,6 @@ class WorldJournal:
 
     @property
     def source(self) -> fx.Client | None:
-        """The record of the source."""
         return self.clients.get(SOURCE_ID)
 
     def write(self, write: DiskWrite) -> None:
@@ -92,7 +91,6 @@ class WorldStore:
 
     @property
     def repository(self) -> RepositoryStatus | None:
-        """The repository of the source."""
         return None if self.machine is None else self.machine.status.repositories.get(SOURCE_ID)
 
     @property
@@ -143,7 +141,6 @@ class WorldStore:
 
 
 def store_address(index: int) -> str:
-    """Return the address of the store with an index."""
     return f"store:{index + 1}"
 
 
@@ -158,7 +155,6 @@ def numbers_of(ranges: Iterable[tuple[int, int]], shift: int = 0) -> frozenset[A
 
 
 def messages(effects: Iterable[fx.Effect]) -> list[Message]:
-    """Return the messages that are sent."""
     return [effect.message for effect in effects if isinstance(effect, fx.Send)]
 
 

@@ -50,12 +50,10 @@ class Stranger:
 
     @classmethod
     def of(cls, view: TraceView, path: Path, record: int, seen: Seen) -> "Stranger":
-        """Return the description of a record."""
         actions = tuple(sorted(seen.actions))
         return cls(view.name, str(path), record, seen.window, seen.before, actions, seen.after, seen.says)
 
     def sentence(self) -> str:
-        """Return one sentence for people."""
         message = f", with message {self.says}" if self.says else ""
         allowed = " or ".join(self.actions) or "nothing that the model has"
         where = f"{self.path}, record {self.record}, {self.window}"
@@ -87,7 +85,6 @@ class ViewTally:
     records: set[tuple[str, str]] = attrs.field(factory=set)
 
     def as_json(self, kept: RecordedSteps) -> dict[str, Any]:
-        """Return the counts as JSON."""
         seen, there = self.coverage(kept)
         numbers = {"traces": self.traces, "members": self.members, "strangers": self.strangers}
         return {
@@ -108,14 +105,11 @@ class ViewTally:
 
 @attrs.define
 class Follower:
-    """Follow one trace in one view."""
-
     tally: ViewTally
     watch: ViewWatch
     steps: Steps
 
     def take(self, path: Path, record: int, event: Input, effects: list[Effect]) -> None:
-        """Judge one record of a trace."""
         for one in self.watch.take(event, effects):
             if isinstance(one, Outside):
                 self.tally.outside[one.why] += 1
@@ -167,7 +161,6 @@ class Following:
                     follower.take(path, record.number, event, effects)
 
     def _open(self, frame: TraceFrame) -> list[Follower]:
-        """Return the followers of the trace that begins with a frame."""
         machine = restore(frame.head.role, frame.head.snapshot)
         followers: list[Follower] = []
         for tally in self.tallies:
@@ -274,7 +267,6 @@ def _print_tally(tally: ViewTally, seen: int, there: int) -> None:
 
 
 def views(folder: Path | None, record: bool, as_json: bool) -> int:
-    """Print the views, or generate them again."""
     models = folder or catalog.folder()
     with spinning(as_json) as tell:
         kept = edges.record(VIEWS, models, tell) if record else edges.load(models)

@@ -63,7 +63,6 @@ def _functions(formula: Term) -> Iterator[Edge]:
 
 
 def _cycle(found: frozenset[Edge]) -> tuple[str, ...]:
-    """Return a cycle of a graph, or nothing."""
     following: dict[str, list[str]] = {}
     for source, target in sorted(found):
         following.setdefault(source, []).append(target)

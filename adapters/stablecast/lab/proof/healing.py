@@ -38,7 +38,6 @@ PROPERTIES: Final = {
 
 
 def text() -> SystemText:
-    """Return the system as text."""
     told = stability.text()
     told.name = "Healing"
     told.variables = {**told.variables, "gone": Symbol("gone", ("Store",), BOOL)}

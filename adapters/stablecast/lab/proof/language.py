@@ -89,7 +89,6 @@ FALSE: Final = Connective("or", ())
 
 
 def negation(formula: Term) -> Term:
-    """Return the negation of a formula."""
     return Connective("not", (formula,))
 
 
@@ -320,7 +319,6 @@ def order(sort: str) -> str:
 
 
 def smt(term: Term) -> str:
-    """Return a term in SMT-LIB."""
     match term:
         case Variable():
             return term.name
@@ -341,7 +339,6 @@ def smt(term: Term) -> str:
 
 
 def sort_of(term: Term) -> str:
-    """Return the sort of a term."""
     match term:
         case Variable():
             return term.sort

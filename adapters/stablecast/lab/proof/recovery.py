@@ -343,7 +343,6 @@ NOTHING: Final = {**{head.strip(): "false" for head in _EMPTY.split(";")}, "of":
 
 
 def text() -> SystemText:
-    """Return the system of receivers that return as text."""
     base = refill.text()
     told = attrs.evolve(base, name="Recovery", variables={**base.variables, **VARIABLES})
     told.initial.update(NOTHING)
@@ -359,5 +358,4 @@ def text() -> SystemText:
 
 
 def recovery() -> System:
-    """Return the system of receivers that return."""
     return text().read()

@@ -45,7 +45,6 @@ WHOLE: Final = (
 
 
 def _actions(text: SystemText) -> None:
-    """Add the transitions."""
     add = text.transitions
     _beginnings(text)
     add["Send"] = (
@@ -232,7 +231,6 @@ NOTHING: Final = {
 
 
 def text() -> SystemText:
-    """Return the system of `tla/Refill` as text."""
     told = SystemText("Refill", LETTERS, frozenset({"Number"}), CONSTANTS, VARIABLES, AXIOMS)
     told.initial.update(NOTHING)
     _actions(told)
@@ -243,5 +241,4 @@ def text() -> SystemText:
 
 
 def refill() -> System:
-    """Return the system of `tla/Refill`."""
     return text().read()

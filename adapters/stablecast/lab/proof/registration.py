@@ -234,7 +234,6 @@ PROPERTIES: Final = {
 
 
 def text() -> SystemText:
-    """Return the system of `tla/Registration` as text."""
     told = SystemText("Registration", LETTERS, frozenset({"Time"}), CONSTANTS, VARIABLES, AXIOMS)
     told.initial.update({f"{name}(i1)": "false" for name in _FLAGS})
     told.initial.update({f"{name}(i1)": "start" for name in _TIMES})
@@ -248,5 +247,4 @@ def text() -> SystemText:
 
 
 def registration() -> System:
-    """Return the system of `tla/Registration`."""
     return text().read()

@@ -18,8 +18,6 @@ LIMIT_MS: Final = 10_000
 
 
 class SolverAnswer(StrEnum):
-    """Name the answers of a solver."""
-
     HOLDS = "holds"
     FAILS = "fails"
     UNKNOWN = "unknown"
@@ -57,7 +55,6 @@ def z3(text: str) -> SolverAnswer:
 
 
 def cvc5(text: str) -> SolverAnswer:
-    """Return the answer of cvc5 to a script."""
     package = _package("cvc5")
     manager = package.TermManager()
     solver = package.Solver(manager)

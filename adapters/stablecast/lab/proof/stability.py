@@ -68,7 +68,6 @@ ALIVE: Final = "(registering(l) | active(l) | suspended(l))"
 
 
 def _actions(text: SystemText) -> None:
-    """Add the transitions."""
     add = text.transitions
 
     def others(relation: str, variables: str = "l1") -> tuple[str, str]:
@@ -427,7 +426,6 @@ NOTHING: Final = {
 
 
 def text() -> SystemText:
-    """Return the system of `tla/Stability` as text."""
     told = SystemText("Stability", LETTERS, frozenset({"Term", "Number"}), CONSTANTS, VARIABLES, AXIOMS)
     told.initial.update(NOTHING)
     _actions(told)
@@ -439,5 +437,4 @@ def text() -> SystemText:
 
 
 def stability() -> System:
-    """Return the system of `tla/Stability`."""
     return text().read()

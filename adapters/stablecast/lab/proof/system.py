@@ -175,7 +175,6 @@ class System:
         return Condition("axioms", "consistent", (*self.axioms.values(), *self.invariants.values()), FALSE)
 
     def without(self, *invariants: str) -> "System":
-        """Return the system without some invariants."""
         kept = {name: one for name, one in self.invariants.items() if name not in invariants}
         return attrs.evolve(self, invariants=kept)
 

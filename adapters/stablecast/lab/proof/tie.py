@@ -244,21 +244,18 @@ def run(configuration: Configuration, limit: int = 0) -> TieResult:
 
 
 def stability_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
-    """Return the comparison with a graph of `tla/Stability`."""
     constants = stability_constants(configuration.constants)
     tie = StabilityTie.create(attrs.asdict(constants), terms(graph))
     return TieRun(graph, tie, StabilityBounds(constants, tie), limit)
 
 
 def registration_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
-    """Return the comparison with a graph of `tla/Registration`."""
     constants = RegistrationConstants(**_of_the_core(configuration.constants))
     tie = RegistrationTie.create(constants)
     return TieRun(graph, tie, RegistrationBounds(constants, tie), limit)
 
 
 def refill_run(configuration: Configuration, graph: Graph, limit: int = 0) -> TieRun:
-    """Return the comparison with a graph of `tla/Refill`."""
     constants = RefillConstants(**_of_the_core(configuration.constants))
     tie = RefillTie.create(constants)
     return TieRun(graph, tie, RefillBounds(constants, tie), limit)

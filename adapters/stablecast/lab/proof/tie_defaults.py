@@ -11,7 +11,6 @@ class TieDefaults:
     evaluator: Evaluator
 
     def start(self) -> Structure:
-        """Return the structure of the first state."""
         return self.evaluator.initial()
 
     def covers(self, action: str, state: Any) -> bool:

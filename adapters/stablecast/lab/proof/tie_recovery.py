@@ -56,7 +56,6 @@ class RecoveryTie(TieDefaults):
 
     @classmethod
     def create(cls, constants: ReceiverVotesConstants) -> "RecoveryTie":
-        """Return the tie of a configuration."""
         quorums = tuple(map(frozenset, combinations(STORES, len(IDS) // 2 + 1)))
         in_k = frozenset((store, index) for index, one in enumerate(quorums) for store in one)
         values: dict[str, Value] = {"careful": True, "healing": True, "nobody": 0, "least": 0, "in_k": in_k}
@@ -101,7 +100,6 @@ class RecoveryTie(TieDefaults):
     # Comparison of a state with a structure.
 
     def differences(self, state: State, structure: Structure) -> Iterator[str]:
-        """Yield what a state shows otherwise than a structure."""
         get, source, receiver, stores = self.evaluator.value, state["source"], state["rcv"], state["store"]
         running, active = receiver["state"] != "DOWN", receiver["state"] == "ACTIVE"
         given_up = {number for number, _ in get(structure, "lost")}
@@ -143,7 +141,6 @@ class RecoveryTie(TieDefaults):
     # The steps of an edge.
 
     def steps(self, action: str, store: int, before: State, after: State) -> Iterator[Step]:
-        """Yield the transitions of an edge, in order."""
         yield from self._first(action, store, before, after)
         for at, (old, new) in enumerate(zip(before["store"], after["store"], strict=True)):
             if new["up"] and new["holds"] != old["holds"]:

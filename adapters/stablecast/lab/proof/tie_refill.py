@@ -21,15 +21,12 @@ State = Mapping[str, Any]
 
 @attrs.frozen
 class RefillTie(TieDefaults):
-    """Tie the graphs of one configuration."""
-
     evaluator: Evaluator
     constants: RefillConstants
     quorums: tuple[frozenset[int], ...]
 
     @classmethod
     def create(cls, constants: RefillConstants) -> "RefillTie":
-        """Return the tie of a configuration."""
         stores = range(constants.Stores)
         quorums = tuple(map(frozenset, combinations(stores, constants.Stores // 2 + 1)))
         values: dict[str, Value] = {
@@ -50,7 +47,6 @@ class RefillTie(TieDefaults):
     # Comparison of a state with a structure.
 
     def differences(self, state: State, structure: Structure) -> Iterator[str]:
-        """Yield what a state shows otherwise than a structure."""
         get, source = self.evaluator.value, state["source"]
         life = source["life"]
         wanted: dict[str, Any] = {
@@ -76,7 +72,6 @@ class RefillTie(TieDefaults):
     # The steps of an edge.
 
     def steps(self, action: str, store: int, before: State, after: State) -> Iterator[Step]:
-        """Yield the transitions of an edge, in order."""
         news = frozenset(
             pair for old, new in zip(before["store"], after["store"], strict=True) for pair in _held(new) - _held(old)
         )

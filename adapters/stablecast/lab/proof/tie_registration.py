@@ -35,15 +35,12 @@ TIMERS = ("retry", "probe", "silence", "lease")
 
 @attrs.frozen
 class RegistrationTie(TieDefaults):
-    """Tie the graphs of one configuration."""
-
     evaluator: Evaluator
     constants: RegistrationConstants
     present: int
 
     @classmethod
     def create(cls, constants: RegistrationConstants) -> "RegistrationTie":
-        """Return the tie of a configuration."""
         present = constants.Lease + 2
         later = frozenset((one, other) for one in constants.Shared for other in constants.Shared if one > other)
         values: dict[str, Value] = {
@@ -77,7 +74,6 @@ class RegistrationTie(TieDefaults):
     # Comparison of a state with a structure.
 
     def differences(self, state: State, structure: Structure) -> Iterator[str]:
-        """Yield what a state shows otherwise than a structure."""
         get = self.evaluator.value
         for number, client in enumerate(state["client"], 1):
             wanted, shown = self._client(number, client, structure)

@@ -71,7 +71,6 @@ class StabilityTie(TieDefaults):
         return cls(evaluator, len(groups), terms, numbers, kinds)
 
     def epoch(self, life: int, term: int) -> int:
-        """Return the epoch of a life under a term."""
         return life * self.terms + term
 
     def told(self, record: Mapping[str, Any]) -> int | None:
@@ -82,7 +81,6 @@ class StabilityTie(TieDefaults):
     # Comparison of a state with a structure.
 
     def differences(self, state: Mapping[str, Any], structure: Structure) -> Iterator[str]:
-        """Yield what a state shows otherwise than a structure."""
         get = self.evaluator.value
         safe = {(epoch // self.terms, number + 1) for epoch, number in get(structure, "safe")}
         if safe != set(state["safe"]):

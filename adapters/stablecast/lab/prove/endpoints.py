@@ -56,7 +56,6 @@ class EndpointStates(Generic[EndpointT, SummaryT, StepT, ReactionT]):
     twins: dict[int, EndpointT] = attrs.field(init=False, factory=dict)
 
     def take(self, state: int, step: StepT) -> ReactionT:
-        """Return the result of a step."""
         known = self.taken.get((state, step))
         if known is None:
             known = self.taken[state, step] = self.perform(clone(self.states[state]), step)
@@ -76,7 +75,6 @@ class EndpointStates(Generic[EndpointT, SummaryT, StepT, ReactionT]):
         return 0 if known is None else known.request.generation
 
     def number(self, endpoint: EndpointT) -> int:
-        """Return the number of the state in which an endpoint is."""
         parts = (self._name(endpoint.common()), tuple(self._name(endpoint.of(at)) for at in range(self.places)))
         number = self.numbers.setdefault(parts, len(self.states))
         if number == len(self.states):

@@ -84,7 +84,6 @@ class Instance:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The contradictions in the configuration."""
         return relations(self.source)
 
 

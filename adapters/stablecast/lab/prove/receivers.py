@@ -76,7 +76,6 @@ class ReceiverLife:
     wrong: str = ""
 
     def look(self) -> ReceiverSummary:
-        """Return the summary for other parts."""
         session = self.session
         if session is None:
             return ReceiverSummary(0, False, False, False, -1, -1, (), self.read, self.lost, self.lost_now, self.wrong)
@@ -100,7 +99,6 @@ class ReceiverLife:
         )
 
     def common(self) -> tuple[object, ...]:
-        """Return what distinguishes states beside the stores."""
         facts = (tuple(self.pending), self.newest, self.start, self.read, self.lost, self.lost_now, self.wrong)
         session = self.session
         if session is None:
@@ -129,7 +127,6 @@ class ReceiverLife:
         return (one.start, one.stop, one.deadline - self.now, one.since - self.now, one.turn % TURNS)
 
     def of(self, index: int) -> tuple[object, ...]:
-        """Return what the session knows of one store."""
         registration = None if self.session is None else self.session.status.registrations.get(index)
         if self.session is None or registration is None:
             return ()
@@ -159,11 +156,9 @@ class ReceiverStates(EndpointStates[ReceiverLife, ReceiverSummary, ReceiverStep,
         return self.number(ReceiverLife())
 
     def registrations(self, endpoint: ReceiverLife) -> Mapping[int, RegistrationStatus]:
-        """Return what the session knows of its registrations."""
         return {} if endpoint.session is None else endpoint.session.status.registrations
 
     def perform(self, endpoint: ReceiverLife, step: ReceiverStep) -> ReceiverReaction:
-        """Perform a step with a machine, which changes."""
         life = endpoint
         life.lost_now = frozenset()
         sent: list[tuple[str, Message]] = []

@@ -18,8 +18,6 @@ from stablecast.lab.prove.world import ProofWorld
 
 
 class ProofVerdict(StrEnum):
-    """Name the results of a search."""
-
     NONE = "none"
     LOSS = "loss"
     STALL = "stall"

@@ -89,7 +89,6 @@ class SourceLife:
     now: int = 0
 
     def look(self) -> "SourceSummary":
-        """Return the summary for other parts."""
         source = self.endpoint
         status = source.status
         known = status.registrations
@@ -165,7 +164,6 @@ class SourceStates(EndpointStates[SourceLife, SourceSummary, SourceInput, Source
 
     @classmethod
     def create(cls, config: SourceConfig, *, fine: bool = False) -> "SourceStates":
-        """Return the lives of a source of this configuration."""
         return cls(config, places=len(config.stores), fine=fine)
 
     def new(self, life: int, context: int = 0) -> int:
@@ -175,11 +173,9 @@ class SourceStates(EndpointStates[SourceLife, SourceSummary, SourceInput, Source
         return self.number(SourceLife(SourceEndpoint.create(config)))
 
     def registrations(self, endpoint: SourceLife) -> Mapping[int, RegistrationStatus]:
-        """Return what a life knows of its registrations."""
         return endpoint.endpoint.status.registrations
 
     def perform(self, endpoint: SourceLife, step: SourceInput) -> SourceReaction:
-        """Perform an input with a machine, which changes."""
         endpoint.now += INTERVAL_NS if isinstance(step, Tick) else 0
         endpoint.endpoint.receive(step, endpoint.now)
         answers: list[LateJoinInfo | Resend] = []

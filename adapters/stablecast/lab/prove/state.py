@@ -122,13 +122,10 @@ class Draft(StateParts):
 
     @classmethod
     def of(cls, state: State) -> "Draft":
-        """Return a draft of a state."""
         return cls(*_PARTS(state))
 
     def put(self, index: int, store: int) -> None:
-        """Replace the store with an index."""
         self.stores = (*self.stores[:index], store, *self.stores[index + 1 :])
 
     def done(self) -> State:
-        """Return the finished state."""
         return State(*_PARTS(self))

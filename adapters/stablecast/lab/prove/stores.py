@@ -122,7 +122,6 @@ class ProofStore(WorldStore):
         return self.receive(Persisted(write.ticket), self.now)
 
     def look(self) -> "StoreSummary":
-        """Return the summary for other parts."""
         up, dirty, repository = self.machine is not None, bool(self.unsynced), self.repository
         client = self.synced.source
         record = 0 if client is None else client.incarnation
@@ -239,7 +238,6 @@ class StoreStates(EndpointStates[ProofStore, StoreSummary, Step, StoreReaction])
         return self.number(ProofStore(self.config, fine=self.fine))
 
     def perform(self, endpoint: ProofStore, step: Step) -> StoreReaction:
-        """Perform a step with a machine, which changes."""
         sent = tuple(map(_uncounted, self._step(endpoint, step)))
         return (self.number(endpoint), sent)
 
@@ -261,7 +259,6 @@ class StoreStates(EndpointStates[ProofStore, StoreSummary, Step, StoreReaction])
 
     @property
     def delay_ns(self) -> int:
-        """The delay of writes, in ns."""
         return 0 if self.config.repository is None else self.config.repository.write_delay_ns
 
     def _step(self, process: ProofStore, step: Step) -> Sequence[Message | Data]:

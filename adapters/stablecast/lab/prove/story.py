@@ -45,12 +45,10 @@ def label(index: int) -> str:
 
 
 def message(life: int, number: int) -> str:
-    """Return the name of a message."""
     return f"{number}{chr(39) * (life - 1)}"
 
 
 def legend(instance: Instance) -> list[str]:
-    """Return the names of the stores with their addresses."""
     return [
         f"{label(index)} = {store.name or store.address}, group {store.group}"
         for index, store in enumerate(instance.source.stores)
@@ -58,7 +56,6 @@ def legend(instance: Instance) -> list[str]:
 
 
 def steps(world: ProofWorld, found: FoundRun) -> list[StoryStep]:
-    """Return the run, step by step."""
     told: list[StoryStep] = []
     state = world.start()
     for action in found.run:
@@ -70,7 +67,6 @@ def steps(world: ProofWorld, found: FoundRun) -> list[StoryStep]:
 
 
 def lines(told: Iterable[StoryStep]) -> Iterator[str]:
-    """Yield the steps of a run as lines of text."""
     for number, step in enumerate(told, 1):
         yield f"{number:3}. {step.action}"
         yield from (f"       reported to the application: {text}" for text in step.told)
@@ -139,7 +135,6 @@ def _report(event: Told, life: int) -> str:
 
 
 def ending(found: FoundRun) -> str:
-    """Return the result of the run in one sentence."""
     loss = found.loss
     if loss is None:
         return (
@@ -218,7 +213,6 @@ def harmless(instance: Instance, found: FoundRun) -> bool:
 
 
 def possible(world: ProofWorld, state: State, action: Action) -> bool:
-    """Return whether an action is possible in a state."""
     deed, indices = action
     source = world.source(state)
     match deed:
@@ -249,5 +243,4 @@ def possible(world: ProofWorld, state: State, action: Action) -> bool:
 
 
 def loss_json(loss: Loss | None) -> dict[str, Any] | None:
-    """Return a loss as JSON."""
     return None if loss is None else {"kind": loss.kind, "message": message(loss.life, loss.number)}

@@ -33,7 +33,6 @@ class Variant:
     opening: Run = ()
 
     def world(self, states: int) -> ProofWorld:
-        """Return the world, to be explored up to a number of states."""
         bounds = ProofBounds(self.messages, self.restarts, states=states, faults=self.faults).passes(STORES)[0]
         defaults = profile("safe")
         stores = tuple(StoreSpec(store_address(index), 1) for index in range(STORES))

@@ -60,7 +60,6 @@ class WorldView:
 
     @property
     def bounds(self) -> ProofBounds:
-        """The bounds of the search."""
         return self.instance.bounds
 
     def source(self, state: State | Draft) -> SourceSummary | None:
@@ -68,7 +67,6 @@ class WorldView:
         return None if state.source < 0 else self.sources.views[state.source]
 
     def store(self, state: State | Draft, index: int) -> StoreSummary:
-        """Return the store with an index."""
         return self.stores.views[state.stores[index]]
 
     def receiver(self, state: State | Draft) -> ReceiverSummary:

@@ -47,8 +47,6 @@ from stablecast.lab.prove.view import WorldView
 
 @attrs.define
 class ProofWorld(WorldView):
-    """Let actions happen."""
-
     def start(self) -> State:
         """Return the state after the opening; without one no source and no receiver ever ran."""
         stores, late = (self.stores.new(),) * len(self.groups), ((),) * len(self.groups)
@@ -159,7 +157,6 @@ class ProofWorld(WorldView):
     # Consequences of an action.
 
     def do(self, state: State, action: Action) -> Draft:
-        """Return the draft of the state after an action."""
         deed, indices = action
         draft = Draft.of(state)
         match deed:

@@ -49,14 +49,12 @@ class SeedsResult:
     digests: dict[int, str] = attrs.field(factory=dict)
 
     def add_report(self, report: Any) -> None:
-        """Add the report of one world."""
         self.seeds += 1
         self.counts += report.counts
         if report.violations:
             self.failed.append(report)
 
     def add(self, other: "SeedsResult") -> None:
-        """Add the result of other seeds."""
         self.seeds += other.seeds
         self.counts += other.counts
         self.failed += other.failed

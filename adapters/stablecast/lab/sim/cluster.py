@@ -425,5 +425,4 @@ class Cluster:
 
 
 def seeded(seed: int, transcript: list[str] | None = None) -> VirtualWorld:
-    """Return the world of a seed at its start."""
     return VirtualWorld(Random(f"world {seed}"), transcript=transcript)  # noqa: S311  # not a secret

@@ -31,8 +31,6 @@ NO_STREAM = 0
 
 
 class DiskRecordKind(IntEnum):
-    """Name the kinds of records."""
-
     STATE = 0
     MESSAGES = 1
     CUT = 2
@@ -64,7 +62,6 @@ Contents = dict[int, dict[int, DiskRecord]]
 
 
 def apply(contents: Contents, record: DiskRecord) -> None:
-    """Apply a record to the readable contents."""
     if record.kind is DiskRecordKind.MESSAGES:
         contents.setdefault(record.stream, {}).update(dict.fromkeys(range(record.first, record.stop), record))
     elif record.kind is not DiskRecordKind.STATE:
@@ -119,7 +116,6 @@ class VirtualDisk:
             self._apply_synced(record)
 
     def wipe(self) -> None:
-        """Replace the disk by an empty one."""
         self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
         self._wiped = True
 
@@ -261,7 +257,6 @@ class Syncer:
         self._sync()
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
-        """Append a run of messages."""
         self.append(DiskRecord(ticket, DiskRecordKind.MESSAGES, None, stream, first, first + count, tag, block))
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
@@ -273,7 +268,6 @@ class Syncer:
         self.append(DiskRecord(ticket, DiskRecordKind.TRIM, None, stream, number))
 
     def forget(self, stream: int, ticket: int) -> None:
-        """Remove a stream and its messages."""
         self.cut(stream, 0, ticket)
 
     def read(self, stream: int, number: int) -> tuple[int, int, int, Block] | None:

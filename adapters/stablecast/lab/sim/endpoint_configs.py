@@ -43,7 +43,6 @@ LATE_JOIN_BYTES = 2400
 def store_config(
     setup: WorldSetup, address: str, seed: int, receiver_lifetime: int, name: str = ""
 ) -> settings.StoreConfig:
-    """Return the configuration of a store."""
     default = settings.StoreConfig("", 0)
     return settings.StoreConfig(
         address,
@@ -76,7 +75,6 @@ def _consensus(setup: WorldSetup) -> Consensus:
 
 
 def repository_config(setup: WorldSetup, receiver_lifetime: int) -> settings.RepositoryConfig:
-    """Return the configuration of the source's repository in a store."""
     default = settings.RepositoryConfig()
     return settings.RepositoryConfig(
         kind=settings.RepositoryType.MEMORY if setup.memory else settings.RepositoryType.DISK,
@@ -99,7 +97,6 @@ def repository_config(setup: WorldSetup, receiver_lifetime: int) -> settings.Rep
 def source_config(
     setup: WorldSetup, incarnation: int, reply_to: str, transport: str, context: int, flight: int
 ) -> settings.SourceConfig:
-    """Return the configuration of one life of the source."""
     default = settings.SourceConfig("", 0, "", "")
     threshold, limit = setup.retained
     return settings.SourceConfig(
@@ -144,7 +141,6 @@ def _stores(setup: WorldSetup) -> tuple[settings.StoreSpec, ...]:
 
 
 def receiver_config(setup: WorldSetup, name: str, reply_to: str, context: int) -> settings.ReceiverConfig:
-    """Return the template of a receiver's sessions."""
     give_up = LIMITED_GIVE_UP_NS if setup.limited else GIVE_UP_NS
     paced = Pace.NON_BLOCKING if setup.non_blocking and name == RECEIVERS[-1] else Pace.RECEIVERS
     return settings.ReceiverConfig(

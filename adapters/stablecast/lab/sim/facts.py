@@ -26,7 +26,6 @@ class Violation:
 
     @property
     def name(self) -> str:
-        """Return id and name of the rule."""
         return RULES[self.rule].title
 
 
@@ -103,7 +102,6 @@ class Facts:
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
-        """Record a violation."""
         self.violations.append(Violation(rule, self.now(), text))
 
     def holders(self, life: int, number: int) -> list[str]:
@@ -116,7 +114,6 @@ class Facts:
         return self.has(store, life, number) or any(number in gone[one] for one in (life, NOBODY) if one in gone)
 
     def has(self, store: str, life: int, number: int) -> bool:
-        """Return whether a store has a message."""
         disk = self.disks[store]
         return shows(disk.durable, life, number) or (self.setup.volatile and shows(disk.memory, life, number))
 
@@ -294,7 +291,6 @@ def _judge(setup: WorldSetup) -> Judge:
 
 
 def shows(contents: Contents, life: int, number: int) -> bool:
-    """Return whether contents hold a message."""
     for numbers in contents.values():
         record = numbers.get(number)
         if record is not None and record.tag == life and not record.bad:

@@ -23,8 +23,6 @@ Accept = Callable[["Connection"], None]
 
 
 class SimulatedPeer(Protocol):
-    """A process as its connections see it."""
-
     host: str
     alive: bool
     connections: list["Connection"]

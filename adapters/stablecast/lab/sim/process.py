@@ -105,7 +105,6 @@ class VirtualProcess:
         return self.clock.read(self.world.now)
 
     def listen(self, address: str, accept: Callable[[Connection], None]) -> None:
-        """Accept connections at an address."""
         self._ports.append(address)
         self.network.listeners[address] = (self, accept)
 
@@ -195,7 +194,6 @@ class VirtualDriver(Generic[EventT_contra, EffectT]):
         self.settle_soon()
 
     def feed_all(self, events: Iterable[EventT_contra]) -> None:
-        """Feed several inputs in order."""
         for event in events:
             self.feed(event)
 

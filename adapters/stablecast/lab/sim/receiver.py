@@ -132,7 +132,6 @@ class SimulatedSession(client.ClientSession):
 
     @property
     def machine(self) -> ReceiverSession:
-        """The machine that this session drives."""
         return self._machine
 
     @property
@@ -188,7 +187,6 @@ class Recipient(Subscriber[SimulatedSession]):
     """The receiver of a process, as the client drives it."""
 
     def __init__(self, process: "ReceiverProcess") -> None:
-        """Belong to a process that has an inbox."""
         self.topic = process.config.topic
         self.inbox = process.inbox
         self.arrival = ArrivalTime()
@@ -271,8 +269,6 @@ class Recipient(Subscriber[SimulatedSession]):
 
 
 class ReceiverProcess(VirtualProcess):
-    """Run one receiver process with its application."""
-
     def __init__(
         self,
         network: VirtualNetwork,
@@ -311,7 +307,6 @@ class ReceiverProcess(VirtualProcess):
         return self.recipient.live
 
     def registrations(self) -> Iterable[RegistrationStatus]:
-        """Return the registrations of all sessions."""
         return [
             held for session in self.recipient.every_session for held in session.machine.status.registrations.values()
         ]
@@ -329,7 +324,6 @@ class ReceiverProcess(VirtualProcess):
         return self.leaving and all(session.left for session in self.recipient.every_session)
 
     def broken(self, event: Reset | Gone) -> None:
-        """Pass the event to every session."""
         self.recipient.on_broken(event)
 
     def found(self, place: Place) -> None:

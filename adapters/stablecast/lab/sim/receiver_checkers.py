@@ -138,7 +138,6 @@ class ReceiverCheckers:
         return self.facts.setup.turns and any(number in session.lost for session in mine)
 
     def on_consumed(self, receiver: str, sender: int, first: int, stop: int) -> None:
-        """Record consumed messages."""
         self.ledgers[receiver].consumed.setdefault(sender, RangeSet()).add(first, stop)
 
     def on_given_up_run(self, process: str, life: int, first: int, stop: int) -> None:

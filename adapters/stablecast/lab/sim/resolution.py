@@ -38,7 +38,6 @@ class DatagramMedium:
         self._members: list[ProcessResolution] = []
 
     def join(self, member: "ProcessResolution") -> None:
-        """Add a member of the group."""
         self._members.append(member)
 
     def carry(self, process: VirtualProcess, data: bytes) -> None:
@@ -55,8 +54,6 @@ class DatagramMedium:
 
 
 class ProcessResolution:
-    """Run the resolution of one process."""
-
     def __init__(self, process: VirtualProcess, air: DatagramMedium, on_found: OnFound = nobody_looks) -> None:
         """Join the medium; sources that receivers look for go to `on_found`."""
         self.process = process
@@ -68,17 +65,14 @@ class ProcessResolution:
         air.join(self)
 
     def feed(self, event: ContextInput) -> None:
-        """Feed one input to the machine."""
         self._driver.feed(event)
 
     def advertise(self, config: SourceConfig) -> None:
-        """Advertise a source of this process."""
         session, index = codec.split(config.incarnation)
         where = (config.transport, session, index, config.reply_to)
         self.feed(AddSource(config.topic, *where, persistent=bool(config.stores)))
 
     def withdraw(self, config: SourceConfig) -> None:
-        """Stop advertising a source."""
         self.feed(RemoveSource(*codec.split(config.incarnation)))
 
     def _perform(self, effect: ContextEffect) -> None:

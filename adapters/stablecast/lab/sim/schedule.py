@@ -91,12 +91,10 @@ class Schedule:
     setup: WorldSetup = WorldSetup()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the schedule as JSON values."""
         faults, sends = [attrs.asdict(fault) for fault in self.faults], [list(send) for send in self.sends]
         return {"seed": self.seed, "setup": self.setup.as_json(), "sends": sends, "faults": faults}
 
     def text(self) -> str:
-        """Return the schedule as a JSON text."""
         return json.dumps(self.as_json(), indent=1)
 
     @classmethod

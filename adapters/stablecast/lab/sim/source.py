@@ -81,12 +81,7 @@ class Watched(Observer):
 
 
 class StreamSource(Sender):
-    """A life with a stream and a request port at a simulated process: the source's own, or a proxy's.
-
-    Attributes:
-        process: Where it runs.
-        machine: The machine that it drives.
-    """
+    """A life with a stream and a request port at a simulated process: the source's own, or a proxy's."""
 
     process: VirtualProcess
     machine: SourceEndpoint
@@ -107,7 +102,6 @@ class StreamSource(Sender):
         return driver
 
     def _accept(self, connection: Connection) -> None:
-        """Accept a connection to the request port."""
         serve(self._on_items)(connection)
 
     def _admit(self, connection: Connection) -> None:
@@ -143,8 +137,6 @@ class StreamSource(Sender):
 
 
 class SourceProcess(StreamSource, VirtualProcess):
-    """Run one life of the source."""
-
     def __init__(
         self,
         network: VirtualNetwork,
@@ -208,11 +200,9 @@ class SourceProcess(StreamSource, VirtualProcess):
         return not self.wanted and not self._out.waiting and self.machine.can_send
 
     def registrations(self) -> Iterable[RegistrationStatus]:
-        """Return the registrations with every store."""
         return self.machine.status.registrations.values()
 
     def broken(self, event: inputs.Reset | inputs.Gone) -> None:
-        """Pass the event to the machine."""
         self._feed(event)
 
     # The application.

@@ -18,14 +18,11 @@ from stablecast.lab.sim.store_checkers import StoreCheckers
 
 
 class RegisteringProcess(Protocol):
-    """Offer what the checkers need of a process that registers."""
-
     name: str
     alive: bool
     frozen: bool
 
-    def registrations(self) -> Iterable[RegistrationStatus]:
-        """Return all registrations."""
+    def registrations(self) -> Iterable[RegistrationStatus]: ...
 
 
 @attrs.define
@@ -42,7 +39,6 @@ class Checkers:
 
     @classmethod
     def of(cls, facts: Facts) -> "Checkers":
-        """Return the checkers of a world that has not started."""
         reading = ReceiverCheckers(facts)
         return cls(facts, LiveLedger(facts.report, place_of), StoreCheckers(facts, reading.ledgers), reading)
 

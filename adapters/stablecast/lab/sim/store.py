@@ -40,8 +40,6 @@ from stablecast.transports.codec.lbttcp import Run
 
 
 class StoreProcess(VirtualProcess):
-    """Run one life of a store."""
-
     def __init__(
         self,
         network: VirtualNetwork,
@@ -123,7 +121,6 @@ class StoreProcess(VirtualProcess):
 
     @property
     def proxies(self) -> int:
-        """The number of running proxies."""
         return len(self._proxies)
 
     @property

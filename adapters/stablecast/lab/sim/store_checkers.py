@@ -45,7 +45,6 @@ class StoreCheckers:
     forgotten: dict[str, set[str]] = attrs.field(factory=dict)
 
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
-        """Record the clients of a store process that starts."""
         self.readers[store] = {}
         self.unsynced[store] = []
         self.facts.on_restart(store)
@@ -61,7 +60,6 @@ class StoreCheckers:
         self.trails[store] = {} if copy is None else copy.trails()
 
     def on_client(self, store: str, client: Client) -> None:
-        """Record the stored state of a client."""
         if client.role is not Role.RECEIVER:
             return
         known = self.readers.setdefault(store, {})
@@ -136,7 +134,6 @@ class StoreCheckers:
                 numbers.remove(first, max(first, numbers.last + 1))
 
     def on_dropped(self, store: str, first: int, stop: int) -> None:
-        """Record messages that a store has no room for."""
         self.facts.dropped.setdefault(store, RangeSet()).add(first, stop)
 
     def passed(self, number: int) -> list[str]:

@@ -39,5 +39,4 @@ class WorldHistory:
     now: Callable[[], int]
 
     def write(self, what: str, **fields: object) -> None:
-        """Append a line with the time and the name of the run."""
         self.lines.append({"t": self.now(), "is": what, "run": self.run, **fields})

@@ -129,7 +129,6 @@ class TopicPublisher:
             self._sent = []
 
     def on_event(self, event: Event) -> None:
-        """Write an event that the library reports."""
         match event:
             case Stable() if event.flags & StableFlag.STABLE:
                 self.flush()
@@ -151,7 +150,6 @@ async def source(history: ApplicationHistory, context: Context, job: Mapping[str
 
 
 async def receiver(history: ApplicationHistory, context: Context, job: Mapping[str, Any]) -> None:
-    """Consume every topic."""
     async with asyncio.TaskGroup() as tasks:
         for topic in job["topics"]:
             tasks.create_task(consume(history, context, job, topic))
@@ -164,7 +162,6 @@ ROLES: Mapping[str, Callable[[ApplicationHistory, Context, Mapping[str, Any]], A
 
 
 async def run(role: str, history: ApplicationHistory, job: Mapping[str, Any]) -> None:
-    """Run one application until its task is cancelled."""
     try:
         if job.get("mode") == "threads":
             await in_a_thread(history, job)

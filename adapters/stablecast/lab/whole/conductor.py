@@ -118,7 +118,6 @@ class Conductor(JobWriter):
     # ---------------------------------------------------------------------------------------------------------- life
 
     async def run(self) -> None:
-        """Play the schedule."""
         setup = self.schedule.setup
         if PACED in dict(setup.options):
             self.mark("paced")
@@ -222,7 +221,6 @@ class Conductor(JobWriter):
         return [read_copies(disk, one, own, Path("/copies") / name) for one in self._stores[name].journals]
 
     def mark(self, what: str, **fields: object) -> None:
-        """Append a line of the conductor."""
         self.lines.append({"t": self.world.now, "is": what, "run": "conductor", **fields})
 
     # ------------------------------------------------------------------------------------------------------- programs

@@ -58,8 +58,6 @@ UNORDERED = frozenset({"arrival", "settled", "group"})
 
 @attrs.define
 class Consumer:
-    """The consumer of one topic."""
-
     history: ApplicationHistory
     job: Mapping[str, Any]
     topic: str
@@ -77,7 +75,6 @@ class Consumer:
         return self.history.finishing.is_set()
 
     def on_event(self, event: Event) -> None:
-        """Write an event that the library reports."""
         if isinstance(event, RegistrationSuccess):
             who, where = {"receiver": self.job["owner"], "reg_id": event.reg_id}, {"store": event.store_index}
             self.history.write("reg-id", topic=self.topic, **who, **where)
@@ -116,7 +113,6 @@ class Consumer:
         self.history.write("consumed", receiver=self.job["owner"], ids=names, kept=kept)
 
     def receiver(self, context: Context | sync.Context) -> Any:
-        """Return the receiver of the job."""
         options, job = dict(self.job.get("options", {})), self.job
         more: dict[str, Any] = {"on_event": self.on_event}
         if job.get("start"):
@@ -268,7 +264,6 @@ WAYS: Mapping[str, Callable[[Consumer, Any], Any]] = {
 
 
 async def consume(history: ApplicationHistory, context: Context, job: Mapping[str, Any], topic: str) -> None:
-    """Receive messages of one topic in the job's mode."""
     random = Random(f"{history.run} {topic}")  # noqa: S311 - not a secret
     consumer = Consumer(history, job, topic, random)
     if consumer.habit == "reader":

@@ -54,7 +54,6 @@ class StoreCopies:
 
     @property
     def by_identity(self) -> dict[Identity, RangeSet]:
-        """The numbers of each source."""
         found: dict[Identity, RangeSet] = defaultdict(RangeSet)
         for reg_id, identity in self.identities.items():
             found[identity].update(self.held.get(reg_id, RangeSet()))

@@ -68,7 +68,6 @@ class Verdict:
     confirmed: int = 0
 
     def add(self, rule: str, text: str) -> None:
-        """Add a violation of a rule."""
         self.violations.append(f"{rule}: {text}")
 
 
@@ -134,7 +133,6 @@ class HistoryFacts:
 
 
 def gather(lines: Iterable[Line]) -> HistoryFacts:
-    """Index the lines."""
     facts = HistoryFacts(lines=sorted(lines, key=lambda line: int(line["t"])))
     announced = []
     for line in facts.lines:

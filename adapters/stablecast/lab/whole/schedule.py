@@ -173,7 +173,6 @@ class WorldSchedule:
     horizon_ms: int = HORIZON_MS
 
     def as_json(self) -> dict[str, Any]:
-        """Return the schedule as JSON values."""
         fields: dict[str, Any] = attrs.asdict(self)
         return fields
 
@@ -194,7 +193,6 @@ class WorldSchedule:
         return schedule
 
     def text(self) -> str:
-        """Return the schedule as a JSON text."""
         return json.dumps(self.as_json(), indent=1)
 
 

@@ -10,8 +10,6 @@ MILLION = 1_000_000
 
 
 class HostClock:
-    """The monotonic clock and the wall clock of one host."""
-
     def __init__(self, kernel: Kernel, drift_ppm: int = 0, ahead_ns: int = 0) -> None:
         """Make clocks that gain `drift_ppm` microseconds a second; the wall clock is `ahead_ns` ahead."""
         self._kernel = kernel
@@ -21,7 +19,6 @@ class HostClock:
         self._ahead = ahead_ns
 
     def monotonic_ns(self) -> int:
-        """Return the monotonic time in ns."""
         passed = self._kernel.now - self._since
         if self._drift:  # The clock is read thousands of times, and few clocks drift.
             passed += passed * self._drift // MILLION

@@ -18,15 +18,12 @@ class FileCursor(sqlite3.Cursor):
     connection: "FileConnection"
 
     def execute(self, *asked: Any) -> Any:
-        """Run one statement."""
         return self.connection.run(super().execute, *asked)
 
     def executemany(self, *asked: Any) -> Any:
-        """Run one statement for several rows."""
         return self.connection.run(super().executemany, *asked)
 
     def executescript(self, *asked: Any) -> Any:
-        """Run several statements."""
         return self.connection.run(super().executescript, *asked)
 
 
@@ -71,7 +68,6 @@ class FileConnection(sqlite3.Connection):
         self.kept = data
 
     def run(self, statement: Any, *asked: Any) -> Any:
-        """Run a statement of a cursor."""
         if not self.in_transaction:
             self.read()
         found = statement(*asked)
@@ -79,25 +75,20 @@ class FileConnection(sqlite3.Connection):
         return found
 
     def cursor(self, factory: Any = FileCursor) -> Any:
-        """Return a cursor."""
         return super().cursor(factory)
 
     # The methods of the base class would not ask `cursor`.
 
     def execute(self, *asked: Any) -> Any:
-        """Run one statement."""
         return self.cursor().execute(*asked)
 
     def executemany(self, *asked: Any) -> Any:
-        """Run one statement for several rows."""
         return self.cursor().executemany(*asked)
 
     def executescript(self, *asked: Any) -> Any:
-        """Run several statements."""
         return self.cursor().executescript(*asked)
 
     def commit(self) -> None:
-        """Commit, and keep what was committed."""
         super().commit()
         self.keep()
 

@@ -37,7 +37,6 @@ class UdpSocket(SimulatedSocket):
         self.local = (self.source_for(self.remote[0]), self.local[1])
 
     def connect_ex(self, address: Address) -> int:
-        """Connect, and return 0 for success."""
         self.connect(address)
         return 0
 
@@ -53,7 +52,6 @@ class UdpSocket(SimulatedSocket):
         return self._send(data, (self.process.resolve(host), port))
 
     def recvfrom(self, size: int, flags: int = 0) -> tuple[bytes, Address]:
-        """Return the next datagram, cut to `size` bytes, and its sender."""
         if self.closed or self.error or not self._queue:
             self.alive()
             self.await_ready()
@@ -74,7 +72,6 @@ class UdpSocket(SimulatedSocket):
         return len(data), sender
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """Write the next datagram to a buffer; return its size."""
         return self.recvfrom_into(buffer, nbytes, flags)[0]
 
     def setsockopt(self, level: int, option: int, value: Any, length: int = 0) -> None:
@@ -102,7 +99,6 @@ class UdpSocket(SimulatedSocket):
 
     @property
     def readable(self) -> bool:
-        """Return whether a datagram or an error waits."""
         return bool(self._queue or self.error or self.closed)
 
     @property
@@ -112,11 +108,9 @@ class UdpSocket(SimulatedSocket):
 
     @property
     def loops(self) -> bool:
-        """Return whether the own host receives what this socket sends to groups."""
         return bool(self.options.get((socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP), 1))
 
     def is_member(self, group: Address, source: Address) -> bool:
-        """Return whether the socket receives what `source` sends to a group."""
         interface = LOOPBACK if source[0] == LOOPBACK else self.host.address
         return self.local[0] in (group[0], ANY) and (group[0], interface) in self._groups
 
@@ -125,7 +119,6 @@ class UdpSocket(SimulatedSocket):
         return self.remote is None or self.remote == source
 
     def arrive(self, data: bytes, source: Address) -> None:
-        """Queue a datagram, or lose it if the buffer is full."""
         size = len(data) + OVERHEAD
         if self._queued + size > self.options[socket.SOL_SOCKET, socket.SO_RCVBUF]:
             self.lost += 1

@@ -24,7 +24,6 @@ class OpenFile:
     __slots__ = ("appends", "flags", "inode", "path", "position", "readable", "references", "synced", "writable")
 
     def __init__(self, inode: FileInode | DirectoryInode, path: str, flags: int) -> None:
-        """Begin at offset 0."""
         access = flags & os.O_ACCMODE
         self.inode = inode
         self.path = path
@@ -79,7 +78,6 @@ class DescriptorCalls:
         return len(self._files)
 
     def owns(self, fd: int) -> bool:
-        """Return True if a descriptor is open here."""
         return fd in self._files
 
     def file_of(self, fd: int) -> OpenFile:
@@ -116,7 +114,6 @@ class DescriptorCalls:
             self.disk.release(inode)
 
     def dup(self, fd: int) -> int:
-        """Return another descriptor of the same open file."""
         file = self.file_of(fd)
         self.check_limit()
         file.references += 1
@@ -140,12 +137,10 @@ class DescriptorCalls:
         return self._read(self.file_of(fd), count, offset)
 
     def readv(self, fd: int, buffers: Sequence[WritableBytes]) -> int:
-        """Read at the position into buffers; return the count of bytes."""
         views = [memoryview(buffer).cast("B") for buffer in buffers]
         return _fill(views, self.read(fd, sum(map(len, views))))
 
     def preadv(self, fd: int, buffers: Sequence[WritableBytes], offset: int, flags: int = 0) -> int:
-        """Read at an offset into buffers; return the count of bytes."""
         views = [memoryview(buffer).cast("B") for buffer in buffers]
         return _fill(views, self.pread(fd, sum(map(len, views)), offset))
 
@@ -248,7 +243,6 @@ class DescriptorCalls:
     # --------------------------------------------------------------------------------------------- position and state
 
     def lseek(self, fd: int, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move the position; return it in bytes."""
         file = self.file_of(fd)
         size = file.inode.size
         bases = {os.SEEK_SET: 0, os.SEEK_CUR: file.position, os.SEEK_END: size, _SEEK_DATA: 0, _SEEK_HOLE: 0}
@@ -271,7 +265,6 @@ class DescriptorCalls:
         return stat_of(self.file_of(fd).inode)
 
     def fstatvfs(self, fd: int) -> os.statvfs_result:
-        """Return the room of the disk."""
         self.file_of(fd)
         return self._room()
 
@@ -319,7 +312,6 @@ class DescriptorCalls:
 
 
 def stat_of(inode: Inode) -> os.stat_result:
-    """Return what `os.stat` shows of an inode."""
     links = inode.links
     if isinstance(inode, DirectoryInode) and links:
         links = 2 + sum(isinstance(entry, DirectoryInode) for entry in inode.entries.values())

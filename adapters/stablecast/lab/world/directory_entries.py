@@ -19,23 +19,18 @@ class SimulatedEntry:
         self._directory = directory
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return what `os.stat` shows."""
         return self._stat_at(self.path, dir_fd=self._directory, follow_symlinks=follow_symlinks)
 
     def inode(self) -> int:
-        """Return the number of the inode."""
         return self.stat(follow_symlinks=False).st_ino
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Return True if this is a directory, or a link to one."""
         return self._is(stat.S_ISDIR, follow_symlinks=follow_symlinks)
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Return True if this is a file, or a link to one."""
         return self._is(stat.S_ISREG, follow_symlinks=follow_symlinks)
 
     def is_symlink(self) -> bool:
-        """Return True if this is a symbolic link."""
         return self._is(stat.S_ISLNK, follow_symlinks=False)
 
     def is_junction(self) -> bool:

@@ -46,7 +46,6 @@ FOR_EVER: Final = 1 << 60
 
 
 def failure(number: int, path: str | None = None, second: str | None = None) -> OSError:
-    """Return the error that the system raises for an error number."""
     if path is None:
         return OSError(number, os.strerror(number))
     return OSError(number, os.strerror(number), path, None, second)

@@ -68,15 +68,12 @@ class GeneratorSet:
         self._generators: dict[int, weakref.ref[Any]] = {}
 
     def add(self, generator: Any) -> None:
-        """Add a generator that was begun."""
         self._generators[id(generator)] = weakref.ref(generator, lambda _: self._generators.pop(id(generator), None))
 
     def discard(self, generator: Any) -> None:
-        """Remove a generator, if it is there."""
         self._generators.pop(id(generator), None)
 
     def clear(self) -> None:
-        """Remove all generators at once."""
         self._generators.clear()
 
     def __len__(self) -> int:
@@ -87,21 +84,14 @@ class GeneratorSet:
 
 
 class LoopHost(Protocol):
-    """The host of an event loop."""
-
     clock: HostClock
 
 
 class LoopConsole(Protocol):
-    """The output of the process of an event loop."""
-
-    def write(self, text: str) -> int:
-        """Append text to the output."""
+    def write(self, text: str) -> int: ...
 
 
 class LoopOwner(Protocol):
-    """The process of an event loop."""
-
     name: str
     gone: bool
     kernel: Kernel
@@ -109,15 +99,12 @@ class LoopOwner(Protocol):
     signals: dict[int, Callable[[], object]]
 
     @property
-    def host(self) -> LoopHost:
-        """The host on which the process runs."""
+    def host(self) -> LoopHost: ...
 
     @property
-    def console(self) -> LoopConsole:
-        """The output of the process."""
+    def console(self) -> LoopConsole: ...
 
-    def start_thread(self, target: Callable[[], object], name: str) -> SimulatedThread:
-        """Start a thread of the process."""
+    def start_thread(self, target: Callable[[], object], name: str) -> SimulatedThread: ...
 
     def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
         """Return the answer of getaddrinfo. Raises OSError."""
@@ -138,8 +125,6 @@ class SimulatedTransport(selector_events._SelectorSocketTransport):  # type: ign
 
 
 class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
-    """An event loop of a process of the world."""
-
     _closed: bool
     _debug: bool
     _stopping: bool
@@ -215,7 +200,6 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         *args: *ArgsT,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Call back after a time in s."""
         if delay is None:
             raise TypeError("delay must not be None")
         now = self._read if self._kernel.now == self._read_at else self.time()
@@ -370,7 +354,6 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
             await asyncio.wait(self._jobs, timeout=timeout)
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> list[Any]:
-        """Resolve a host of the world."""
         return self.process.addresses(host, port, how.get("type", 0), how.get("proto", 0), how.get("flags", 0))
 
     async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
@@ -391,7 +374,6 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self.process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
 
     def remove_signal_handler(self, sig: int) -> bool:
-        """Handle a signal no more; return whether it was handled."""
         self._handled.discard(sig)
         return self.process.signals.pop(sig, None) is not None
 

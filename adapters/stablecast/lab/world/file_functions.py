@@ -58,7 +58,6 @@ Replacement = tuple[Any, str, Any, Any]
 
 
 def replacements(overlay: FileOverlay) -> list[Replacement]:
-    """Return the table of all replacements."""
     real = overlay.real
     table: list[Replacement] = [
         (builtins, "open", real["io.open"], _in_world(overlay, "io.open", overlay.open_file)),

@@ -34,7 +34,6 @@ class SimulatedRawFile(io.RawIOBase):
 
     @property
     def closefd(self) -> bool:
-        """Return True if `close` closes the descriptor."""
         return self._closefd
 
     def fileno(self) -> int:
@@ -43,22 +42,18 @@ class SimulatedRawFile(io.RawIOBase):
         return self._fd
 
     def readable(self) -> bool:
-        """Return True if the file was opened for reading."""
         self._check_open()
         return self._readable
 
     def writable(self) -> bool:
-        """Return True if the file was opened for writing."""
         self._check_open()
         return self._writable
 
     def seekable(self) -> bool:
-        """Return True: every simulated file has a position."""
         self._check_open()
         return True
 
     def isatty(self) -> bool:
-        """Return False: no simulated file is a terminal."""
         self._check_open()
         return False
 
@@ -72,7 +67,6 @@ class SimulatedRawFile(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        """Read all bytes up to the end of the file."""
         if not self.readable():
             raise io.UnsupportedOperation("File not open for reading")
         return self._system.read(self._fd, max(0, self._system.fstat(self._fd).st_size - self.tell()))
@@ -88,12 +82,10 @@ class SimulatedRawFile(io.RawIOBase):
         return self._system.write(self._fd, data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move the position; return it in bytes."""
         self._check_open()
         return self._system.lseek(self._fd, offset, whence)
 
     def tell(self) -> int:
-        """Return the position in bytes."""
         return self.seek(0, os.SEEK_CUR)
 
     def truncate(self, size: int | None = None, /) -> int:
@@ -105,7 +97,6 @@ class SimulatedRawFile(io.RawIOBase):
         return size
 
     def close(self) -> None:
-        """Close the file object, and its descriptor if it owns that."""
         if self.closed:
             return
         super().close()

@@ -132,7 +132,6 @@ class FileOverlay:
         return int(self.read("open", system, path, flags, mode, **options))
 
     def open_file(self, system: FileSystem, file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
-        """Return a file object, as `open` does."""
         if isinstance(file, int):
             system = self.owner(file) if file >= FIRST_DESCRIPTOR else system
             chosen = system.open_file if file >= FIRST_DESCRIPTOR else self.real["io.open"]

@@ -110,7 +110,6 @@ class FileSystem(DescriptorCalls):
         closefd: bool = True,
         opener: Callable[[Any, int], int] | None = None,
     ) -> IO[Any]:
-        """Return a file object, as `open` does."""
         text = (encoding, errors, newline)
         checked_mode(mode, buffering, *text)
         if isinstance(path, int):
@@ -154,7 +153,6 @@ class FileSystem(DescriptorCalls):
         self._link_in(parent, last, self.disk.new_directory(mode & ~self._umask, parent), name)
 
     def rmdir(self, path: AnyPath, *, dir_fd: int | None = None) -> None:
-        """Remove an empty directory."""
         name = os.fsdecode(path)
         if name.rstrip("/").endswith("/.") or name == ".":
             raise failure(errno.EINVAL, name)
@@ -237,7 +235,6 @@ class FileSystem(DescriptorCalls):
         dst_dir_fd: int | None = None,
         follow_symlinks: bool = False,
     ) -> None:
-        """Give a file a second name."""
         old, new = os.fsdecode(source), os.fsdecode(target)
         _, _, inode = self._at(old, src_dir_fd, follow=follow_symlinks, pair=(old, new))
         if inode is None:  # It is looked up before the way to the new name.
@@ -269,7 +266,6 @@ class FileSystem(DescriptorCalls):
         self._link_in(parent, last, self.disk.new_link(old), new)
 
     def readlink(self, path: AnyPath, *, dir_fd: int | None = None) -> str:
-        """Return where a symbolic link leads."""
         inode = self._existing(path, dir_fd, follow=False)
         if not isinstance(inode, LinkInode):
             raise failure(errno.EINVAL, os.fsdecode(path))
@@ -315,16 +311,13 @@ class FileSystem(DescriptorCalls):
         return not mode & os.X_OK or isinstance(inode, DirectoryInode) or bool(inode.mode & 0o111)
 
     def exists(self, path: AnyPath, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> bool:
-        """Return True if a path leads to something."""
         return self.access(path, os.F_OK, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
 
     def statvfs(self, path: AnyPath) -> os.statvfs_result:
-        """Return the room of the disk."""
         self._existing(path)
         return self._room()
 
     def truncate(self, path: AnyPath, size: int) -> None:
-        """Cut a file, or extend it with zeros."""
         if size < 0:
             raise failure(errno.EINVAL, os.fsdecode(path))
         inode = self._existing(path)
@@ -368,7 +361,6 @@ class FileSystem(DescriptorCalls):
         inode.ctime = now
 
     def getcwd(self) -> str:
-        """Return the working directory."""
         names: list[str] = []
         at = self._directory
         assert isinstance(at, DirectoryInode)
@@ -380,7 +372,6 @@ class FileSystem(DescriptorCalls):
         return "/" + "/".join(reversed(names))
 
     def chdir(self, path: AnyPath | int) -> None:
-        """Change the working directory."""
         inode = self.file_of(path).inode if isinstance(path, int) else self._existing(path)
         if not isinstance(inode, DirectoryInode):
             raise failure(errno.ENOTDIR, None if isinstance(path, int) else os.fsdecode(path))

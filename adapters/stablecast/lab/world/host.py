@@ -47,7 +47,6 @@ class SimulatedHost:
 
     @property
     def running(self) -> list[SimulatedProcess]:
-        """The processes that have not ended."""
         return [one for one in self.processes if not one.gone]
 
     def cut_power(self) -> None:
@@ -68,9 +67,7 @@ class SimulatedHost:
                 other.orphan()
 
     def on_end(self, process: SimulatedProcess) -> None:
-        """Note that a process has ended by itself."""
         self.ended(process)
 
     def on_error(self, process: SimulatedProcess, error: BaseException) -> None:
-        """Note an exception that ended a thread of a process."""
         self.failed(process, error)

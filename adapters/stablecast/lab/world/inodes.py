@@ -60,7 +60,6 @@ class FileInode(Inode):
 
     @property
     def size(self) -> int:
-        """Return the size in bytes as `os.stat` shows it."""
         return len(self.pages.data)
 
 
@@ -76,7 +75,6 @@ class LinkInode(Inode):
 
     @property
     def size(self) -> int:
-        """Return the size in bytes as `os.stat` shows it."""
         return len(self.target.encode("utf-8", "surrogateescape"))
 
 
@@ -103,7 +101,6 @@ class DirectoryInode(Inode):
 
     @property
     def size(self) -> int:
-        """Return the size in bytes as `os.stat` shows it."""
         return 4096
 
 

@@ -121,7 +121,6 @@ class SimulatedThread:
             self._kernel.block(deadline)
 
     def is_alive(self) -> bool:
-        """Return whether the thread has not ended."""
         return not self.ended
 
     def block(self, deadline: int | None) -> bool:
@@ -228,10 +227,7 @@ class SimulatedThread:
 
 
 class OwnerClock(Protocol):
-    """The clock of the host of a process."""
-
-    def monotonic_ns(self) -> int:
-        """Return the monotonic time in ns."""
+    def monotonic_ns(self) -> int: ...
 
 
 class Owner:
@@ -313,7 +309,6 @@ class Kernel:
         return event
 
     def running(self) -> SimulatedThread:
-        """Return the running thread."""
         if self.current is None:
             raise WorldError("this must be called by a program of the world; start one with World.start")
         return self.current

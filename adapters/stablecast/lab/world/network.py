@@ -66,8 +66,6 @@ INSIDE = Path(5_000, 10_000)
 
 
 class NetworkHost(Protocol):
-    """A host as the network and its sockets see it."""
-
     name: str
     address: str
     powered: bool
@@ -122,8 +120,7 @@ class DatagramPort(Protocol):
     remote: Address | None
 
     @property
-    def host(self) -> NetworkHost:
-        """The host on which the socket is open."""
+    def host(self) -> NetworkHost: ...
 
     @property
     def loops(self) -> bool:
@@ -132,8 +129,7 @@ class DatagramPort(Protocol):
     def is_member(self, group: Address, source: Address) -> bool:
         """Return whether the socket receives what `source` sends to a group."""
 
-    def takes(self, source: Address) -> bool:
-        """Return whether the socket receives from an address."""
+    def takes(self, source: Address) -> bool: ...
 
     def arrive(self, data: bytes, source: Address) -> None:
         """Queue a datagram, or lose it if the buffer is full."""
@@ -143,7 +139,6 @@ class DatagramPort(Protocol):
 
 
 def refusal(number: int) -> OSError:
-    """Return the error of a system call."""
     return OSError(number, os.strerror(number))
 
 
@@ -186,7 +181,6 @@ class SimulatedNetwork:
         return name if name in self._hosts or name in (LOOPBACK, ANY) else self._names[name]
 
     def host(self, address: str) -> NetworkHost | None:
-        """Return the host of an address."""
         return self._hosts.get(address)
 
     def path(self, source: str, target: str) -> Path:
@@ -259,7 +253,6 @@ class SimulatedNetwork:
         return host if address.startswith("127.") else address
 
     def free_port(self, host: str, *, streams: bool) -> int:
-        """Return a port that no socket of the host has."""
         first, last = EPHEMERAL_PORTS
         bound = self.streams_at if streams else self.datagrams_at
         port = self.used_ports.get(host, first + self.kernel.random.randrange(1_000))
@@ -269,15 +262,12 @@ class SimulatedNetwork:
         return port
 
     def streams_at(self, host: str, port: int) -> list[StreamPort]:
-        """Return the stream sockets that are bound to a port of a host."""
         return self._streams.setdefault((host, port), [])
 
     def datagrams_at(self, host: str, port: int) -> list[DatagramPort]:
-        """Return the datagram sockets that are bound to a port of a host."""
         return self._datagrams.setdefault(port, {}).setdefault(host, [])
 
     def listener(self, host: str, address: Address) -> StreamPort | None:
-        """Return the socket of a host that listens at an address."""
         for one in self._streams.get((host, address[1]), ()):
             if one.listening and one.local[0] in (address[0], ANY):
                 return one
@@ -329,5 +319,4 @@ class SimulatedNetwork:
 
 @lru_cache(maxsize=1_024)
 def is_group(address: str) -> bool:
-    """Return whether an IPv4 address names a multicast group."""
     return 224 <= int(address.partition(".")[0]) <= 239

@@ -76,8 +76,6 @@ class PatchedFiles:
 
 
 class _Patches:
-    """The replacements of this interpreter."""
-
     def __init__(self) -> None:
         real: dict[str, Function] = {"io.open": io.open, "flock": fcntl.flock, "fcntl": fcntl.fcntl}
         real |= {"lockf_": fcntl.lockf, "ioctl": fcntl.ioctl, "mmap": mmap.mmap}

@@ -52,7 +52,6 @@ class Console(io.TextIOBase):
         """Do nothing: whole lines are there already."""
 
     def isatty(self) -> bool:
-        """Return False, because it is no terminal."""
         return False
 
     def writable(self) -> bool:
@@ -61,7 +60,6 @@ class Console(io.TextIOBase):
 
     @property
     def buffer(self) -> "ConsoleBytes":
-        """The same output for bytes."""
         return ConsoleBytes(self)
 
 
@@ -78,8 +76,6 @@ class ConsoleBytes(io.RawIOBase):
 
 
 class ProcessHost(NetworkHost, Protocol):
-    """The host of a process, as the process sees it."""
-
     kernel: Kernel
     clock: HostClock
     environment: dict[str, str]
@@ -87,8 +83,7 @@ class ProcessHost(NetworkHost, Protocol):
     descriptors: "count[int]"
 
     @property
-    def running(self) -> "Sequence[SimulatedProcess]":
-        """The processes that have not ended."""
+    def running(self) -> "Sequence[SimulatedProcess]": ...
 
     def on_end(self, process: "SimulatedProcess") -> None:
         """Note that a process has ended by itself."""
@@ -176,14 +171,12 @@ class SimulatedProcess(Owner):
             self.kernel.after(0, self.end)
 
     def start_thread(self, target: Callable[[], object], name: str) -> SimulatedThread:
-        """Start a thread of the process."""
         thread = SimulatedThread(self.kernel, self, name, target)
         self._threads.append(thread)
         thread.start()
         return thread
 
     def new_loop(self) -> SimulatedEventLoop:
-        """Return a new event loop of the process."""
         return SimulatedEventLoop(self)
 
     def signal(self, number: int) -> None:
@@ -274,7 +267,6 @@ class SimulatedProcess(Owner):
     # ----------------------------------------------------------------------------------------------------- as an owner
 
     def postpone(self, act: Callable[[], object]) -> None:
-        """Call `act` when the process goes on."""
         self._postponed.append(act)
 
     def on_error(self, thread: SimulatedThread, error: BaseException) -> None:
@@ -313,19 +305,16 @@ class SimulatedProcess(Owner):
         return max(0, self.limit - len(self._sockets) - self.files.open_descriptors)
 
     def forget(self, descriptor: int) -> None:
-        """Free the descriptor of a closed socket."""
         self._sockets.pop(descriptor, None)
         self.files.reserved_descriptors = len(self._sockets)
 
     def selectable(self, descriptor: int) -> SimulatedSocket:
-        """Return the socket of a descriptor. Raises OSError."""
         sock = self._sockets.get(descriptor)
         if sock is None:
             raise refusal(errno.EBADF)
         return sock
 
     def resolve(self, name: str) -> str:
-        """Return the address of a host name. Raises OSError."""
         try:
             socket.inet_aton(name)
         except OSError:
@@ -338,7 +327,6 @@ class SimulatedProcess(Owner):
             raise socket.gaierror(socket.EAI_NONAME, f"the world has no host {name}") from None
 
     def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
-        """Return the answer of getaddrinfo. Raises OSError."""
         nobody = ANY if flags & socket.AI_PASSIVE else LOOPBACK
         name = host.decode() if isinstance(host, bytes) else (host or nobody)
         return address_info(self.resolve(name), int(port or 0), kind, proto)

@@ -55,17 +55,14 @@ class StoreProgram:
 
     @property
     def address(self) -> str:
-        """The address at which it listens."""
         return f"{self.world.host(self.name).address}:{STORE_PORT}"
 
     @property
     def addresses(self) -> list[str]:
-        """The address at which it listens, as the only one."""
         return [self.address]
 
     @property
     def journals(self) -> list[Path]:
-        """The directory of its journal, as the only one."""
         return [DATA]
 
     def start(self, new: bool | None = None) -> SimulatedProcess:
@@ -110,13 +107,11 @@ class DaemonProgram:
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses at which its stores listen."""
         host = self.world.host(self.name).address
         return [f"{host}:{STORE_PORT + index}" for index in range(self.stores)]
 
     @property
     def journals(self) -> list[Path]:
-        """The directories of the journals of its stores."""
         return [DATA / f"cache{index}" for index in range(self.stores)]
 
     def start(self) -> SimulatedProcess:

@@ -17,8 +17,6 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Selectable(Protocol):
-    """A socket as its selector sees it."""
-
     watcher: "Selector | None"
 
     @property
@@ -31,8 +29,6 @@ class Selectable(Protocol):
 
 
 class SelectableSockets(Protocol):
-    """The open sockets of a process by descriptor."""
-
     def selectable(self, descriptor: int) -> Selectable:
         """Return the socket of a descriptor. Raises OSError."""
 
@@ -54,7 +50,6 @@ class Selector(selectors._BaseSelectorImpl):
         self.turns = 0
 
     def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
-        """Watch a socket for events."""
         key = super().register(fileobj, events, data)
         one = self._descriptors.selectable(key.fd)
         one.watcher = self
@@ -68,7 +63,6 @@ class Selector(selectors._BaseSelectorImpl):
         return key
 
     def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
-        """Watch a socket for other events."""
         key = self.get_key(fileobj)
         self._fd_to_key[key.fd] = key = key._replace(events=events, data=data)
         self.candidates[key.fd] = self._descriptors.selectable(key.fd)

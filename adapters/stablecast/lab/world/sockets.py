@@ -16,19 +16,15 @@ _SIZES = (socket.SO_RCVBUF, socket.SO_SNDBUF)
 
 
 class SocketOwner(Protocol):
-    """The process of a socket, as the socket sees it."""
-
     kernel: Kernel
 
     @property
-    def host(self) -> NetworkHost:
-        """The host on which the process runs."""
+    def host(self) -> NetworkHost: ...
 
     def open(self, sock: "SimulatedSocket") -> int:
         """Return a descriptor for a socket. Raises OSError if the process has too many."""
 
-    def forget(self, descriptor: int) -> None:
-        """Free a descriptor for a later socket."""
+    def forget(self, descriptor: int) -> None: ...
 
     def resolve(self, name: str) -> str:
         """Return the address of a host name. Raises OSError."""
@@ -67,11 +63,9 @@ class SimulatedSocket:
     # ------------------------------------------------------------------------------------------------- as in the system
 
     def fileno(self) -> int:
-        """Return the descriptor; -1 once closed."""
         return -1 if self.closed else self._descriptor
 
     def setblocking(self, flag: bool) -> None:
-        """Choose whether calls wait."""
         self._timeout = None if flag else 0.0
 
     def settimeout(self, value: float | None) -> None:
@@ -79,12 +73,10 @@ class SimulatedSocket:
         self._timeout = value
 
     def gettimeout(self) -> float | None:
-        """Return the time in s that a call waits."""
         return self._timeout
 
     @property
     def timeout(self) -> float | None:
-        """The time in s that a call waits."""
         return self._timeout
 
     def getblocking(self) -> bool:
@@ -112,7 +104,6 @@ class SimulatedSocket:
         return value
 
     def getsockname(self) -> Address:
-        """Return the own address and port."""
         self.alive()
         return self.local
 
@@ -137,7 +128,6 @@ class SimulatedSocket:
         self.local = (host, port)
 
     def makefile(self, mode: str = "r", buffering: int | None = None, **how: Any) -> IO[Any]:
-        """Return a file that reads or writes the socket."""
         file: IO[Any] = socket.socket.makefile(self, mode, buffering, **how)  # type: ignore[call-overload]
         return file
 
@@ -182,12 +172,10 @@ class SimulatedSocket:
 
     @property
     def readable(self) -> bool:
-        """Return whether a read returns at once."""
         raise NotImplementedError
 
     @property
     def writable(self) -> bool:
-        """Return whether a write is accepted at once."""
         raise NotImplementedError
 
     def check_address(self, host: str) -> None:
@@ -212,7 +200,6 @@ class SimulatedSocket:
             raise refusal(errno.EBADF)
 
     def changed(self) -> None:
-        """Wake those who wait for the socket."""
         if self.watcher is not None:
             self.watcher.changed(self._descriptor, self)
         if self._waiting:

@@ -36,15 +36,12 @@ _FIN = b""
 
 
 class EndSocket(Protocol):
-    """The socket of an end, as the end sees it."""
-
     kernel: Kernel
     network: SimulatedNetwork
     options: dict[tuple[int, int], Any]
 
     @property
-    def host(self) -> NetworkHost:
-        """The host on which the socket is open."""
+    def host(self) -> NetworkHost: ...
 
     def changed(self) -> None:
         """Wake those who wait for the socket."""
@@ -90,7 +87,6 @@ class StreamEnd:
         self._last_arrival = 0
 
     def join(self, peer: "StreamEnd") -> None:
-        """Connect this end with another one."""
         self.peer, peer.peer = peer, self
         self._network.ends[self] = None
         self._network.ends[peer] = None
@@ -99,7 +95,6 @@ class StreamEnd:
 
     @property
     def readable(self) -> bool:
-        """Return whether a read returns at once."""
         return bool(self.inbox or self.over or self.dead)
 
     @property

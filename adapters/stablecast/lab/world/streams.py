@@ -49,7 +49,6 @@ class TcpSocket(SimulatedSocket):
         self.listening, self.backlog = True, max(1, backlog)
 
     def accept(self) -> "tuple[TcpSocket, Address]":
-        """Return the next connection and the address of its peer."""
         self.alive()
         if not self.listening:
             raise refusal(errno.EINVAL)
@@ -78,7 +77,6 @@ class TcpSocket(SimulatedSocket):
         self._raise_error()
 
     def connect_ex(self, address: Address) -> int:
-        """Connect; return the number of the error, 0 for none."""
         try:
             self.connect(address)
         except OSError as error:
@@ -117,7 +115,6 @@ class TcpSocket(SimulatedSocket):
         return end.read(size, peek=bool(flags and flags & _PEEK))
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """Write bytes that have arrived to a buffer; return their number."""
         data = self.recv(nbytes or len(buffer), flags)
         memoryview(buffer)[: len(data)] = data
         return len(data)
@@ -141,7 +138,6 @@ class TcpSocket(SimulatedSocket):
 
     @property
     def readable(self) -> bool:
-        """Return whether accept or a read returns at once."""
         if self.listening:
             return bool(self.accepted)
         end = self.end

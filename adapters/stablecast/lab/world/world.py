@@ -54,13 +54,7 @@ LIMIT_S = 3_600
 
 
 class World:
-    """Hosts in virtual time. The same seed and the same programs make the same run.
-
-    Attributes:
-        seed: The seed.
-        hosts: The hosts by name.
-        network: The network between them.
-    """
+    """Hosts in virtual time. The same seed and the same programs make the same run."""
 
     def __new__(cls, *_: object) -> "World":
         """Collect the last world of this process, which was still in use when it was disposed of.
@@ -102,7 +96,6 @@ class World:
         return process
 
     def call(self, main: Callable[[], Any], host: str) -> SimulatedProcess:
-        """Start a function as a program on a host."""
         process = self.host(host).process()
         process.call(main)
         return process

@@ -16,8 +16,6 @@ Life = tuple[str, int, int]
 
 @attrs.frozen
 class SourceCopy:
-    """The copy of a source's messages at one store."""
-
     store: SurveyedStore
     record: dict[str, Any]
 
@@ -71,25 +69,18 @@ class CopyGroup:
         return synced[self.needed - 1] if len(synced) >= self.needed else -1
 
     def as_json(self) -> dict[str, Any]:
-        """Return the group for programs."""
         return {"size": self.size, "needed": self.needed, "serving": self.serving, "safe_through": self.safe_through}
 
 
 @attrs.frozen
 class FleetSource:
-    """A source with all of its copies.
-
-    Attributes:
-        life: Which source this is.
-        copies: Its copies at the surveyed stores.
-    """
+    """A source with all of its copies."""
 
     life: Life
     copies: list[SourceCopy]
 
     @property
     def topic(self) -> str:
-        """Return the source's topic."""
         return self.life[0]
 
     @property
@@ -181,7 +172,6 @@ class FleetSource:
         return max((self.newest - number for number in acknowledged.values()), default=0)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the source for programs."""
         topic, session_index, topic_index = self.life
         return {
             "topic": topic,

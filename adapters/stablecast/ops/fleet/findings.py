@@ -31,11 +31,9 @@ class FleetFinding:
 
     @property
     def line(self) -> str:
-        """Return the finding for people."""
         return f"{figures.among(self.subjects[0], len(self.subjects))}: {self.text}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding for programs."""
         return {"level": self.level.name, "code": self.code, "subjects": [*self.subjects], "text": self.text}
 
 
@@ -133,7 +131,6 @@ def _of_groups(source: FleetSource, topic: tuple[str]) -> Iterator[FleetFinding]
 
 
 def worst(found: Sequence[FleetFinding]) -> Urgency:
-    """Return the level of the most urgent finding."""
     return max((one.level for one in found), default=Urgency.OK)
 
 
@@ -148,17 +145,14 @@ class FleetLook:
 
     @classmethod
     def of(cls, surveyed: Survey, number: int = 0) -> "FleetLook":
-        """Return a survey with what it says."""
         sources = joined(surveyed)
         return cls(surveyed, sources, findings(surveyed, sources), number)
 
     @property
     def level(self) -> Urgency:
-        """Return the level of the most urgent finding."""
         return worst(self.findings)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fleet for programs."""
         return {
             "level": self.level.name,
             "findings": [one.as_json() for one in self.findings],

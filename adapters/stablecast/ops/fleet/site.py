@@ -25,8 +25,6 @@ STATIC = (
 
 
 class FleetSite(GuardedSite):
-    """The page and `/api/fleet` of a fleet."""
-
     def __init__(self, settings: MonitorSettings, survey: Callable[[], Survey]) -> None:
         """Serve what `survey` finds at the monitors, which it may wait for."""
         super().__init__(settings, *STATIC)
@@ -38,7 +36,6 @@ class FleetSite(GuardedSite):
         self._due = 0.0
 
     def application(self) -> web.Application:
-        """Return the application with its routes and middlewares."""
         return self.guarded([web.get("/", self._page), web.get("/api/fleet", self._record)])
 
     async def _page(self, request: web.Request) -> web.StreamResponse:

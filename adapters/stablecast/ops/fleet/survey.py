@@ -66,12 +66,10 @@ class SurveyedRouter:
 
     @property
     def name(self) -> str:
-        """Return its name."""
         return str(self.record["name"])
 
     @property
     def domains(self) -> list[int]:
-        """Return the numbers of the domains that it joins."""
         return [portal["domain"] for portal in self.record["portals"]]
 
 

@@ -48,7 +48,6 @@ class Guesses:
     """Wrong tokens by address. Without a wait, programs try thousands in a second."""
 
     def __init__(self, token: str) -> None:
-        """Compare with `token`."""
         self.wrong = 0
         self._token = token
         self._guessers: dict[str, tuple[int, float]] = {}
@@ -118,7 +117,6 @@ def _shown(request: web.Request) -> str:
 
 
 def wants_html(request: web.Request) -> bool:
-    """Return whether the client prefers HTML."""
     return "text/html" in request.headers.get("Accept", "")
 
 
@@ -213,12 +211,10 @@ async def _error_page(request: web.Request, handler: Handler) -> web.StreamRespo
 
 
 def html(text: str, status: int = 200) -> web.Response:
-    """Return a page as an answer."""
     return web.Response(text=text, content_type="text/html", status=status)
 
 
 def missing(text: str) -> web.HTTPNotFound:
-    """Return the answer to a request for what is not there."""
     return web.HTTPNotFound(text=f"{text}\n")
 
 

@@ -15,7 +15,6 @@ LIMIT = 200
 
 
 def daemon(board: Board) -> dict[str, Any]:
-    """Return the record of the daemon and its stores."""
     return {
         "version": version("stablecast"),
         "time_ns": machine.clock.wall_ns(),
@@ -46,7 +45,6 @@ def store(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
-    """Return the record of one source with its receivers."""
     shown = attrs.asdict(view)
     shown["receivers"] = [receiver(one, view) for one in view.receivers]
     level = health.worst(finding for _, finding in findings_of(view))
@@ -55,5 +53,4 @@ def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
 
 
 def receiver(view: ReceiverView, its_source: SourceView) -> dict[str, Any]:
-    """Return the record of one receiver."""
     return {**attrs.asdict(view), "findings": [one.as_json() for one in health.of_receiver(view, its_source)]}

@@ -62,7 +62,6 @@ async def spans(watched: WatchedStore, reg_id: int) -> Spans | None:
 
 
 def spans_of(repository: RepositoryStatus) -> Spans:
-    """Return the spans of a repository."""
     high, newest = repository.high, repository.newest
     _, in_memory, _ = repository.memory
     return Spans(

@@ -39,8 +39,6 @@ LACKS = (
 
 
 class Urgency(IntEnum):
-    """Rank findings by urgency."""
-
     OK = 0
     NOTICE = 1
     WARNING = 2
@@ -66,7 +64,6 @@ _critical = partial(HealthFinding, Urgency.CRITICAL)
 
 
 def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[HealthFinding]:
-    """Yield the findings of a receiver."""
     trail, _, _ = source.window
     if receiver.acknowledged + 1 < trail:
         gone = trail - receiver.acknowledged - 1
@@ -123,7 +120,6 @@ def _of_space(source: SourceView) -> Iterator[HealthFinding]:
 
 
 def of_store(store: StoreView) -> Iterator[HealthFinding]:
-    """Yield the findings of the store itself."""
     if store.failure:
         yield _critical("disk-failed", store.failure)
     free, least = store.room
@@ -164,5 +160,4 @@ def of_store(store: StoreView) -> Iterator[HealthFinding]:
 
 
 def worst(findings: Iterable[HealthFinding]) -> Urgency:
-    """Return the level of the most urgent finding."""
     return max((finding.level for finding in findings), default=Urgency.OK)

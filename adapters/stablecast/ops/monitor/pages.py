@@ -49,7 +49,6 @@ class Query:
     page: int = 0
 
     def matches(self, row: SourceRow) -> bool:
-        """Return whether the row is selected."""
         return self.text in row.topic or self.text in str(row.reg_id)
 
     def link(self, page: int) -> str:
@@ -164,12 +163,10 @@ def notice(title: str, text: str, back: str) -> Page:
 
 
 def login(wrong: bool) -> Page:
-    """Return the form that asks for the token."""
     return Page("Token", (), {"login": _render("login", {"wrong": wrong})})
 
 
 def document(page: Page, live: bool) -> str:
-    """Return the whole HTML document of a page."""
     return environment(FOLDER / "templates").get_template("layout.html").render(page=page, live=live)
 
 
@@ -179,7 +176,6 @@ def _render(template: str, context: dict[str, Any]) -> str:
 
 @cache
 def environment(folder: Path) -> Environment:
-    """Return the engine for the templates in a folder."""
     loader = FileSystemLoader(folder)
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters.update(figures.FILTERS, spark=lambda series: pictures.sparkline(series.values))
@@ -194,7 +190,6 @@ def environment(folder: Path) -> Environment:
 
 
 def banner(level: Urgency, findings: list[Linked]) -> str:
-    """Return the block with the most urgent findings, each with its link."""
     return _render("banner", {"level": level, "findings": findings[:ROWS], "more": len(findings[ROWS:])})
 
 

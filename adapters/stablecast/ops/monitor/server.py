@@ -38,7 +38,6 @@ class Complaints(logging.Handler):
     """Count a server's complaints by kind, and log a few of them without the bytes of a peer."""
 
     def __init__(self, log: Write) -> None:
-        """Write lines to `log`."""
         super().__init__(logging.WARNING)
         self._write = log
         self._counts: Counter[str] = Counter()

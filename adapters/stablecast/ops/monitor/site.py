@@ -31,8 +31,6 @@ STATIC = tuple(pages.FOLDER / "static" / name for name in ("monitor.css", "monit
 
 
 class Site(GuardedSite):
-    """Handle the requests of one monitor."""
-
     def __init__(self, board: Board, settings: MonitorSettings) -> None:
         """Serve the stores of `board` under the permissions of `settings`."""
         super().__init__(settings, *STATIC)
@@ -43,7 +41,6 @@ class Site(GuardedSite):
         self._rendered_at = -1
 
     def application(self) -> web.Application:
-        """Return the application with its routes and middlewares."""
         return self.guarded(
             [
                 web.get("/live", self._live),

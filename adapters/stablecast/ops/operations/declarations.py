@@ -68,7 +68,6 @@ def recovery(directory: Path) -> dict[str, Any]:
 
 
 def sentences(report: dict[str, Any]) -> list[str]:
-    """Return a report of `recovery` as sentences for people."""
     lines = [f"{report['directory']}: memory {report['memory']}, {plural(report['sources'], 'source')}"]
     lines += [
         f"source {one['source']}: messages {one['first']}..{one['last']} are damaged; the store asks its peers for them"
@@ -100,7 +99,6 @@ def progress(store: dict[str, Any], sources: list[dict[str, Any]]) -> dict[str, 
 
 
 def progress_sentences(report: dict[str, Any]) -> list[str]:
-    """Return a report of `progress` as sentences for people."""
     lines = []
     if report["muted_for_ns"]:
         lines.append(f"{report['store']} grants nothing for another {-(-report['muted_for_ns'] // SECOND)} s")

@@ -59,8 +59,6 @@ def _check_whole(journal: Journal, directory: Path) -> None:
 
 
 def evict(reg_id: int) -> Change:
-    """Return a change that removes a client."""
-
     def forget(journal: Journal, clients: dict[int, Client]) -> dict[str, Any]:
         gone = [_known(clients, reg_id)]
         if gone[0].role is Role.SOURCE:

@@ -175,7 +175,6 @@ def _apply(found: Contents, segment: JournalSegment, entry: record_format.Entry,
 
 
 def _whole(block: bytes, count: int) -> bool:
-    """Return whether a block holds `count` messages."""
     try:
         _, stop = span(block, 0, count)
     except struct.error:

@@ -66,7 +66,6 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 def sentences(report: Report) -> list[str]:
-    """Return the report for people."""
     directory, newest = report["directory"], report["newest_format"]
     if newest is None:
         return [f"{directory} has no segment: every release reads it"]

@@ -68,7 +68,6 @@ class MessageSelection:
         return low, high
 
     def came_in_time(self, came_at: int | None) -> bool:
-        """Return whether a message with this arrival time is selected."""
         if self.since is None and self.until is None:
             return True
         if came_at is None:
@@ -92,13 +91,9 @@ class MessageRow:
 
 
 class Sink(Protocol):
-    """The file that rows are written to."""
+    def write(self, rows: list[MessageRow]) -> None: ...
 
-    def write(self, rows: list[MessageRow]) -> None:
-        """Write a batch of rows."""
-
-    def close(self) -> None:
-        """Finish the file."""
+    def close(self) -> None: ...
 
 
 def instant(text: str) -> int:
@@ -209,14 +204,11 @@ def batches(found: Iterable[MessageRow]) -> Iterator[list[MessageRow]]:
 
 
 class JsonLines:
-    """Write rows as compressed JSON lines."""
-
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._stream = zstandard.ZstdCompressor().compressobj()
 
     def write(self, rows: list[MessageRow]) -> None:
-        """Compress and write a batch."""
         self._file.write(self._stream.compress("".join(map(_line, rows)).encode()))
 
     def close(self) -> None:

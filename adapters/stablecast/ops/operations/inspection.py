@@ -79,7 +79,6 @@ def _receiver(client: Client) -> Report:
 
 
 def tables(report: Report) -> list[Table]:
-    """Return the report of a directory as tables."""
     files = Table("segment", "version", "bytes", "live runs", "sources", box=SIMPLE_HEAD, pad_edge=False)
     files.title, files.title_justify = report["directory"], "left"
     for one in report["segments"]:
@@ -95,7 +94,6 @@ def tables(report: Report) -> list[Table]:
 
 
 def running_tables(store: Report, sources: list[Report]) -> list[Table]:
-    """Return the records of a running store as tables."""
     about = Table("store", "address", "state", "directory", box=SIMPLE_HEAD)
     about.add_row(store["name"], store["address"], store["level"], store["cache_directory"])
     held = _sources_table()

@@ -81,30 +81,24 @@ class MonitorClient:
     token: str = ""
 
     def daemon(self) -> dict[str, Any]:
-        """Return the record of the daemon, with all of its stores."""
         return self._ask("/api/daemon")
 
     def service(self) -> dict[str, int]:
-        """Return the counters of the resolution service whose monitor this is."""
         found = self._ask("/api/statistics/srs-stats").get("counters")
         if not isinstance(found, dict):
             raise OperationError("the answer is not that of a service's monitor: correct the address")
         return {name: int(value) for name, value in found.items()}
 
     def router(self) -> dict[str, Any]:
-        """Return the record of the router whose monitor this is."""
         return self._ask("/api/router")
 
     def store(self) -> dict[str, Any]:
-        """Return the record of the store."""
         return self._ask("")
 
     def sources(self, order: str = "health", offset: int = 0, limit: int = 200) -> dict[str, Any]:
-        """Return one page of the store's sources."""
         return self._ask(f"/sources?sort={order}&offset={offset}&limit={limit}")
 
     def all_sources(self) -> Iterator[dict[str, Any]]:
-        """Yield every source of the store."""
         offset, found = 0, 1
         while offset < found:
             page = self.sources("topic", offset)

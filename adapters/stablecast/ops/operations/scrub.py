@@ -27,7 +27,6 @@ def scrub(directory: Path) -> dict[str, Any]:
 
 
 def sentences(report: dict[str, Any]) -> list[str]:
-    """Return the report as sentences for people."""
     records = ", ".join(f"{count} {kind}" for kind, count in sorted(report["records"].items())) or "none"
     segments = plural(report["segments"], "segment")
     lines = [f"{report['directory']}: {report['bytes']:,} bytes of records in {segments} pass ({records})"]

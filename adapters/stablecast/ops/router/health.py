@@ -34,7 +34,6 @@ OF_UNICAST = {
 
 
 def of_portal(portal: PortalView) -> Iterator[HealthFinding]:
-    """Yield the findings of a portal."""
     if portal.trouble:
         yield _critical("portal", portal.trouble)
     if count := portal.unicast_dropped.get("hops", 0):

@@ -40,20 +40,16 @@ def record(view: RouterView) -> dict[str, Any]:
 
 
 def level(view: RouterView) -> Urgency:
-    """Return the level of the most urgent finding."""
     return worst(one for portal in view.portals for one in health.of_portal(portal))
 
 
 class RouterSite(GuardedSite):
-    """The pages of one router."""
-
     def __init__(self, settings: MonitorSettings, look: Callable[[], RouterView]) -> None:
         """Serve what `look` returns, under the permissions of `settings`."""
         super().__init__(settings, *STATIC)
         self._look = look
 
     def application(self) -> web.Application:
-        """Return the application with its routes and middlewares."""
         return self.guarded(
             [
                 web.get("/", self._index),

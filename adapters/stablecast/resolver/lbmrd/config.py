@@ -59,7 +59,6 @@ class LbmrdConfig:
         return f"the relay looks for silent clients only every {self.activity} ms: set activity below ttl {self.ttl}"
 
     def relay(self) -> RelayConfig:
-        """Return the configuration of the machine."""
         return RelayConfig(self.ttl * MILLISECOND, self.activity * MILLISECOND, translation=self.translation)
 
 

@@ -78,7 +78,6 @@ class RelayDaemon:
         return self._machine.clients()
 
     async def close(self) -> None:
-        """Stop serving and close the socket."""
         if self._report is not None:
             self._report.cancel()
         await self._endpoint.close()

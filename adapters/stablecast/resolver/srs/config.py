@@ -139,8 +139,6 @@ class SrsMonitorConfig:
 
 @attrs.frozen
 class DebugMonitorConfig:
-    """The monitor of a service over HTTP."""
-
     enabled: bool = option_field("enabled", FLAG, "serve the monitor over HTTP", False)
     interface: str = option_field("interface", TextKind("address or host name"), "address to listen at", "localhost")
     port: int = option_field("port", PORT, "port to listen at", DEFAULT_PORT)
@@ -185,7 +183,6 @@ class SrsConfig:
         return self.publishing_interval if usual else 0
 
     def service(self) -> ServiceConfig:
-        """Return the configuration of the machine."""
         source, interest = self.source_state_lifetime, self.interest_state_lifetime
         return ServiceConfig(
             source_lifetime_ns=(self.state_lifetime if source is None else source) * SECOND,
@@ -251,7 +248,6 @@ def with_option(config: SrsConfig, setting: Setting, place: ConfigPlace, found: 
 
 
 def noticed(config: SrsConfig, found: ConfigFindings) -> SrsConfig:
-    """Return the configuration with the notices about its file."""
     if config.monitor.form != "json":
         found.notice(ConfigPlace(0, "monitor-format"), "statistics are always published as JSON")
     return attrs.evolve(config, notices=tuple(f"{one.place}: {one.text}" for one in found.notices))

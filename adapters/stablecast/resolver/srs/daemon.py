@@ -26,24 +26,18 @@ MAX_QUEUED_BYTES = 64 * 1024 * 1024
 
 
 class SrsConnection(asyncio.Protocol):
-    """The connection of one client."""
-
     def __init__(self, daemon: "SrsDaemon", number: int) -> None:
-        """Prepare connection `number` of `daemon`."""
         self._daemon = daemon
         self._number = number
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        """Report the connection to the daemon."""
         keep_alive(transport)
         self._daemon.on_made(self._number, transport, join_any(*transport.get_extra_info("peername")[:2]))
 
     def data_received(self, data: bytes) -> None:
-        """Feed the bytes to the machine."""
         self._daemon.feed(events.BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end of the connection to the daemon."""
         self._daemon.on_lost(self._number)
 
 

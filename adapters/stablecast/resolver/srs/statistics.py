@@ -59,7 +59,6 @@ class ServiceStatistics:
         return self._message(category, options=_plain(attrs.asdict(self.config, value_serializer=plain_value)))
 
     def topics(self, first: int = 0, count: int = MAX_CLIENTS) -> Body:
-        """Return the statistics of `count` topics from the `first` on."""
         found = statistics.of_topics(self.service, first, min(count, MAX_CLIENTS))
         return self._message("topic-stats", topics=[attrs.asdict(one) for one in found])
 
@@ -115,12 +114,10 @@ class ServiceStatistics:
 
 
 def encoded(body: Body) -> bytes:
-    """Return a message as JSON."""
     return json.dumps(body).encode()
 
 
 def plain_value(_: object, __: object, value: object) -> object:
-    """Return a value of a configuration as JSON has it."""
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, Path) else value

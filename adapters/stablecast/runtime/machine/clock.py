@@ -21,7 +21,6 @@ process_seconds = time.process_time
 
 
 def utc_now() -> "datetime":
-    """Return the wall clock as a date in UTC."""
     from datetime import UTC, datetime  # noqa: PLC0415 - most commands write no log
 
     return datetime.now(UTC)

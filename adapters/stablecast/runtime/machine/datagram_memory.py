@@ -25,8 +25,6 @@ class DatagramMemory(Protocol):
 
 
 class DatagramReader(Protocol):
-    """A function that reads datagrams into the memory that it was made for."""
-
     def __call__(self, sock: Socket, /) -> Sequence[int]:
         """Read the datagrams that wait at a non-blocking socket, and return their sizes in bytes, at least one.
 

@@ -60,7 +60,6 @@ def file(path: Place, mode: str, buffering: int = -1) -> BinaryIO:
 
 
 def read_bytes(path: Place) -> bytes:
-    """Return the contents of a file."""
     return Path(path).read_bytes()
 
 
@@ -87,7 +86,6 @@ def set_times(path: Place, accessed_ns: int, modified_ns: int) -> None:
 
 
 def make_directories(directory: Path) -> None:
-    """Make a directory and its parents, if they are missing."""
     directory.mkdir(parents=True, exist_ok=True)
 
 

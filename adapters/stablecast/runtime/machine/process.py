@@ -46,7 +46,6 @@ def on_fork(callback: Callable[[], object]) -> None:
 
 
 def is_root() -> bool:
-    """Return whether this process has the rights of root."""
     return os.geteuid() == 0
 
 
@@ -110,7 +109,6 @@ def errors() -> TextIO:
 
 
 def input_descriptor() -> int:
-    """Return the descriptor of standard input."""
     return sys.stdin.fileno()
 
 

@@ -58,21 +58,18 @@ async def call(function: Callable[..., T], /, *arguments: Any) -> T:
 
 
 def executor(name: str, workers: int = 1) -> "ThreadPoolExecutor":
-    """Return `workers` threads that do submitted jobs."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - see `call`
 
     return ThreadPoolExecutor(workers, name)
 
 
 def queue(limit: int) -> "Queue[Any]":
-    """Return an empty queue for at most `limit` items."""
     from queue import Queue  # noqa: PLC0415 - see `call`
 
     return Queue(limit)
 
 
 def future() -> "Future[Any]":
-    """Return a future without result."""
     from concurrent.futures import Future  # noqa: PLC0415 - see `call`
 
     return Future()

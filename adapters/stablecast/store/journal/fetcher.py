@@ -75,7 +75,6 @@ class Fetcher:
         self._put(lambda: self._remove(segment, failed))
 
     def summarize(self, segment: JournalSegment) -> None:
-        """Write the summary of a full segment."""
         self._put(lambda: self._summarize(segment))
 
     async def close(self) -> None:

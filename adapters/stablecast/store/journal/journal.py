@@ -253,7 +253,6 @@ class Journal:
 
     @property
     def syncs(self) -> Syncs:
-        """Return the count and the times of syncs."""
         return self._writer.syncs
 
     # --------------------------------------------------------------------------------------------------------- reading

@@ -41,7 +41,6 @@ class FilesLostError(JournalError):
 
 
 def identity(descriptor: int) -> Identity:
-    """Return the identity of an open file."""
     found = machine.files.status(descriptor)
     return found.st_dev, found.st_ino
 

@@ -49,7 +49,6 @@ class PieceChunk:
 
     @property
     def first(self) -> int:
-        """Return the lowest number."""
         return self.base + self.starts[0]
 
     @property
@@ -62,7 +61,6 @@ class PieceChunk:
         return 0 <= number - self.base < 2 * REACH
 
     def insert(self, at: int, start: int, stop: int, place: RecordPlace) -> None:
-        """Insert a piece at index `at`."""
         fields = (
             stop - start,
             start - place.first,
@@ -90,7 +88,6 @@ class PieceChunk:
         self.fields.extend(fields)
 
     def piece(self, at: int) -> Live:
-        """Return the piece at index `at`."""
         start = self.base + self.starts[at]
         length, skipped, count, offset, size, origin = self.fields[_FIELDS * at : _FIELDS * (at + 1)]
         segment, tag = self.origins[origin]

@@ -132,7 +132,6 @@ class SegmentGap:
 
 
 def file_header(number: int, salt: int) -> bytes:
-    """Return the header of segment `number`."""
     head = _FILE.pack(FILE_MAGIC, VERSION, 0, number, salt)
     return head + _CRC.pack(zlib.crc32(head))
 

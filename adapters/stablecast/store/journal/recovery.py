@@ -155,7 +155,6 @@ def _drop_orphans(directory: Path, wanted: set[Path]) -> None:
 
 
 def _read_segment(found: RecoveredJournal, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
-    """Enter one segment into `found`."""
     header = _header(path)
     salt = file_salt(header, number)
     if salt is None:
@@ -294,7 +293,6 @@ def _report_torn(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:
 
 
 def _report_gap(found: RecoveredJournal, segment: JournalSegment, gap: SegmentGap, data: Mapped) -> None:
-    """Report a gap, and keep a copy of the file."""
     found.unnamed = True
     if not _only_messages(data, gap, segment.salt):
         found.damaged = found.damaged_here = True

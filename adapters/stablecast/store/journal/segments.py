@@ -291,7 +291,6 @@ class SegmentReader:
             machine.files.close(fd)
 
     def close_all(self) -> None:
-        """Close every open segment file."""
         while self._open:
             machine.files.close(self._open.popitem()[1])
 

@@ -70,7 +70,6 @@ class SegmentSummary:
         self.others.append(offset)
 
     def add(self, stream: int, first: int, count: int, tag: int, offset: int, size: int) -> None:
-        """Add a MESSAGES record with its place."""
         runs = self.runs.get((stream, tag))
         if runs is None:
             runs = self.runs[stream, tag] = Runs(stream, tag)

@@ -51,7 +51,6 @@ class Pending:
         self._issued = ticket
 
     def add(self, record: JournalRecord) -> None:
-        """Add a record at the end of the queue."""
         self._records.append(record)
         if record.kind is RecordKind.MESSAGES:
             self._blocks[record.segment.number, record.offset] = record.parts[1]

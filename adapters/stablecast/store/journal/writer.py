@@ -60,7 +60,6 @@ class Syncs:
     times: Durations = attrs.field(factory=Durations)
 
     def add(self, took_ns: int) -> None:
-        """Count a sync that took this time."""
         self.count, self.last_ns, self.longest_ns = self.count + 1, took_ns, max(self.longest_ns, took_ns)
         self.times.add(took_ns)
 

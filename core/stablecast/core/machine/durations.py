@@ -35,7 +35,6 @@ class DurationView:
 
     @property
     def count(self) -> int:
-        """Return the number of observations."""
         return sum(self.counts)
 
 
@@ -60,5 +59,4 @@ class Durations:
         self._exemplars[bucket] = bucket, labels, max(0, took_ns), now_ns
 
     def view(self) -> DurationView:
-        """Return the histogram as it is now."""
         return DurationView(tuple(self._counts), self._total_ns, tuple(self._exemplars.values()))

@@ -25,7 +25,6 @@ class TimerTable:
         self.deadlines.pop(kind, None)
 
     def armed(self, kind: IntEnum) -> bool:
-        """Return whether `kind` has a deadline."""
         return kind in self.deadlines
 
     def deadline(self, kind: IntEnum) -> int | None:

@@ -31,7 +31,6 @@ class Finding:
 
 
 def relations(config: SourceConfig) -> tuple[Finding, ...]:
-    """Return every finding in a source's configuration."""
     if len(config.stores) > MAX_STORES:
         text = f"{len(config.stores)} stores are configured: a source has at most {MAX_STORES}"
         return (Finding("too-many-stores", text, True),)

@@ -48,8 +48,6 @@ from stablecast.core.registration.store_registration import Registration
 
 
 class ReceiverState(IntEnum):
-    """The progress of the session."""
-
     WAITING = 0
     REGISTERING = 1
     CHOOSING = 2

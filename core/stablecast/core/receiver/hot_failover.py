@@ -42,8 +42,6 @@ class HotState(IntEnum):
 
 
 class HotEvent(IntEnum):
-    """The events of the stream."""
-
     FIRST = 0
     GAP = 1
     FILLED = 2
@@ -51,8 +49,6 @@ class HotEvent(IntEnum):
 
 
 class HotChart(Chart):
-    """The chart of a stream of hot numbers."""
-
     states = States.from_enum(HotState, initial=HotState.EMPTY, use_enum_instance=True)
 
     first = states.EMPTY.to(states.COMPLETE)
@@ -89,7 +85,6 @@ class HotFailover:
         self.passed.setdefault(source, None)
 
     def leave(self, source: int) -> None:
-        """Count on a source no more."""
         if source in self.passed:
             del self.passed[source]
             self._review()

@@ -296,7 +296,6 @@ class RegistrationSet:
         self._report_left(out)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
-        """Do what is due at `now`."""
         for registration in self.registrations.values():
             registration.handle_timeout(now, out)
         if self.first_interval_ends is not None and self.first_interval_ends <= now:

@@ -31,7 +31,6 @@ class RegistrationStatus:
 
     @classmethod
     def of(cls, known: Registration) -> "RegistrationStatus":
-        """Return the status of one registration."""
         flags = (known.counts, known.present, known.active, known.failing, known.left)
         return cls(known.request, known.address, known.state, known.granted, *flags)
 

@@ -92,8 +92,6 @@ class RegistrationTimer(IntEnum):
 
 
 class RegistrationChart(Chart):
-    """The chart of a client's registration with one store."""
-
     states = States.from_enum(
         RegistrationState, initial=RegistrationState.IDLE, final=RegistrationState.WITHDRAWN, use_enum_instance=True
     )
@@ -311,7 +309,6 @@ class Registration:
         fire(REGISTRATION, self, RegistrationEvent.WITHDRAW, now, out)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
-        """Do what is due at `now`."""
         for kind in self.timers.pop_expired(now):
             if kind == RegistrationTimer.RETRY:
                 fire(REGISTRATION, self, RegistrationEvent.RETRY, now, out)

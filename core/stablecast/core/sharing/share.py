@@ -25,8 +25,6 @@ from stablecast.core.machine.chart import Chart, States, lower
 
 
 class ShareState(IntEnum):
-    """The progress of the member with the share."""
-
     RELEASED = 0
     CLAIMING = 1
     HELD = 2
@@ -49,8 +47,6 @@ class ShareEvent(IntEnum):
 
 
 class ShareChart(Chart):
-    """The chart of a share at one member."""
-
     states = States.from_enum(ShareState, initial=ShareState.RELEASED, use_enum_instance=True)
 
     claim = states.RELEASED.to(states.CLAIMING, on="open")

@@ -89,7 +89,6 @@ def _notices(wanted: settings.Notification) -> Notices:
 
 
 def flight_of(config: SourceConfig) -> Flight:
-    """Return an empty flight with the configured limits."""
     return Flight(config.flight_messages, config.flight_bytes, config.flight_behavior is settings.FlightBehavior.NOTIFY)
 
 

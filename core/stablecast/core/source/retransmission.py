@@ -63,7 +63,6 @@ class ProactiveRetransmission:
         return bool(self.queue)
 
     def sent(self, first: int, stop: int, now: int) -> None:
-        """Queue a run that was sent."""
         if self.timeout_ns:
             self.queue.append((first, stop, now + self.timeout_ns))
 

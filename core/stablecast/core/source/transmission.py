@@ -102,7 +102,6 @@ class Transmission:
 
     @classmethod
     def create(cls, config: SourceConfig, quorums: Quorums) -> "Transmission":
-        """Return a transmission without messages."""
         window = parts.window_of(config, quorums)
         return cls(config, window, parts.flight_of(config), parts.proactive_of(config), Liveness(config.liveness_ns))
 

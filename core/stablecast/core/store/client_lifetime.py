@@ -26,8 +26,6 @@ class LifetimeState(IntEnum):
 
 
 class LifetimeEvent(IntEnum):
-    """The events of a client's lifetime."""
-
     HEARD = 0
     SILENT = 1
     GONE = 2

@@ -216,7 +216,6 @@ class ClientTable:
         return (client.source_reg_id, client.reply_to) == (request.source_reg_id, request.reply_to)
 
     def remove(self, record: ClientRecord) -> None:
-        """Forget a client."""
         client = record.client
         if self.records.pop(client.reg_id, None) is None:
             return

@@ -37,7 +37,6 @@ class DeadlineQueue:
         return keys
 
     def drop(self, key: int) -> None:
-        """Remove a key."""
         self.deadlines.pop(key, None)
 
     def next(self) -> int | None:

@@ -71,8 +71,6 @@ class ElectionState(IntEnum):
 
 
 class ElectionEvent(IntEnum):
-    """The events of an election."""
-
     SILENT = 0
     RETURNED = 1
     TAKEN = 2

@@ -72,7 +72,6 @@ class Elections:
             election.on_quorum(event.election, event.held, records[event.source_reg_id], now, out)
 
     def forget(self, record: ClientRecord, out: list[Effect]) -> None:
-        """End the election for a client that is forgotten."""
         election = self.running.pop(record.client.reg_id, None)
         if election is not None:
             election.forget(record, out)

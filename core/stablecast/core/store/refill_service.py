@@ -89,7 +89,6 @@ class RefillService:
 
     @classmethod
     def create(cls, config: StoreConfig) -> "RefillService":
-        """Return a service that has nothing to do."""
         return cls(RefillBudget(config.refill_rate, config.refill_byte_rate))
 
     def wake(self, reg_id: int, now: int) -> None:

@@ -100,7 +100,6 @@ class Registry:
     # Registrations.
 
     def register(self, request: msg.Register, now: int, out: list[Effect]) -> None:
-        """Process a registration."""
         self.learn_generation(request.known_generation, now, out)
         if self.mute_until is not None and now < self.mute_until:
             return

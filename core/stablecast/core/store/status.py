@@ -52,7 +52,6 @@ class ClientStatus:
 
     @classmethod
     def of(cls, record: ClientRecord) -> "ClientStatus":
-        """Return the status of one client."""
         return cls(record.client, record.lifetime.active, record.lifetime.heard_at)
 
 
@@ -212,7 +211,6 @@ class StoreStatus:
 
     @property
     def repositories(self) -> Mapping[int, RepositoryStatus]:
-        """The repositories by RegID."""
         return LazyMapping(self._registry.repositories, RepositoryStatus)
 
     def holder(self, reg_id: int, incarnation: Incarnation | None = None) -> Client | None:
@@ -242,7 +240,6 @@ class StoreStatus:
 
     @property
     def newest_ticket(self) -> int:
-        """The ticket of the newest write."""
         return self._registry.tickets.last
 
     @property
@@ -266,6 +263,5 @@ class StoreStatus:
 
     @property
     def service(self) -> RetransmissionStatus:
-        """The counters of the retransmission service."""
         one = self._serving
         return RetransmissionStatus(one.received, one.served, one.dropped, one.dropped_since_start, one.reset_at)

@@ -57,7 +57,6 @@ class SyncTickets:
         return self.synced < self.last
 
     def draw(self) -> int:
-        """Return the next ticket."""
         self.last += 1
         return self.last
 

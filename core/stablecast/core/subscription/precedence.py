@@ -36,7 +36,6 @@ class PassedOver:
     announcements: dict[int, tuple[SourceInfo, Place]] = attrs.field(factory=dict)
 
     def __contains__(self, incarnation: int) -> bool:
-        """Return True if this life is passed over."""
         return incarnation in self.announcements
 
     def add(self, info: SourceInfo, place: Place) -> None:

@@ -106,7 +106,6 @@ class Subscription:
     # The machine contract.
 
     def receive(self, event: ev.SubscriptionInput, now: int) -> None:
-        """Feed one input."""
         self.now = now
         if isinstance(event, ev.Remember):
             self._remember(event.report)

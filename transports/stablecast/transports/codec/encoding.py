@@ -28,7 +28,6 @@ CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
 
 
 def encode(message: core.Message) -> bytes:
-    """Return the control message of a core message."""
     whole = _SHAPED.get(type(message))
     return control(*_ENCODERS[type(message)](message)) if whole is None else whole(message)
 

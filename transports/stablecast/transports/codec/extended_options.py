@@ -139,7 +139,6 @@ def _known_generation(index: int, address: str, generation: int) -> bytes:
 
 @lru_cache(maxsize=MAX_ADDRESSES)
 def _place(address: str) -> tuple[int, bytes]:
-    """Return the port and the four bytes of an address."""
     host, _, port = split_domain(address)[1].rpartition(":")
     return int(port), IPv4Address(host).packed
 

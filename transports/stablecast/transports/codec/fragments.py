@@ -264,7 +264,6 @@ class FragmentReassembly:
                 self._give_up(start)
 
     def incomplete(self, number: int) -> bool:
-        """Return whether the number belongs to an incomplete message."""
         return any(first <= number < first + partial.count for first, partial in self.partials.items())
 
     def take_passed(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

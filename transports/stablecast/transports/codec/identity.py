@@ -105,12 +105,10 @@ def decode_series(series: RetransmissionSeries) -> RecoveredRun:
 
 
 def control(*headers: h.Header) -> bytes:
-    """Return a control message with these headers."""
     return lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, 0, 0, headers, b""))
 
 
 def find(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT | None:
-    """Return the first header of a kind, or None."""
     for header in message.headers:
         if isinstance(header, kind):
             return header

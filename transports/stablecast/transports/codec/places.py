@@ -83,7 +83,6 @@ def joinable(transport: lbmr.Transport | None) -> Joinable | None:
 
 
 def place_of(transport: Joinable) -> str:
-    """Return the place of a transport."""
     return (
         f"{transport.address}:{transport.port}"
         if isinstance(transport, lbmr.TcpTransport)

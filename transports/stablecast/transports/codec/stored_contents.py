@@ -32,7 +32,6 @@ MAX_TOPIC_BYTES = 255
 
 
 def encode_question(question: StoredQuestion) -> tuple[h.Header, ...]:
-    """Return the option of a question."""
     host, _, port = split_domain(question.reply_to)[1].rpartition(":")
     flags = (SINCE if question.since is not None else 0) | (UNTIL if question.until is not None else 0)
     octets = bytes(map(int, host.split(".")))
@@ -75,7 +74,6 @@ def decode_question(message: lbmc.Message, incarnation: int) -> StoredQuestion |
 
 
 def encode_answer(answer: StoredAnswer) -> tuple[h.Header, ...]:
-    """Return the option of an answer."""
     flags = (
         (SINCE if answer.since is not None else 0)
         | (UNTIL if answer.until is not None else 0)

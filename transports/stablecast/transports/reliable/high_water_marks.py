@@ -26,7 +26,6 @@ class TopicMark:
     until: int
 
     def is_due(self, now: int) -> bool:
-        """Return whether the topic is announced now."""
         return self.due <= now and (not self.until or now < self.until)
 
 

@@ -19,8 +19,6 @@ from stablecast.transports.reliable.settings import MAX_QUEUED_REPAIRS, RateSett
 
 
 class RepairVerdict(IntEnum):
-    """The fate of a retransmission."""
-
     SENT = 0
     QUEUED = 1
     SHED = 2

@@ -286,7 +286,6 @@ class ReceiverMachine(ABC):
 
     @property
     def statistics(self) -> ReceiverStatistics:
-        """The counters of the session."""
         return self.session.statistics
 
     def receive(self, event: ReceiverInput, now: int) -> None:
@@ -321,7 +320,6 @@ class ReceiverMachine(ABC):
         return effects
 
     def send(self, *datagrams: bytes) -> None:
-        """Send datagrams to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
 
     # Actions of the charts.

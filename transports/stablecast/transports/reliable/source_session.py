@@ -96,23 +96,17 @@ class Heartbeat:
 
 
 class SessionState(IntEnum):
-    """States of a source session."""
-
     OPEN = 0
     LINGERING = 1
     CLOSED = 2
 
 
 class SessionEvent(IntEnum):
-    """Events of a source session."""
-
     CLOSE = 0
     LAPSE = 1
 
 
 class SessionChart(Chart):
-    """The life cycle of a source session."""
-
     states = States.from_enum(
         SessionState, initial=SessionState.OPEN, final=SessionState.CLOSED, use_enum_instance=True
     )

@@ -99,7 +99,6 @@ class SourceSessions(ABC):
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Perform what is due in all sessions."""
         blocked = self.blocked
         repairs, data = self.limiter.release(now)
         for item in repairs:

@@ -22,7 +22,6 @@ class Spread:
     most: int = 0
 
     def add(self, value: int) -> None:
-        """Add a value to the spread."""
         self.least = min(self.least, value) if self.count else value
         self.most = max(self.most, value)
         self.count += 1

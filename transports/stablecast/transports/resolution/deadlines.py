@@ -30,7 +30,6 @@ class KeyedDeadlines(Generic[KeyT]):
             heapq.heappush(self.heap, (due, self.count, key))
 
     def stop(self, key: KeyT) -> None:
-        """Remove the deadline of `key`."""
         self.deadlines.pop(key, None)
 
     def pop(self, now: int) -> KeyT | None:

@@ -158,7 +158,6 @@ class DomainInterest:
         return list(self._ask(now)), ended
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(self.agenda.next(), self.limiter.opens() if self.waiting else None)
 
     def matches(self, topic: str) -> bool:
@@ -166,7 +165,6 @@ class DomainInterest:
         return TopicQuery(topic) in self.wanted or any(found.search(topic) for found in self.patterns.values())
 
     def means(self, query: Query, topic: str) -> bool:
-        """Return whether a symbol of this domain means a topic."""
         return query.name == topic if isinstance(query, TopicQuery) else bool(self.patterns[query].search(topic))
 
     def _times(self, query: Query) -> UseTimes:

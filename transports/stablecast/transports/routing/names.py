@@ -56,7 +56,6 @@ class DomainNames:
         return True
 
     def wants(self, name: str, now: int) -> bool:
-        """Return whether the domain looks for a name."""
         return now - self.asked.get(name, -FORGET_NS) < FORGET_NS
 
 

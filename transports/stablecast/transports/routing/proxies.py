@@ -102,7 +102,6 @@ class RoutedSources:
         return len(self.sources)
 
     def add(self, source: RoutedSource) -> None:
-        """Note a new source."""
         self.sources[source.origin] = source
         self.topics.setdefault(source.topic, {})[source.origin] = None
 
@@ -114,9 +113,7 @@ class RoutedSources:
             del self.topics[source.topic]
 
     def of(self, topics: Collection[str]) -> list[RoutedSource]:
-        """Return the sources of these topics."""
         return [self.sources[origin] for topic in topics for origin in self.topics.get(topic, ())]
 
     def proxies_of(self, portal: int) -> int:
-        """Return the number of proxies in a portal."""
         return sum(portal in source.proxies for source in self.sources.values())

@@ -148,12 +148,10 @@ class Router:
                     self._on_unwanted(number, query)
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         asking = [portal.interest.next_timeout() for portal in self.portals if portal.forwards]
         return soonest(self.agenda.next(), self.turned if self.unsettled else None, *asking)
 
     def take_effects(self) -> list[fx.RouterEffect]:
-        """Return the effects since the last call, in order."""
         effects = self.outbox[:]
         self.outbox.clear()  # in place, because the streams append to this list
         return effects

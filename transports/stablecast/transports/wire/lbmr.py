@@ -313,8 +313,6 @@ class MalformedRecordError(WireError):
 
 
 class PatternLanguage(IntEnum):
-    """The languages of patterns."""
-
     PCRE = 1
     REGEX = 2
 
@@ -386,7 +384,6 @@ class LbmrRecordReader:
         self.position = 0
 
     def octets(self, size: int) -> bytes:
-        """Return the next `size` bytes."""
         start = self.position
         if size > self._end - start:
             raise WireError(f"{size} bytes are announced where {self._end - start} are left")
@@ -407,11 +404,9 @@ class LbmrRecordReader:
         return name
 
     def topic_query(self) -> Query:
-        """Return the next record as a topic query."""
         return TopicQuery(self.name())
 
     def wildcard_query(self) -> Query:
-        """Return the next record as a wildcard query."""
         return WildcardQuery(self.octets(1)[0], self.name())
 
     def advertisement(self) -> Advertisement:

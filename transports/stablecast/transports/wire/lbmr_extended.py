@@ -53,7 +53,6 @@ class TopicRecord:
 
     @property
     def query(self) -> lbmr.Query:
-        """The query for the topic or the pattern of this record."""
         if self.flags & self.PCRE:
             return lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, self.name)
         if self.flags & self.REGEX:
@@ -67,12 +66,10 @@ class TopicRecord:
 
     @property
     def answer(self) -> "TopicRecord":
-        """The answer to this question."""
         return attrs.evolve(self, flags=self.flags | self.ANSWER)
 
     @property
     def octets(self) -> int:
-        """Its bytes on the wire."""
         return _TMR.size + len(f.octets_of(self.name)) + 1
 
 
@@ -191,8 +188,6 @@ Body = Management | Election | Gateway | DomainRoute | RemoteContexts
 
 @attrs.frozen
 class Packet:
-    """An extended packet with its trailer."""
-
     body: Body
     options: tuple[lbmr.PacketOption, ...] = ()
     version: int = VERSION

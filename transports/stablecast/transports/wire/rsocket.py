@@ -27,8 +27,6 @@ _LENGTH = 3
 
 
 class FrameKind(IntEnum):
-    """The kinds of frames, by their codes."""
-
     SETUP = 1
     LEASE = 2
     KEEPALIVE = 3

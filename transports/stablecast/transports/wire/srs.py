@@ -98,8 +98,6 @@ class RegistrationRequest(f.Coded, code=1):
 
 @attrs.frozen(kw_only=True)
 class RegistrationResponse(f.Coded, code=2):
-    """The service's answer to a registration."""
-
     client_id: f.U64
     domain: f.U32 = 0
     version: f.U8 = 1

@@ -68,7 +68,6 @@ class CaptureQuality:
             _note(self.truncated_frames, packet.number)
 
     def add_datagram(self, frame: int, *, copied: bool) -> None:
-        """Count a datagram of a session."""
         self.datagrams += 1
         if copied:
             self.copies += 1

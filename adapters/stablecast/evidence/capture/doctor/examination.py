@@ -70,7 +70,6 @@ class Examination:
                         topics[message.topic_index] += 1
 
     def add_copy(self, datagram: StatedDatagram) -> None:
-        """Count a datagram that was captured before."""
         self.quality.add_datagram(datagram.at.frame, copied=True)
 
     def add_datagram(self, datagram: StatedDatagram) -> None:

@@ -39,7 +39,6 @@ class CaptureAdvice:
     figures: dict[str, Any] = attrs.field(factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding for machines."""
         return attrs.asdict(self)
 
 
@@ -50,7 +49,6 @@ def milliseconds(nanoseconds: int) -> float:
 
 
 def percent(share: float) -> str:
-    """Return a share as per cent."""
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 

@@ -59,7 +59,6 @@ class ContextHistory:
 
     @property
     def name(self) -> str:
-        """Return the context's name for people."""
         return f"the context at {endpoint_text(self.whose)}"
 
     def wants(self, topic: str | None) -> bool:

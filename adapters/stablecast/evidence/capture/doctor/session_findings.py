@@ -54,7 +54,6 @@ class SessionFindings:
     alive_ns: int = 0
 
     def all(self) -> Iterator[CaptureAdvice]:
-        """Yield all findings of the session."""
         losses = self._by_receiver()
         for receiver, lost in losses.items():
             yield from self._of_receiver(receiver, lost)

@@ -144,7 +144,6 @@ class SessionHistory:
     _asked_now: int = 0
 
     def add(self, at: At, packet: Reliable) -> None:
-        """Follow the next datagram of the session."""
         match packet:
             case lbtrm.Nak() | lbtru.Nak():
                 self._count_asked(at, len(packet.sqns))

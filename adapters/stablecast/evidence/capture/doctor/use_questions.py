@@ -47,7 +47,6 @@ class UseQuestions:
     _symbols: dict[lbmr.Query, _Symbol] = attrs.field(factory=dict)
 
     def add(self, at: At, packet: lbmr.AnyPacket | lbmr_extended.Packet, instance: bytes, *, router: bool) -> None:
-        """Follow a datagram of a context or of a router."""
         if isinstance(packet, lbmr.Packet) and not router:
             for query in packet.queries:
                 self._wanted(at, query, instance)

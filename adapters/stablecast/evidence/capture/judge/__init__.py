@@ -92,7 +92,6 @@ class CaptureJudges:
         self._examination = Examination(self._thresholds, self._quality)
 
     def judge_packet(self, packet: CapturePacket) -> None:
-        """Judge the next packet by all rules."""
         self._back += packet.time_ns < self._last_ns
         self._forth += packet.time_ns > self._last_ns
         self._last_ns = packet.time_ns
@@ -121,7 +120,6 @@ class CaptureJudges:
                 self._persistence.judge_statement(statement)
 
     def close(self) -> None:
-        """Settle everything at the end of the capture."""
         self._settle()
         self.findings.advice += self._quality.findings(self._thresholds)
         self._forms.close()

@@ -17,15 +17,12 @@ MAX_FINDINGS: Final = 100
 
 
 class RuleStanding(IntEnum):
-    """The verdict on a rule, the graver the higher."""
-
     FINE = 0
     CANNOT_TELL = 1
     BROKEN = 2
 
     @property
     def text(self) -> str:
-        """Return the verdict for people."""
         return self.name.lower().replace("_", " ")
 
 
@@ -44,7 +41,6 @@ class CaptureFinding:
     time_ns: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding for machines."""
         return {**attrs.asdict(self), "standing": self.standing.text}
 
 
@@ -118,5 +114,4 @@ class CaptureFindings:
 
     @property
     def gravest(self) -> RuleStanding:
-        """Return the gravest verdict of all."""
         return max(self.standings.values(), default=RuleStanding.FINE)

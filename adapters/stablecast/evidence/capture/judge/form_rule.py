@@ -39,7 +39,6 @@ class FormRule:
     senders: dict[Ends, PacketSender] = attrs.field(factory=dict)
 
     def judge_packet(self, packet: CapturePacket) -> None:
-        """Judge the next packet of the capture."""
         if packet.source is None or packet.target is None or not packet.number:
             return
         if packet.verdict is FrameVerdict.DAMAGED:

@@ -117,7 +117,6 @@ class CopyRelease:
 
     @property
     def text(self) -> str:
-        """Return the release as a phrase."""
         return f"numbers up to {self.stop - 1} are not kept any more"
 
 

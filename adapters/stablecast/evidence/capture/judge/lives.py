@@ -71,7 +71,6 @@ class CapturedLife:
             self.groups.setdefault(store.group, set()).add(store.index)
 
     def acknowledge(self, at: At, store_index: int, first: int, last: int) -> None:
-        """Note an acknowledgement of a store."""
         if store_index not in self.lines and self.first is not None and first > self.first:
             self.parted.add(store_index)
         self.answer(at, store_index)

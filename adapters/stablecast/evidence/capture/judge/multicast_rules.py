@@ -95,7 +95,6 @@ class DatagramSession:
     accused: list[tuple[str, int | None, int, int, str]] = attrs.field(factory=list)
 
     def judge_datagram(self, at: At, packet: Reliable) -> None:
-        """Judge the next datagram of the session."""
         match packet:
             case lbtrm.Data() | lbtru.Data():
                 self._heard(at, packet.trail)
@@ -313,8 +312,6 @@ def _name(session: TransportKey, client: Endpoint | None) -> str:
 
 @attrs.define
 class Multicast:
-    """The judge of all sessions of a capture."""
-
     findings: CaptureFindings
     sessions: dict[tuple[TransportKey, Endpoint | None], DatagramSession] = attrs.field(factory=dict)
     now_ns: int = 0

@@ -83,7 +83,6 @@ class Persistence:
     )
 
     def judge_statement(self, statement: statements.Statement) -> None:
-        """Judge the next statement."""
         match statement:
             case statements.SentStatement():
                 self._on_sent(statement)

@@ -29,7 +29,6 @@ def _sentence(path: Path, one: CaptureFinding) -> str:
 
 
 def points_of(path: Path, findings: CaptureFindings) -> list[Point]:
-    """Return the points that a page draws of a capture."""
     return [
         Point(str(path), role, endpoint, kind, life, time_ns, number)
         for (role, endpoint, kind, life), line in findings.timeline.lines.items()

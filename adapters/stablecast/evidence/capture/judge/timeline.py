@@ -44,5 +44,4 @@ class Timeline:
     )
 
     def add(self, who: tuple[str, Address], kind: str, life: Incarnation, time_ns: int, number: int) -> None:
-        """Add the progress of an endpoint."""
         self.lines[*who, kind, life].add(time_ns, number)

@@ -71,7 +71,6 @@ def percentiles(spans: Counter[int]) -> dict[str, float]:
 
 
 def percentiles_text(found: dict[str, float]) -> str:
-    """Return percentiles as one phrase for people."""
     return ", ".join(f"{name} {value:,.0f} µs" for name, value in found.items())
 
 
@@ -100,7 +99,6 @@ class Analysis:
     tickets: dict[int, tuple[int, int]] = attrs.field(factory=dict)
 
     def count_record(self, record: TraceRecord) -> None:
-        """Count a record with its effects."""
         if not self.records:
             self.began = record.time
         self.records += 1
@@ -159,7 +157,6 @@ class Analysis:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield the analysis as lines for people."""
         seconds = (self.ended - self.began) / SECOND
         records, octets = plural(self.records, "record"), plural(self.bytes, "payload byte")
         yield f"{self.role} {self.endpoint}: {records} in {seconds:.3f} s, {octets}"
@@ -199,7 +196,6 @@ class TraceDifference:
     number: int
 
     def as_json(self) -> dict[str, object]:
-        """Return the difference for machines."""
         sides = {"left": self.left, "right": self.right}
         return {"role": self.role, "record": self.number} | {
             side: None if record is None else record.as_json() for side, record in sides.items()

@@ -48,7 +48,6 @@ class MessageStep:
 
     @property
     def text(self) -> str:
-        """Return the step as a sentence."""
         return STEPS[self.kind].format(peer=self.peer)
 
 

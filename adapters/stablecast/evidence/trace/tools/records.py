@@ -22,13 +22,7 @@ class TraceRecord:
     """A record with its place.
 
     Attributes:
-        role: Of the endpoint.
-        endpoint: Its name.
-        number: Of the record in its trace.
         time: The machine's clock, ns.
-        event: The input.
-        effects: What came of it.
-        path: The file.
         offset: Where its frame begins in the file, bytes.
     """
 
@@ -42,7 +36,6 @@ class TraceRecord:
     offset: int
 
     def as_json(self) -> Json:
-        """Return the record for machines."""
         place = {"role": self.role, "endpoint": self.endpoint, "file": str(self.path)}
         return {**place, "n": self.number, "t": self.time, "in": self.event, "out": self.effects}
 
@@ -81,7 +74,6 @@ class RecordFilter(TraceWindow):
     number: int | None = None
 
     def __contains__(self, record: TraceRecord) -> bool:
-        """Return whether a record passes the filter."""
         if not self.meets(f"{record.role} {record.endpoint}", record.time, record.time):
             return False
         values = (record.event, *record.effects)

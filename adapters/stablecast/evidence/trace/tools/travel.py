@@ -241,7 +241,6 @@ class TravelSession:
 
     @property
     def trace(self) -> Trace:
-        """Return the current trace."""
         return self.traces[self.using]
 
     def run(self, lines: Iterable[str], say: Callable[[str], None]) -> int:
@@ -320,7 +319,6 @@ class TravelSession:
 
 
 def story(paths: list[Path], number: int) -> Iterator[str]:
-    """Yield the history of a message for people."""
     steps = why(paths, number)
     if not steps:
         yield f"no trace has a message {number}"

@@ -58,7 +58,6 @@ class Seen:
 
     @property
     def window(self) -> str:
-        """The window in words for people."""
         if self.first < 0:
             return self.whose
         last = self.stop - 1
@@ -76,8 +75,7 @@ class ViewWatch(Protocol):
     """Follow the view of one trace. `scope` selects the steps that judge it."""
 
     @property
-    def scope(self) -> str:
-        """The scope, as in `View.scope`."""
+    def scope(self) -> str: ...
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
         """Yield what a record changes."""
@@ -97,7 +95,6 @@ class TraceView(ABC):
 
     @property
     def model(self) -> str:
-        """The name of the model in `tla/`."""
         return self.name.partition(".")[0]
 
     def scope(self, constants: Constants) -> str | None:
@@ -132,8 +129,6 @@ class Edge:
 
 @attrs.define
 class Steps:
-    """Hold the steps of a view in one scope."""
-
     all: frozenset[ModelStep]
     by_before: dict[str, list[ModelStep]] = attrs.field(factory=dict)
 

@@ -42,7 +42,6 @@ class ReceiverNumbersView(TraceView):
         return range(1, constants["Messages"])
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
-        """Return what the receiver does within a session."""
         receivers = edge.before["rcv"], edge.after["rcv"]
         if edge.action == "Close":
             receivers = receivers[0], {**receivers[0], "acked": _acknowledged(edge.after, receivers[0]["acked"])}
@@ -52,7 +51,6 @@ class ReceiverNumbersView(TraceView):
         return ModelStep(before, edge.action, after)
 
     def watch(self, machine: Endpoint) -> "FollowedSession | Outside":
-        """Follow a receiver's session."""
         assert isinstance(machine, ReceiverSession)
         return FollowedSession.begin(machine)
 
@@ -119,7 +117,6 @@ class FollowedSession:
         return _text(number in self.lost, number in self.consumed, number in self.delivered, number <= self.acked)
 
     def take(self, event: inputs.Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """Yield what a record changed."""
         before, losing = clone(self), False
         match event:
             case inputs.Consumed(first=first, last=last):

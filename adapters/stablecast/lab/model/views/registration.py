@@ -37,14 +37,10 @@ HEARD = {"grant": "grant", "refuse": "refusal", "alive": "sign", "probe": "quest
 
 
 class ClientView(TraceView):
-    """View one client at one store."""
-
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return the window of each client."""
         return range(constants["Clients"])
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
-        """Return what a client does itself."""
         before, after = edge.before["client"][window], edge.after["client"][window]
         refused = edge.action != "ToStore" or not edge.before["store"]["up"]
         if edge.action not in OWN or edge.parameters != (window + 1,) or not refused or before["state"] == "DEAD":
@@ -60,7 +56,6 @@ class ClientView(TraceView):
         return ModelStep(states[0], action, states[1], "+".join(sorted(said)))
 
     def watch(self, machine: Endpoint) -> "FollowedClients | Outside":
-        """Follow each registration of a source."""
         assert isinstance(machine, SourceEndpoint)
         if machine.config.behavior is StoreBehavior.RR:
             return Outside("its stores take turns (round robin)")
@@ -70,15 +65,12 @@ class ClientView(TraceView):
 
 @attrs.define
 class FollowedClient:
-    """Hold the view of one registration."""
-
     address: msg.Address
     state: str
     generation: int
 
     @classmethod
     def begin(cls, registration: RegistrationStatus) -> "FollowedClient":
-        """Return the client of a snapshot."""
         state = registration.state.name if registration.state < RegistrationState.WITHDRAWING else "IDLE"
         return cls(registration.address, SHOWN.get(state, state), registration.request.generation)
 
@@ -91,7 +83,6 @@ class FollowedClients:
     scope: str = "any"
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """Yield what the record was to each registration."""
         out = list(effects)
         for index, client in list(self.watched.items()):
             seen = _take(index, client, event, out)

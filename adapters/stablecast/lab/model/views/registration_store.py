@@ -36,14 +36,12 @@ class ClientLetters:
         return self.known.setdefault(client, LETTERS[min(len(self.known), len(LETTERS)) - 1])
 
     def shown(self, kept: Kept) -> str:
-        """Return the view for people."""
         holder, writes, disk = kept
         unsynced = " ".join(map(self.name, writes)) or "-"
         return f"holder {self.name(holder)}, unsynced {unsynced}, disk {self.name(disk)}"
 
     @property
     def count(self) -> int:
-        """The number of named clients."""
         return len(self.known) - 1
 
 
@@ -68,7 +66,6 @@ class HolderView(TraceView):
         return (0,)
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
-        """Return what the store does."""
         room, before, after = constants["Room"], edge.before, edge.after
         if not (before["store"]["up"] and after["store"]["up"]) or edge.action not in ("ToStore", "Sync", "StoreTimer"):
             return None
@@ -114,7 +111,6 @@ class FollowedHolders:
     scope: str = "any"
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """Yield what the record was to the registration IDs."""
         out = list(effects)
         match event:
             case Arrived(Register(role=Role.SOURCE) as asked):

@@ -38,8 +38,6 @@ LATER = 1 << 62
 
 
 class SourceNumberView(TraceView):
-    """View one message number at its source."""
-
     def scope(self, constants: Constants) -> str | None:
         """Return the layout of the groups and their rules."""
         if constants["Repairs"] != REPAIRED or constants["Consensus"] != "highest":
@@ -49,11 +47,9 @@ class SourceNumberView(TraceView):
         return None if len(groups) != sum(sizes) else _scope(sizes, inside, between)
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return the window of each number."""
         return range(1, constants["Numbers"] + 1)
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
-        """Return what the source does or receives."""
         if edge.action not in AT_THE_SOURCE or not _runs(edge.before) or not _runs(edge.after):
             return None
         groups = LAYOUTS[constants["Layout"]][1]
@@ -65,7 +61,6 @@ class SourceNumberView(TraceView):
         return None if before == "later" else ModelStep(before, action, after)
 
     def watch(self, machine: Endpoint) -> "Numbers | Outside":
-        """Follow each number of a source."""
         assert isinstance(machine, SourceEndpoint)
         config = machine.config
         why = _unlike(config)
@@ -140,7 +135,6 @@ class Numbers:
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Numbers":
-        """Return the numbers of a snapshot."""
         config, rules, next_number = source.config, source.config.groups, source.next_number
         begun = source.state not in (SourceState.IDLE, SourceState.REGISTERING)
         scope = _scope(rules.sizes, rules.intragroup.name.lower(), rules.intergroup.name.lower())
@@ -168,7 +162,6 @@ class Numbers:
         return _held((store for store, held in enumerate(self.acked) if number in held), self.groups)
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """Yield what a record changed."""
         if isinstance(event, Sent):
             yield from self._sent(event)
         before = clone(self)

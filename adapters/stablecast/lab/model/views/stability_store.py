@@ -35,18 +35,14 @@ PACED = "its receivers set the pace"
 
 
 class StoreNumberView(TraceView):
-    """View one message number at a store."""
-
     def scope(self, constants: Constants) -> str | None:
         """Return the only scope: stores behave the same in all layouts."""
         return "any" if constants["Repairs"] == REPAIRED else None
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return the window of each number."""
         return range(1, constants["Numbers"] + 1)
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
-        """Return what the store of the action does."""
         if edge.action not in AT_A_STORE:
             return None
         before, after = (state["store"][edge.parameters[0] - 1] for state in (edge.before, edge.after))
@@ -96,7 +92,6 @@ class FollowedSource:
 
     @classmethod
     def begin(cls, repository: RepositoryStatus) -> "FollowedSource":
-        """Return the source of a snapshot."""
         kept = cls(repository.incarnation, repository.resume_point, dict(by_life(repository)))
         kept.why = PACED if repository.terms.paced else ""
         kept.newest = max(0, repository.newest)
@@ -112,7 +107,6 @@ class FollowedSource:
         return kept
 
     def cuts(self) -> Iterable[int]:
-        """Return the numbers where the view may change."""
         yield from bounds(self.synced, self.told, self.gone, *self.of.values())
         if self.resume is not None:
             yield self.resume
@@ -126,7 +120,6 @@ class FollowedSource:
         return _text(self.resume, number, mine, number in self.synced, number in self.told)
 
     def hear(self, event: Input) -> None:
-        """Apply what the input says of this source."""
         match event:
             case Arrived(SourceInfo() as info) if info.incarnation == self.life and self.resume is None:
                 self.resume = extended(info.low, self.newest)
@@ -136,12 +129,10 @@ class FollowedSource:
                 self.waiting = [one for one in self.waiting if one[0] > ticket]
 
     def begin_life(self, life: Incarnation) -> None:
-        """Handle a registration of another life."""
         self.past.add(self.life)
         self.life, self.resume, self.told = life, None, RangeSet()
 
     def write(self, write: fx.PersistMessages) -> None:
-        """Apply a write of messages."""
         first, stop = write.first, write.first + write.count
         self.of.setdefault(write.incarnation, RangeSet()).add(first, stop)
         self.waiting.append((write.ticket, first, stop))
@@ -154,7 +145,6 @@ class FollowedSource:
         self.waiting = [(ticket, first, min(stop, number)) for ticket, first, stop in self.waiting if first < number]
 
     def acknowledge(self, ack: StableAck) -> None:
-        """Record an acknowledgement to the source."""
         first = extended(ack.first, self.newest)
         self.told.add(first, extended(ack.last, first) + 1)
 
@@ -167,7 +157,6 @@ class Stored:
     scope: str = "any"
 
     def take(self, event: Input, effects: Iterable[fx.Effect]) -> Iterator[Seen | Outside]:
-        """Yield what a record changed."""
         out = [effect for effect in effects if isinstance(effect, TELLING)]
         if not (out or isinstance(event, Persisted) or _informs(event)):
             return

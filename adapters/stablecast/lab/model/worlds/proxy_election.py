@@ -34,18 +34,14 @@ class Draw(Seeded):
     chosen: int = 0
 
     def below(self, n: int) -> int:
-        """Return the value of a token."""
         return self.chosen
 
     def between(self, low: int, high: int) -> int:
-        """Return the span of a wait."""
         return low
 
 
 @attrs.frozen
 class ElectionConstants:
-    """Hold the model's constants."""
-
     Stores: int
     Values: int
     Lives: int
@@ -66,7 +62,6 @@ class Station:
 
     @property
     def client(self) -> ClientRecord:
-        """The source's record."""
         return self.clients.records[SOURCE_ID]
 
     def ended(self) -> frozenset[int]:
@@ -80,8 +75,6 @@ Late = tuple[ElectionToken | int, int]
 
 @attrs.define
 class ProxyElectionWorld:
-    """Drive the stores of one source."""
-
     constants: ElectionConstants
     stations: list[Station]
     life: int = 1
@@ -97,7 +90,6 @@ class ProxyElectionWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         for number, station in enumerate(self.stations, 1):
             state = station.election.state
             if station.client.lifetime.active and (self._gone(station) or "suspect" in self.constants.Faults):
@@ -136,7 +128,6 @@ class ProxyElectionWorld:
         return running | {who for who, to in self.late if isinstance(who, ElectionToken) and to == number}
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *numbers = action
         if name == "Die":
             self.up = False
@@ -209,7 +200,6 @@ class ProxyElectionWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         late = ((_token(who) if isinstance(who, ElectionToken) else _source(who), to) for who, to in self.late)
         return {
             "store": tuple(_store(station) for station in self.stations),

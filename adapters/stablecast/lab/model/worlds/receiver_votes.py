@@ -48,7 +48,6 @@ class ReceiverVotesConstants:
     Returns: int
 
     def repairs(self, who: str) -> Repair:
-        """Return the repairs of the stores or the receiver."""
         return Repair.ALL if who in self.Votes else Repair.ALL & ~Repair.VOTE
 
 
@@ -93,7 +92,6 @@ class ReceiverVotesWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the actions that are enabled in this state."""
         session = self.shared.machine if self.shared else None
         up = [store for store in IDS if self._store(store).machine is not None]
         old = set(range(self.constants.Old))
@@ -136,7 +134,6 @@ class ReceiverVotesWorld:
         }
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         store = parameters[0] if parameters else 0
         match name:
@@ -236,7 +233,6 @@ class ReceiverVotesWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         return {
             "source": record(life=self._life, next=self.group.upcoming),
             "store": tuple(map(self._stored, IDS)),

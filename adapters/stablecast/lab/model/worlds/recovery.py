@@ -68,7 +68,6 @@ class RecoveryConstants:
     Faults: frozenset[str]
 
     def holds(self, store: int) -> list[int]:
-        """Return the numbers that a store holds."""
         lacks = self.Lacks1 if store == 1 else self.Lacks2
         return [number for number in range(1, self.Messages + 1) if number not in lacks]
 
@@ -102,7 +101,6 @@ class RecoveryStore:
 
     @property
     def up(self) -> bool:
-        """True if the store runs."""
         return self.process.machine is not None
 
     @property
@@ -134,7 +132,6 @@ class RecoveryStore:
         return self.sync(now)
 
     def hear(self, message: msg.Message, now: int) -> None:
-        """Deliver a message."""
         self._perform(self.shared.own().receive(Arrived(message), now))
 
     def sync(self, now: int) -> list[msg.Registered]:
@@ -160,7 +157,6 @@ class RecoveryStore:
 
 
 def address_of(store: int) -> str:
-    """Return the address of a store."""
     return str(store)
 
 
@@ -201,8 +197,6 @@ class ConsumerRecord:
 
 @attrs.define
 class RecoveryWorld:
-    """Drive one receiver and two stores."""
-
     constants: RecoveryConstants
     nodes: dict[int, RecoveryStore]
     shared: SharedMachine[ReceiverSession] | None = None
@@ -218,7 +212,6 @@ class RecoveryWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         faults = self.constants.Faults
         session = self.shared.machine if self.shared else None
         if session is None:
@@ -247,7 +240,6 @@ class RecoveryWorld:
         return any(node.inbox or node.outbox for node in self.nodes.values())
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         number = parameters[0] if parameters else 0
         if number and name != "Consume":
@@ -337,7 +329,6 @@ class RecoveryWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         nodes = self.nodes.values()
         return {
             "rcv": _DOWN if self.shared is None else self._receiver(self.shared.machine),

@@ -42,8 +42,6 @@ ROUND_NS = 100
 
 @attrs.frozen
 class RefillConstants:
-    """Hold the constants of a configuration of the model."""
-
     Stores: int
     Messages: int
     Lives: int
@@ -82,7 +80,6 @@ class RefillWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the actions that are enabled in this state."""
         if self._life < self.constants.Lives and self._votes():
             yield ("Begin",)
         if self._life and self.upcoming < self.constants.Messages:
@@ -108,7 +105,6 @@ class RefillWorld:
             yield ("Stop", number)
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._do_at(name, parameters[0] - 1)
@@ -268,7 +264,6 @@ class RefillWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the variables of the model in this state."""
         return {
             "source": record(life=self._life, next=self.upcoming, history=self.history),
             "store": tuple(map(self._store, range(self.constants.Stores))),

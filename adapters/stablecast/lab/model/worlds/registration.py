@@ -74,14 +74,11 @@ class RegisteringClient:
 
     @property
     def registration(self) -> Registration:
-        """The client's only registration."""
         return self.enrollment.registrations[0]
 
 
 @attrs.define
 class RegistrationWorld:
-    """Drive the clients and their store."""
-
     constants: RegistrationConstants
     clients: list[RegisteringClient]
     shared: SharedMachine[WorldStore]
@@ -108,7 +105,6 @@ class RegistrationWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         room = len(self.unsynced) < self.constants.Writes
         faults = self.constants.Faults
         for number, client in enumerate(self.clients, 1):
@@ -136,7 +132,6 @@ class RegistrationWorld:
             yield ("Tick",)
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._client_action(name, self.clients[parameters[0] - 1])
@@ -224,7 +219,6 @@ class RegistrationWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         return {
             "client": tuple(self._client(client) for client in self.clients),
             "toStore": tuple(tuple(self._message(m) for m in client.to_store) for client in self.clients),

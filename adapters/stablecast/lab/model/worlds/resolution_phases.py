@@ -96,7 +96,6 @@ class ResolutionPhasesWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         faults = self.constants.Faults
         yield from self._of_source()
         if self._due(self.querying):
@@ -147,7 +146,6 @@ class ResolutionPhasesWorld:
     # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         match name:
             case "Tick":
@@ -190,7 +188,6 @@ class ResolutionPhasesWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         querier = self.querying.machine
         turns = next(iter(self.advertising.machine.rounds.topics.values()), None)
         return {

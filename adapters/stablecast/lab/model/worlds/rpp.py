@@ -76,7 +76,6 @@ class RppWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions."""
         if self._news():
             yield ("ToSource",)
         if "die" in self.constants.Faults and self.up:
@@ -120,7 +119,6 @@ class RppWorld:
             yield ("Ack", number)
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._reader_action(name, parameters[0], self.readers[parameters[0] - 1])
@@ -218,13 +216,11 @@ class RppWorld:
         self._perform_store(self.keeper.own().receive(Arrived(message), self.now))
 
     def _perform_store(self, effects: Sequence[Effect]) -> None:
-        """Deliver the messages of the store."""
         for effect in effects:
             if isinstance(effect, Send):
                 self._answer(effect.to, effect.message)
 
     def _answer(self, to: str, message: msg.Message) -> None:
-        """Deliver a message of the store."""
         if to != parts.SOURCE:
             if isinstance(message, msg.Registered):
                 reader = self.readers[int(to.removeprefix("receiver:")) - 1]
@@ -247,7 +243,6 @@ class RppWorld:
         self._perform_source(source.take_effects())
 
     def _perform_source(self, effects: Sequence[Effect]) -> None:
-        """Perform the source's effects."""
         life = self.source.config.incarnation
         for effect in effects:
             match effect:
@@ -270,7 +265,6 @@ class RppWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         numbers = range(1, self.constants.Receivers + 1)
         process = self.keeper.machine
         return {
@@ -287,7 +281,6 @@ class RppWorld:
 
     @property
     def _kept(self) -> RepositoryStatus:
-        """The store's only repository."""
         kept = self.keeper.machine.repository
         assert kept is not None
         return kept
@@ -346,7 +339,6 @@ def waiting(store: StoreEndpoint) -> frozenset[Value]:
 
 
 def seen(process: WorldStore, receivers: Iterable[int]) -> Fn:
-    """Return the store's variables."""
     store, kept = process.machine, process.repository
     if store is None or kept is None:
         none = dict.fromkeys(("held", "synced", "delayed", "waiting", "owed", "lost", "wanted"), frozenset[Value]())
@@ -376,7 +368,6 @@ def seen(process: WorldStore, receivers: Iterable[int]) -> Fn:
 
 
 def written(journal: WorldJournal, receivers: Iterable[int]) -> Fn:
-    """Return a journal's variables."""
     client = journal.source
     assert client is not None
     known = [journal.clients.get(parts.RECEIVER_ID + number) for number in receivers]
@@ -391,7 +382,6 @@ def written(journal: WorldJournal, receivers: Iterable[int]) -> Fn:
 
 
 def item(way: Data | msg.SourceInfo) -> Fn:
-    """Return an item of the stream."""
     if isinstance(way, Data):
         return record(kind="data", life=way.incarnation, number=way.wire_first, again=way.recovered)
     return record(kind="info", life=way.incarnation, low=way.low, high=serial.extend(way.high, 0))

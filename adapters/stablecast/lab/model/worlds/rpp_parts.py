@@ -20,8 +20,6 @@ SILENCE_NS = SECOND
 
 @attrs.frozen
 class RppConstants:
-    """Hold the model's constants."""
-
     Receivers: int
     Patient: frozenset[int]
     Messages: int
@@ -34,7 +32,6 @@ class RppConstants:
 
     @property
     def repairs(self) -> Repair:
-        """The rules in force."""
         return Repair.ALL if self.Repaired else Repair.ALL & ~Repair.PACED
 
 
@@ -48,7 +45,6 @@ class PacedReceiver:
 
 
 def receiver_request(number: int, life: Incarnation, pace: Pace) -> Register:
-    """Return the registration of receiver `number` for a life of the source."""
     return attrs.evolve(
         registration(life, f"receiver:{number}", ""),
         role=Role.RECEIVER,
@@ -60,7 +56,6 @@ def receiver_request(number: int, life: Incarnation, pace: Pace) -> Register:
 
 
 def farewell(number: int, life: Incarnation) -> Deregister:
-    """Return the deregistration of receiver `number`."""
     return Deregister(Role.RECEIVER, 0, 1, RECEIVER_ID + number, life, SOURCE_ID, f"receiver:{number}")
 
 
@@ -84,7 +79,6 @@ def new_source(constants: RppConstants, life: int) -> SourceEndpoint:
 
 
 def store_config(constants: RppConstants) -> StoreConfig:
-    """Return the configuration of the store."""
     kept = RepositoryConfig(
         size_threshold=0,
         size_limit=0,

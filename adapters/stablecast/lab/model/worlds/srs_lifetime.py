@@ -62,7 +62,6 @@ class SrsLifetimeWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         faults = self.constants.Faults
         room = all(len(node.wire.back) < self.constants.Room for node in self.nodes)
         for node in self.nodes:
@@ -137,7 +136,6 @@ class SrsLifetimeWorld:
     # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         match name:
             case "Tick":
@@ -275,7 +273,6 @@ class SrsLifetimeWorld:
                     node.former = parts.Former(node.former.number)
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         return seen(self.constants, self.service, self.nodes, self.left, self.now)
 
 
@@ -300,7 +297,6 @@ _NO_CLIENT = record(state="none", source=False, want=False, age=parts.NONE)
 def seen(
     constants: parts.SrsConstants, service: ResolutionService, nodes: Sequence[parts.ContextNode], left: int, now: int
 ) -> State:
-    """Return the model's variables."""
     return {
         "context": tuple(_context(node, service, now, constants) for node in nodes),
         "knows": tuple(_knows(node, len(nodes)) for node in nodes),

@@ -27,8 +27,6 @@ MOST_WORDS = 4_096
 
 @attrs.frozen
 class SrsConstants:
-    """Hold the model's constants."""
-
     Contexts: int
     Sources: frozenset[int]
     Wants: frozenset[int]
@@ -52,7 +50,6 @@ class SrsConstants:
         return SECOND if self.Keepalive else 1
 
     def service(self) -> ServiceConfig:
-        """Return the service's settings."""
         spans = (self.SourceLifetime, self.InterestLifetime, self.Backoff)
         return ServiceConfig(*(span * self.tick for span in spans))
 
@@ -175,7 +172,6 @@ class ContextNode:
 
 
 def source(number: int) -> AddSource:
-    """Return the source of a context."""
     return AddSource(TOPIC, ADDRESS, number, 0, "", persistent=False)
 
 
@@ -191,10 +187,8 @@ def otid_of(number: int) -> bytes:
 
 
 def instance_of(number: int) -> bytes:
-    """Return the name of a context."""
     return number.to_bytes(8)
 
 
 def number_of(instance: bytes) -> int:
-    """Return the context with this name."""
     return int.from_bytes(instance)

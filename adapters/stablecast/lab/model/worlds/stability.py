@@ -69,7 +69,6 @@ class StabilityWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         heard = not any(process.back for process in self.stores if not self.constants.weak("slow", process.index))
         if heard:
             yield from ((name,) for name in self._source_actions() if self._chosen(name, 0))
@@ -213,7 +212,6 @@ class StabilityWorld:
         return heard and repository is not None and repository.resume_point is None
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._AT_A_STORE[name](self, self.shared_stores[parameters[0] - 1].own())
@@ -350,7 +348,6 @@ class StabilityWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         stores, source, constants = self.stores, self.source, self.constants
         shared, other = self.aside
         return {

@@ -38,8 +38,6 @@ NEVER_REACHED: Mapping[str, int] = {"ring": 1, "groups": 0}
 
 @attrs.frozen
 class StabilityConstants:
-    """Hold the model's constants."""
-
     Layout: str
     Inside: str
     Between: str
@@ -124,13 +122,11 @@ class StabilityStore(WorldStore):
         self.stream, self.back = [], []
 
     def crash(self) -> None:
-        """End the process."""
         self.disconnect()
         self.end()
 
 
 def store_config(constants: StabilityConstants, index: int) -> StoreConfig:
-    """Return the configuration of a store."""
     return disk_only(store_address(index), constants.repairs, constants.Memory)
 
 

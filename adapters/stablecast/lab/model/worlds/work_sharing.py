@@ -23,8 +23,6 @@ MOST_TIMES = 2
 
 @attrs.frozen
 class SharingConstants:
-    """Hold the model's constants."""
-
     Messages: int
     Turns: int
     Faults: frozenset[str]
@@ -68,7 +66,6 @@ class MemberNode:
 
     @property
     def state(self) -> str:
-        """The name of the state of the share."""
         return "RELEASED" if self.machine is None else self.machine.shares[0].state.name
 
     def feed(self, event: MemberInput) -> None:
@@ -106,7 +103,6 @@ class WorkSharingWorld:
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """Yield the enabled actions in the order of the model's `Next`."""
         for number in MEMBERS:
             node, other = self.nodes[number - 1], self.nodes[2 - number]
             if node.machine is not None:
@@ -149,7 +145,6 @@ class WorkSharingWorld:
     # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Perform an action of the model."""
         name, number = action
         assert isinstance(number, int)
         node = self.nodes[number - 1]
@@ -197,7 +192,6 @@ class WorkSharingWorld:
     # The model's variables.
 
     def abstract(self) -> State:
-        """Return the model's variables."""
         return {
             "share": self._each("state"),
             "knows": self._each("knows"),

@@ -18,7 +18,6 @@ NS = 1_000_000_000
 
 
 def table() -> Table:
-    """Return the replacements of clocks."""
     return [
         in_programs(time, "time", lambda process: _wall(process) / 1e9),
         _reading("time_ns", _wall),

@@ -20,7 +20,6 @@ UUID_MEMORY = ("_last_timestamp_v6", "_last_timestamp_v7", "_last_counter_v7")
 
 
 def table() -> Table:
-    """Return the replacements of entropy."""
     shared = random._inst
     names = [name for name, value in vars(random).items() if getattr(value, "__self__", None) is shared]
     newer = [name for name in ("uuid6", "uuid7") if hasattr(uuid, name)]

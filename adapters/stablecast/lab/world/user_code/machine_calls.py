@@ -17,7 +17,6 @@ _IFF_UP, _IFF_LOOPBACK, _IFF_MULTICAST = 0x1, 0x8, 0x1000
 
 
 def table() -> Table:
-    """Return the replacements in `stablecast.runtime.machine`."""
     return [
         in_programs(process, "owns_interpreter", lambda _: False),
         in_programs(process, "started_ns", lambda _: 0),  # It is not known, so this is the epoch.

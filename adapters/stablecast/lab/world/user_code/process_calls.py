@@ -38,7 +38,6 @@ _REFUSED_SIGNALS: Final = ("alarm", "setitimer", "pause", "sigwait", "sigwaitinf
 
 
 def table() -> Table:
-    """Return the replacements of calls about the process."""
     return [*_environment(), *_identity(), *_signals(), *_end(), *_output(), *_refusals()]
 
 
@@ -205,7 +204,6 @@ class ProgramStream:
         self._real = real
 
     def write(self, text: str) -> int:
-        """Write text to the stream of the program."""
         process = installation.programs()
         if process is None:
             written: int = self._real.write(text)

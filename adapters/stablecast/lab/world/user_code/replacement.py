@@ -97,7 +97,6 @@ def method_in_programs(owner: type, name: str, new: Callable[..., Any]) -> Repla
 
 
 def refusal_in_programs(owner: Any, name: str, what: str, remedy: str) -> Replacement:
-    """Refuse a function or a method in programs."""
     return in_programs(owner, name, lambda *_, **__: refuse(what, remedy))
 
 
@@ -124,7 +123,6 @@ class Replacements:
         self._depth = 0
 
     def install(self) -> None:
-        """Replace everything in the table."""
         self._depth += 1
         if self._depth > 1:
             return

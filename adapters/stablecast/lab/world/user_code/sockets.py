@@ -84,7 +84,6 @@ def _open(
 
 
 def _pair(process: SimulatedProcess, *_: Any, **__: Any) -> tuple[Any, Any]:
-    """Return two connected sockets."""
     listener, first = TcpSocket(process), TcpSocket(process)
     listener.bind((LOOPBACK, 0))
     listener.listen()
@@ -170,7 +169,6 @@ class ProgramPoll:
         self._watched: dict[int, int] = {}
 
     def register(self, fd: Any, eventmask: int = select.POLLIN | select.POLLOUT, /) -> None:
-        """Watch a socket for events."""
         self._watched[_descriptor(fd)] = eventmask
 
     modify = register

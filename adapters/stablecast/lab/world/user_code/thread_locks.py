@@ -55,7 +55,6 @@ class ThreadLock:
         holder.free.release()
 
     def locked(self) -> bool:
-        """Return whether it is locked."""
         process = installation.programs()
         if process is None:
             return bool(self._real.locked())

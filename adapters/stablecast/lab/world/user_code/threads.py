@@ -30,7 +30,6 @@ _THREADS = "threads"
 
 
 def table() -> Table:
-    """Return the replacements of threads."""
     pure_queue = queue._PySimpleQueue  # type: ignore[attr-defined]
     return [
         in_programs(threading, "Lock", lambda _: ThreadLock()),

@@ -22,16 +22,12 @@ _NAME = slice(2, lbtrm.HEADER.size)
 
 
 class ListeningState(IntEnum):
-    """States of a receiver's session."""
-
     WAITING = 0
     ACTIVE = 1
     OVER = 2
 
 
 class ListeningEvent(IntEnum):
-    """Events of a receiver's session."""
-
     HEARD = 0
     SILENCE = 1
     LEAVE = 2
@@ -67,8 +63,6 @@ def by_name(datagrams: list[memoryview]) -> dict[bytes, list[memoryview]]:
 
 @attrs.define
 class LbtrmReceiver(ReceiverMachine):
-    """A receiver's session; a machine."""
-
     FINAL: ClassVar[IntEnum] = ListeningState.OVER
     settings: ReceiverSettings = LBTRM_RECEIVER
     state: ListeningState = attrs.field(default=ListeningState.WAITING, init=False)
@@ -81,7 +75,6 @@ class LbtrmReceiver(ReceiverMachine):
         self.name = name_of(self.nak_port, self.session_id)
 
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
-        """Decode a datagram. Raises WireError."""
         plain = lbtrm.read_data(octets)
         if plain is not None:
             nak_port, session_id, sqn, trail, flags, payload = plain
@@ -98,11 +91,9 @@ class LbtrmReceiver(ReceiverMachine):
         return lbtrm.read_series(datagrams, self.name, number)
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:
-        """Return the datagram that requests these wire numbers."""
         return lbtrm.encode(lbtrm.Nak(nak_port=self.nak_port, session_id=self.session_id, sqns=numbers))
 
     def on_heard(self, now: int) -> None:
-        """Note a sign of life of the source."""
         if self.state is ListeningState.WAITING:
             fire(LISTENING, self, ListeningEvent.HEARD, now)
 
@@ -110,7 +101,6 @@ class LbtrmReceiver(ReceiverMachine):
         """Do nothing: LBT-RM has no message for the end."""
 
     def on_leave(self, now: int) -> None:
-        """End the session for the last receiver."""
         fire(LISTENING, self, ListeningEvent.LEAVE, now)
 
     def on_time(self, now: int) -> None:

@@ -24,16 +24,12 @@ from stablecast.transports.wire import lbtru
 
 
 class ConnectionState(IntEnum):
-    """States of a client's connection."""
-
     CONNECTING = 0
     CONNECTED = 1
     OVER = 2
 
 
 class ConnectionEvent(IntEnum):
-    """Events of a client's connection."""
-
     ACCEPTED = 0
     EXHAUSTED = 1
     RESET = 2
@@ -80,7 +76,6 @@ class LbtruReceiver(ReceiverMachine):
         self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
 
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
-        """Decode a datagram. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:
             session_id, flags, sqn, trail, payload = plain
@@ -99,11 +94,9 @@ class LbtruReceiver(ReceiverMachine):
         return lbtru.read_series(datagrams, self.session_id, number)
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:
-        """Return the datagram that requests these wire numbers."""
         return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
 
     def on_heard(self, now: int) -> None:
-        """Note a sign of life of the source."""
         if self.state is ConnectionState.CONNECTING:
             fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
 
@@ -112,7 +105,6 @@ class LbtruReceiver(ReceiverMachine):
         fire(CONNECTION, self, ConnectionEvent.RESET, now)
 
     def on_leave(self, now: int) -> None:
-        """End the connection for the last receiver."""
         fire(CONNECTION, self, ConnectionEvent.LEAVE, now)
 
     def on_time(self, now: int) -> None:
@@ -137,7 +129,6 @@ class LbtruReceiver(ReceiverMachine):
                     return
 
     def next_duty(self) -> int | None:
-        """Return when `on_time` is due, in nanoseconds."""
         return self.timers.next()
 
     # Actions of the chart.
@@ -153,7 +144,6 @@ class LbtruReceiver(ReceiverMachine):
         self.report_end(f"{self.source} did not answer {self.attempts} requests for a connection")
 
     def report_reset(self, _: int) -> None:
-        """Report that the source has reset the connection."""
         self.report_end("the source reset the connection")
 
     def _complete(self) -> int:

@@ -85,7 +85,6 @@ class LbtruSources(SourceSessions):
     services: dict[int, UnicastSession] = attrs.field(factory=dict, init=False)
 
     def begin(self, event: OpenSession) -> None:
-        """Open the session without clients."""
         options = (lbtru.SessionId(session_id=event.session_id),) if event.session_id else ()
         self.services[event.session] = UnicastSession(
             event.session_id, SessionClients(event.settings.client_ns), options
@@ -108,7 +107,6 @@ class LbtruSources(SourceSessions):
         super().handle_timeout(now)
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(super().next_timeout(), *[service.clients.next() for service in self.services.values()])
 
     def statistics(self, number: int) -> dict[str, int]:
@@ -131,7 +129,6 @@ class LbtruSources(SourceSessions):
         return True
 
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
-        """Encode a packet with the session ID."""
         service = self.services[number]
         options = service.options
         match packet:

@@ -22,8 +22,6 @@ from stablecast.transports.resolution.srs.directory import Interest
 
 
 class ClientState(IntEnum):
-    """States of a client at a service."""
-
     ANNOUNCING = 0
     CURRENT = 1
     DOWN = 2
@@ -31,8 +29,6 @@ class ClientState(IntEnum):
 
 
 class ClientEvent(IntEnum):
-    """Events of a client at a service."""
-
     HELLO = 0
     COMPLETE = 1
     LOST = 2
@@ -40,8 +36,6 @@ class ClientEvent(IntEnum):
 
 
 class ClientChart(Chart):
-    """The life cycle of a client at a service."""
-
     states = States.from_enum(
         ClientState, initial=ClientState.ANNOUNCING, final=ClientState.GONE, use_enum_instance=True
     )
@@ -97,7 +91,6 @@ class ServiceClient:
 
     @property
     def up(self) -> bool:
-        """True if the client is connected."""
         return self.state in (ClientState.ANNOUNCING, ClientState.CURRENT)
 
     def is_late(self, counter: int) -> bool:

@@ -93,7 +93,6 @@ class WantedTopics:
     linger: int
 
     def has(self, topic: str) -> bool:
-        """Return whether the pattern matches the topic."""
         return self.expression.search(topic) is not None
 
 
@@ -190,7 +189,6 @@ class SrsContext:
                 self.outbox.append(Abandoned(left))
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(
             *(link.timers.next() for link in self.links),
             *self.again.values(),
@@ -199,13 +197,11 @@ class SrsContext:
         )
 
     def take_effects(self) -> list[SrsContextEffect]:
-        """Return the effects since the last call, in order."""
         effects = self.outbox[:]
         self.outbox.clear()  # in place, because the links append to this list
         return effects
 
     def counters(self) -> dict[str, int]:
-        """Return the current state and the counters, by name."""
         current = sum(link.state is LinkState.CURRENT for link in self.links)
         return {"services": current, "known": len(self.known.entries), **attrs.asdict(self.counted)}
 

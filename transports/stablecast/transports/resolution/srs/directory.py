@@ -101,7 +101,6 @@ class Directory:
         return source
 
     def want(self, client: bytes, interest: Interest) -> None:
-        """Add an interest of a client."""
         if not interest.pattern:
             self.wanted.setdefault(interest.name, {})[client] = None
             return
@@ -118,7 +117,6 @@ class Directory:
             del (self.patterns if interest.pattern else self.wanted)[interest.name]
 
     def wanting(self, interest: Interest) -> Iterable[bytes]:
-        """Return the clients with an interest."""
         if interest.pattern:
             watched = self.patterns.get(interest.name)
             return () if watched is None else watched.clients
@@ -132,7 +130,6 @@ class Directory:
             self.flooded.pop(client, None)
 
     def audience(self, source: AnnouncedSource) -> list[bytes]:
-        """Return the clients that want a source."""
         told = {**self.flooded, **self.wanted.get(source.topic, {})}
         steps = 0
         for watched in self.patterns.values():

@@ -32,8 +32,6 @@ class KnownSource:
 
 @attrs.define
 class KnownSources:
-    """All sources that a context knows."""
-
     entries: dict[bytes, KnownSource] = attrs.field(factory=dict)
     topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
 
@@ -72,7 +70,6 @@ class KnownSources:
             del self.topics[entry.topic]
 
     def of(self, topic: str) -> Iterator[KnownSource]:
-        """Return the sources of a topic."""
         return (self.entries[otid] for otid in self.topics.get(topic, {}))
 
     def _check(self, entry: KnownSource, live: Live) -> KnownSource | None:

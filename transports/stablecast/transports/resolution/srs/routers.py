@@ -155,7 +155,6 @@ class RoutesOfService:
                     self.fresh.add(route)
 
     def remove(self, routes: Iterable[tuple[int, str]]) -> None:
-        """Remove routes that have ended."""
         self.known.difference_update(routes)
 
     def end(self) -> set[tuple[int, str]]:
@@ -168,5 +167,4 @@ class RoutesOfService:
 
 
 def routes_of(record: srs.RouteInfo | srs.RouteEnd) -> list[tuple[int, str]]:
-    """Return the routes in a record."""
     return [(domain, f"{record.address}:{record.port}") for domain in record.domains]

@@ -135,16 +135,13 @@ class ResolutionService:
         self._flush()
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         return self.agenda.next()
 
     def take_effects(self) -> list[events.ServiceEffect]:
-        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def counters(self) -> dict[str, int]:
-        """Return the current state and the counters, by name."""
         return {
             "connections": len(self.sessions),
             "clients": len(self.clients),

@@ -32,8 +32,6 @@ from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 
 class LinkState(IntEnum):
-    """States of the connection."""
-
     WAITING = 0
     CONNECTING = 1
     REGISTERING = 2
@@ -42,8 +40,6 @@ class LinkState(IntEnum):
 
 
 class LinkEvent(IntEnum):
-    """Events of the connection."""
-
     RETRY = 0
     OPENED = 1
     REGISTERED = 2
@@ -52,8 +48,6 @@ class LinkEvent(IntEnum):
 
 
 class LinkChart(Chart):
-    """A context's connection to a service."""
-
     states = States.from_enum(LinkState, initial=LinkState.WAITING, use_enum_instance=True)
 
     retry = states.WAITING.to(states.CONNECTING, on="connect")
@@ -69,8 +63,6 @@ class LinkChart(Chart):
 
 
 class LinkTimer(IntEnum):
-    """Timers of a context's link."""
-
     RETRY = 0
     KEEPALIVE = 1
     SILENCE = 2

@@ -95,7 +95,6 @@ class ServiceSession:
             self.send(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=srs.encode(message)))
 
     def take_bytes(self) -> bytes:
-        """Return the bytes to send."""
         self._pack()
         frames, self.frames = self.frames, []
         return b"".join(frames)

@@ -24,7 +24,6 @@ class AddressDomain:
     networks: tuple[ipaddress.IPv4Network, ...]
 
     def holds(self, address: ipaddress.IPv4Address) -> bool:
-        """Return whether an address lies in the domain."""
         return any(address in network for network in self.networks)
 
 
@@ -38,11 +37,9 @@ class AddressRule:
     new_port: int
 
     def matches(self, address: str, port: int) -> bool:
-        """Return whether the rule applies to this address."""
         return address == self.address and self.port in (ANY_PORT, port)
 
     def apply(self, port: int) -> tuple[str, int]:
-        """Return the replacement of an address with this port."""
         return self.new_address, port if self.new_port == ANY_PORT else self.new_port
 
 
@@ -68,7 +65,6 @@ class Translation:
         return next((domain.name for domain in self.domains if domain.holds(address)), "")
 
     def rules(self, source: str, destination: str) -> tuple[AddressRule, ...]:
-        """Return the rules from one domain to another."""
         transforms = (t for t in self.transforms if (t.source, t.destination) == (source, destination))
         return tuple(rule for transform in transforms for rule in transform.rules)
 

@@ -112,12 +112,10 @@ class Advertiser:
         self._transmit(self.rounds.take_turns(now))
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         again = self.repeated[0][0] if self.repeated else None
         return soonest(self.rounds.next(), self.rounds.initial.opens() if self.singles else None, again)
 
     def take_effects(self) -> list[Transmit]:
-        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
@@ -132,7 +130,6 @@ class Advertiser:
                 self.rounds.asked(key, now, answered=False)
 
     def find(self, event: RemoveSource) -> lbmr.Advertisement | None:
-        """Return the advertisement of a source, or None."""
         source = self.sources.get(event.key)
         return None if source is None else source.tir
 

@@ -37,7 +37,6 @@ class SourceCache:
         return len(self.heard_at)
 
     def heard(self, topic: str, record: SourceRecord, now: int) -> None:
-        """Note the advertisement of a source."""
         if not self.options.on:
             return
         key = (topic, record.address, record.session_id, record.index)
@@ -49,7 +48,6 @@ class SourceCache:
             self.dropped += 1
 
     def forget(self, topic: str, record: SourceRecord) -> None:
-        """Remove a source that has ended."""
         key = (topic, record.address, record.session_id, record.index)
         if key in self.heard_at:
             self._drop(key)
@@ -71,11 +69,9 @@ class SourceCache:
         return None if first is None or not self.options.forget_after else first + self.options.forget_after
 
     def of(self, topic: str) -> tuple[SourceRecord, ...]:
-        """Return the sources of a topic."""
         return tuple(self.topics.get(topic, {}).values())
 
     def matching(self, expression: re.Pattern[str]) -> Iterator[str]:
-        """Return the topics that match a pattern."""
         return (topic for topic in list(self.topics) if expression.search(topic))
 
     def _drop(self, key: Key) -> None:

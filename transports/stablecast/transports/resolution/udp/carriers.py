@@ -116,7 +116,6 @@ class Relays:
         return self.addresses[self.position]
 
     def sent(self, to: str, now: int) -> None:
-        """Note a datagram to a relay."""
         self.last_sent[to] = now
 
     def take_keepalives(self, now: int) -> list[str]:
@@ -207,7 +206,6 @@ class MulticastGroup:
         return True
 
     def on_heard(self, _: str, __: int) -> None:
-        """Note a datagram of another context."""
         self.heard = True
 
     def on_answer(self, _: str, __: bytes) -> None:
@@ -217,7 +215,6 @@ class MulticastGroup:
         """Return None: a group asks for no proof."""
 
     def pick(self, _: int) -> str:
-        """Return the address of the group."""
         return self.address
 
     def sent(self, to: str, now: int) -> None:

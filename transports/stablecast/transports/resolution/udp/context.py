@@ -191,7 +191,6 @@ class ResolutionContext:
         self._take_part(now)
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         first = soonest(
             self.carrier.next(),
             self.advertiser.next_timeout(),
@@ -202,12 +201,10 @@ class ResolutionContext:
         return soonest(first, *(due for due, _, _ in self.wakes)) if self.wakes else first
 
     def take_effects(self) -> list[effects.ContextEffect]:
-        """Return the effects since the last call, in order."""
         taken, self.outbox = self.outbox, []
         return taken
 
     def counters(self) -> dict[str, int]:
-        """Return the current state and the counters, by name."""
         cache = self.querier.cache
         return {
             **attrs.asdict(attrs.evolve(self.counted, unusable=self.querier.unusable)),

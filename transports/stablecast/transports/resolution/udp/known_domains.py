@@ -123,11 +123,9 @@ class KnownDomains:
             self._remark("no router is heard: the number of the domain is no longer handed on", warning=False)
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(self._expiry.next(), self._stops())
 
     def take_effects(self) -> list[DomainEffect]:
-        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 

@@ -18,16 +18,12 @@ from stablecast.transports.resolution.udp.settings import PhasePace
 
 
 class Phase(IntEnum):
-    """The phases of one topic's turns."""
-
     QUIESCENT = 0
     INITIAL = 1
     SUSTAINING = 2
 
 
 class PhaseEvent(IntEnum):
-    """Events of one topic's turns."""
-
     BEGIN = 0
     ASKED = 1
     ENDED = 2
@@ -103,7 +99,6 @@ class TopicTurns:
         fire(PHASES, self, PhaseEvent.ASKED, now, answered)
 
     def enough(self) -> None:
-        """Note that the topic needs no turns."""
         fire(PHASES, self, PhaseEvent.ENOUGH)
 
     def taken(self, now: int) -> None:
@@ -134,11 +129,9 @@ class TopicTurns:
     # Guards and actions of the chart.
 
     def has_initial(self, *_: int) -> bool:
-        """Return whether there is an initial phase."""
         return self.pace.shortest > 0 and self.pace.longest > 0
 
     def has_sustaining(self, *_: int) -> bool:
-        """Return whether there is a sustaining phase."""
         return self.pace.sustain > 0
 
     def start_initial(self, now: int, _: bool) -> None:

@@ -72,8 +72,6 @@ class WantedTopic:
 
 @attrs.define
 class WantedPattern:
-    """One wanted pattern and its query."""
-
     query: lbmr.WildcardQuery
     expression: re.Pattern[str]
     options: udp.PatternOptions
@@ -154,11 +152,9 @@ class Querier:
         self.cache.expire(now)
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self.leaving.next())
 
     def take_effects(self) -> list[QuerierEffect]:
-        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 

@@ -14,7 +14,6 @@ RecordT = TypeVar("RecordT")
 
 
 def size(tir: lbmr.Advertisement) -> int:
-    """Return the bytes of an advertisement on the wire."""
     return len(lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, advertisements=(tir,)))) - HEADER_BYTES
 
 

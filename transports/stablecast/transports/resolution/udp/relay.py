@@ -148,12 +148,10 @@ class RelayMachine:
             self.outbox.append(Remark(f"client {client} is forgotten: it was silent"))
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         heard = next(iter(self.last_heard.values()), None)
         return None if heard is None else on_grid(heard + self.config.client_ttl, self.config.check)
 
     def take_effects(self) -> list[RelayEffect]:
-        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 

@@ -106,12 +106,10 @@ class TurnSchedule(Generic[KeyT]):
         self._clear()
 
     def stop(self, key: KeyT) -> None:
-        """Forget `key`, if it is known."""
         self.topics.pop(key, None)
         self._clear()
 
     def phase(self, key: KeyT) -> Phase:
-        """Return the phase of `key`."""
         return self.topics[key].state
 
     def take_turns(self, now: int) -> list[KeyT]:

@@ -136,7 +136,6 @@ class StoreNames:
             self._on_address(name, address, instance, now)
 
     def _on_address(self, name: str, address: str, instance: bytes, now: int) -> None:
-        """Handle the address of a name."""
         if name in self.own:
             self._on_rival(name, address, instance)
         asked = self.asked.get(name)
@@ -154,7 +153,6 @@ class StoreNames:
             self.outbox.append(Tell(_INFO(flags=_INFO.QUERY, name=name)))
 
     def next_timeout(self) -> int | None:
-        """Return when `handle_timeout` is due, in nanoseconds."""
         timeout = self.options.activity_timeout
         due = [asked.heard_at + timeout for asked in self.asked.values() if asked.instance]
         return soonest(self.rounds.next(), *due)
@@ -170,7 +168,6 @@ class StoreNames:
                     self.rounds.begin(name, self.options.pace, 0, now)
 
     def take_effects(self) -> list[NameEffect]:
-        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
