@@ -16,7 +16,7 @@ from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.policy import READERS, SENDERS, Right, Rights
 from stablecast.runtime.ports import keep_alive
 from stablecast.transports.resolution.srs import events
-from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.srs.service import Admission, ResolutionService
 from stablecast.transports.resolution.srs.settings import MAX_CLIENTS
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import srs
@@ -61,7 +61,8 @@ class SrsDaemon:
         self.slow = 0
         self._log = log
         self._warn = warn or log
-        self._machine = ResolutionService(machine.entropy.below((1 << 32) - 1) + 1, config.service(), self._admits)
+        epoch = machine.entropy.below((1 << 32) - 1) + 1
+        self._machine = ResolutionService(epoch, config.service(), Admission(self._admits))
         self._origins = Origins()
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)

@@ -75,12 +75,19 @@ class RefusedError(Exception):
     """The peer follows the protocol but may not continue."""
 
 
+@attrs.frozen
+class Admission:
+    """The judgement of the driver, which knows the certificates of connections: may this one say that?"""
+
+    admits: Callable[[int, srs.Message], bool] = lambda _connection, _message: True
+
+
 @attrs.define
 class ResolutionService:
     """The machine of one service.
 
     Attributes:
-        admits: Judges what each connection says about itself; what it does not admit is ignored.
+        admission: What connections may say about themselves; all else is ignored.
         told: The interest of contexts, which routers are told.
         waiting: What a router repeats that another one still seems to repeat, with its client; the oldest first.
         epoch: 32 bits that distinguish this life of the service from others; not 0.
@@ -88,7 +95,7 @@ class ResolutionService:
 
     epoch: int
     config: ServiceConfig = ServiceConfig()
-    admits: Callable[[int, srs.Message], bool] = lambda _connection, _message: True
+    admission: Admission = Admission()
     clients: dict[bytes, ServiceClient] = attrs.field(factory=dict, init=False)
     sessions: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     directory: Directory = attrs.field(factory=Directory, init=False)
@@ -316,7 +323,7 @@ class ResolutionService:
         self._to(session).answer(srs.StreamRequest())
 
     def _on_message(self, session: ServiceSession, client: ServiceClient, message: srs.Message, now: int) -> None:
-        if not self.admits(session.connection, message):
+        if not self.admission.admits(session.connection, message):
             self.counted.ignored += 1
             return
         match message:
