@@ -61,7 +61,9 @@ STORES: Final = (
         "store/registry",
         "            record.since = self.tickets.last\n",
         "            pass\n",
-        Worlds("R2", first=3014, count=1),
+        Test(
+            "core/store/test_registry.py::test_a_life_that_returns_is_granted_nothing_before_its_last_record_is_synced"
+        ),
     ),
     Mutant(
         "a-life-that-returns-is-granted-by-its-earlier-record",
