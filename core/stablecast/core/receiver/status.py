@@ -55,6 +55,16 @@ class ReceiverStatus:
     """The newest number acknowledged; one below the start when there is none."""
     ack_due = _shown(lambda self: self._acknowledger.timers.armed(AckTimer.ACK))
     """True if a timer runs at whose end consumption is acknowledged."""
+    next = _shown(lambda self: self._arrivals.window.next)
+    """The next number to deliver; None before delivery begins."""
+    origin = _shown(lambda self: self._arrivals.window.origin)
+    """The first number that was not sent when delivery began; a recovered message from there on fills a gap."""
+    newest = _shown(lambda self: self._arrivals.window.high)
+    """The newest number known to exist; None: none is known."""
+    missed = _shown(lambda self: self._arrivals.window.missed.copy())
+    """Numbers that were lost for good or are for other shares, and are never confirmed."""
+    arrived = _shown(lambda self: {life: seen.copy() for life, seen in self._arrivals.lives.seen.items()})
+    """Numbers that arrived, by the life that sent them."""
     held = _shown(lambda self: tuple((part.first, part.stop) for part in self._arrivals.window.held))
     """Ranges that arrived and wait for their turn."""
     settled_ahead = _shown(lambda self: self._arrivals.window.have.copy())

@@ -106,26 +106,26 @@ class SessionNode:
 
     def abstract(self) -> Fn:
         """Return the session as the model has it."""
-        window, lives = self.machine.window, self.machine.lives
+        status = self.machine.status
         inherited = self.inherited or Inheritance()
         return record(
             life=self.life,
             state="CLOSED" if self.closed else self.machine.state.name,
             ended=self.ended,
             heir=self.heir,
-            start=window.start,
-            next=window.next or 0,
-            origin=window.origin,
-            high=window.high or 0,
+            start=self.machine.start_number,
+            next=status.next or 0,
+            origin=status.origin,
+            high=status.newest or 0,
             asked=0 if self.closed else self.asked,
-            held=frozenset(one.first for one in window.held),
-            known=numbers_of(window.known),
-            acked=window.acked,
-            done=numbers_of(window.consumed),
-            skip=numbers_of(window.skipped),
-            miss=numbers_of(window.missed),
-            seen=_pairs(lives.seen),
-            knows=_pairs(lives.consumed),
+            held=frozenset(first for first, _ in status.held),
+            known=numbers_of(status.known),
+            acked=status.acknowledged,
+            done=numbers_of(status.consumed),
+            skip=numbers_of(status.skipped),
+            miss=numbers_of(status.missed),
+            seen=_pairs(status.arrived),
+            knows=_pairs(status.lives),
             has=_pairs(inherited.delivered),
             used=_pairs(inherited.consumed),
             passed=numbers_of(inherited.passed),
@@ -193,7 +193,7 @@ class Session:
                 self.feed(inputs.LowChosen(place.low(effect, effect.low)))
             case rx.Deliver():
                 numbers = (effect.first, effect.first + effect.count)
-                ((life, _),) = ((one, 0) for one, seen in node.machine.lives.seen.items() if seen.within(*numbers))
+                ((life, _),) = ((one, 0) for one, seen in node.machine.status.arrived.items() if seen.within(*numbers))
                 for first, stop in () if stopped else place.fresh(life, *numbers):
                     self.every.kept.inbox += [Message(node.name, life, number) for number in range(first, stop)]
             case rx.Send(to=to, message=msg.ConsumptionAck() as ack):
