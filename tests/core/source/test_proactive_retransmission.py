@@ -97,6 +97,23 @@ def test_stores_that_are_away_get_nothing() -> None:
     assert flow.check(TIMEOUT) == [(2, 0, 4)]
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["away", "lost everywhere"])
+def test_a_run_that_no_store_can_get_at_one_check_is_sent_at_a_later_one(lost: bool) -> None:
+    """The stores come back, or have restarted and take what they had given up."""
+    flow = Flow(2)
+    flow.send(4, 0)
+    if lost:
+        for store in (0, 1):
+            flow.window.on_nacked(store, 0, 4, flow.out)
+    else:
+        flow.window.on_stores(0, False, flow.out)
+    assert flow.check(TIMEOUT) == []
+    flow.window.on_stores(0b11, False, flow.out)
+    for store in (0, 1):
+        flow.window.forget_store(store, 0)
+    assert flow.check(2 * TIMEOUT) == [(0, 0, 4), (1, 0, 4)]
+
+
 @pytest.mark.rows("P-439")
 def test_nothing_waits_without_a_timeout() -> None:
     flow = Flow(timeout=0)
