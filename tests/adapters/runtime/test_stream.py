@@ -279,6 +279,20 @@ async def test_a_slow_joiner_can_hold_the_source_until_it_has_room() -> None:
     await server.close()
 
 
+async def test_a_source_is_held_until_the_last_of_several_slow_joiners_has_room() -> None:
+    held: list[bool] = []
+    server = StreamServer(ports.listen(LOCAL, 0, "port"), lambda: hello(5), 100_000, held.append)
+    joiners = [Subscriber(server) for _ in range(3)]
+    for joiner in joiners:
+        joiner.pause_writing()
+    joiners[0].resume_writing()
+    joiners[1].connection_lost(None)
+    assert held == [True]
+    joiners[2].resume_writing()
+    assert held == [True, False]
+    await server.close()
+
+
 async def test_a_slow_joiner_that_leaves_releases_the_source() -> None:
     held: list[bool] = []
     listening = ports.listen(LOCAL, 0, "port")
