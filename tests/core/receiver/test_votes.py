@@ -125,6 +125,19 @@ def test_stores_that_are_whole_again_end_the_wait() -> None:
     assert UnrecoverableLoss not in {type(event) for event in driver.feed(LowChosen(0), 3 * INTERVAL_NS)}
 
 
+def test_no_store_is_asked_for_its_vote_once_the_wait_is_over() -> None:
+    """A store that knows the receiver ended it. What the others register later is told as ever."""
+    driver = registering()
+    driver.grant(1, 2, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.grant(0, now=INTERVAL_NS, **KNOWS)
+    driver.feed(LowChosen(17), INTERVAL_NS)
+    driver.feed(Tick(), 2 * INTERVAL_NS)
+    assert driver.sent(Register) == []
+    driver.feed(Reset("store1:1"), 2 * INTERVAL_NS)
+    assert RegistrationSuccess in {type(event) for event in driver.grant(1, now=2 * INTERVAL_NS, **LACKS)}
+
+
 def test_a_store_that_the_source_has_not_named_may_know_more() -> None:
     """The source names the stores that granted it. A third store may know the receiver."""
     driver = registering(versions=2)
