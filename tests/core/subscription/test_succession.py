@@ -299,33 +299,43 @@ class Session:
                     self.succession.begin(number)
 
 
-@pytest.mark.parametrize(("ordering", "again"), [(Ordering.ORDERED, [(8, 12)]), (Ordering.ARRIVAL, [])])
-def test_a_message_below_what_waits_comes_before_it_in_order(ordering: Ordering, again: list[tuple[int, int]]) -> None:
+BASES = pytest.mark.parametrize("base", [5, HALF - 3], ids=["plain", "half"])
+"""The first number of a life. Beyond half of the wire's numbers the next session extends them to others."""
+
+
+@BASES
+@pytest.mark.parametrize("ordering", [Ordering.ORDERED, Ordering.ARRIVAL])
+def test_a_message_below_what_waits_comes_before_it_in_order(ordering: Ordering, base: int) -> None:
     """What waited comes after it, once the machine delivers that again. In arrival order it stays where it is."""
     queue = Queue()
     first = Session(2, queue, ordering=ordering)
-    first.begin(5, 8, 8, ((2, 5),))
-    first.arrive(2, 8, 4)
+    first.begin(base, base + 3, base + 3, ((2, base),))
+    first.arrive(2, base + 3, 4)
     second = Session(3, queue, first, ordering=ordering)
-    second.begin(12, 12, 8, ((2, 5), (3, 12)))
-    assert second.succession.fresh(2, 5, 8) == [(5, 8)]
+    second.begin(base + 7, base + 7, base + 3, ((2, base), (3, base + 7)))
+    waits = second.driver.machine.start_number
+    assert second.succession.fresh(2, waits - 3, waits) == [(waits - 3, waits)]
+    again = [(waits, waits + 4)] if ordering is Ordering.ORDERED else []
     assert [first.waiting, bool(queue.batches)] == ([0, False] if again else [4, True])
-    assert second.succession.fresh(2, 8, 12) == again
+    assert second.succession.fresh(2, waits, waits + 4) == again
 
 
+@BASES
 @pytest.mark.rows("P-349")
-def test_what_an_earlier_session_gave_up_does_not_come_with_the_next() -> None:
+def test_what_an_earlier_session_gave_up_does_not_come_with_the_next(base: int) -> None:
     """The application has had later messages, and was told that this one is lost."""
     queue = Queue()
     first = Session(2, queue, ordering=Ordering.ARRIVAL)
-    first.begin(5, 5, 5, ((2, 5),))
-    first.arrive(2, 5, 4)
-    first.feed(Useless(6, 6))
+    first.begin(base, base, base, ((2, base),))
+    first.arrive(2, base, 7)
+    begun = first.driver.machine.start_number
+    first.feed(Useless(begun + 1, begun + 1))
     second = Session(3, queue, first, ordering=Ordering.ARRIVAL)
-    second.begin(9, 9, 5, ((2, 5), (3, 9)))
-    second.arrive(2, 5, 4, recovered=True)
-    assert [(batch.owner, batch.first, batch.stop) for batch in queue.batches] == [(first, 5, 9)]
-    assert list(second.driver.machine.status.skipped) == [(6, 7)]
+    second.begin(base + 7, base + 7, base, ((2, base), (3, base + 7)))
+    again = second.driver.machine.start_number
+    second.arrive(2, again, 7, recovered=True)
+    assert [(batch.owner, batch.first, batch.stop) for batch in queue.batches] == [(first, begun, begun + 7)]
+    assert list(second.driver.machine.status.skipped) == [(again + 1, again + 2)]
 
 
 def read(queue: Queue, count: int, got: list[tuple[int, int]]) -> None:
