@@ -5,13 +5,14 @@ import pytest
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import SteppedBack, UnrecoverableLoss
-from stablecast.core.protocol.inputs import Reset
-from stablecast.core.protocol.messages import ConsumptionAck, Pace
+from stablecast.core.protocol.inputs import Consumed, Finish, Reset
+from stablecast.core.protocol.messages import ConsumptionAck, Pace, Refusal, Refused, Role
 from stablecast.core.protocol.settings import Ordering, ReceiverConfig
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from tests.core.receiver.test_arrival import Shop
 from tests.core.receiver.test_consumption_acks import ASKING, acknowledger, registration
+from tests.core.receiver.test_endpoint import confirming, told
 from tests.core.samples import LIFE, events, info, sends
 
 BEGINNINGS = (0, serial.HALF - 1, serial.MODULUS - 1, serial.MODULUS)
@@ -138,3 +139,21 @@ def test_runs_are_held_as_far_as_the_proximity_reaches(stop: int, kept: bool, be
     assert [one.token for one in out if isinstance(one, fx.Deliver)] == [1]
     window.on_run(1, stop - 1, 3, False, out)
     assert [one.token for one in out if isinstance(one, fx.Deliver)] == [1, 3, 2][: 3 if kept else 2]
+
+
+@pytest.mark.rows("P-304")
+def test_what_was_consumed_while_no_store_counted_is_confirmed_when_the_first_one_grants_again() -> None:
+    """Without a store there is no RegID to confirm under."""
+    driver = confirming()
+    for index in range(3):
+        driver.feed(Reset(f"store{index}:1"))
+        generation = driver.machine.enrollment.registrations[index].request.generation
+        driver.hear(Refused(Role.RECEIVER, index, generation, 70 + index, LIFE, Refusal.UNKNOWN_SOURCE))
+    driver.data(0, 2)
+    driver.feed(Consumed(0, 1))
+    driver.feed(Finish())
+    assert told(driver) == (set(), [])
+    driver.grant(1, low=0, high=1)
+    assert told(driver)[1] == [(0, 1)]
+    driver.grant(2, low=0, high=1)
+    assert told(driver)[1] == []

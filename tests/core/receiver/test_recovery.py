@@ -62,6 +62,14 @@ def test_a_gap_that_the_transport_gives_up_is_asked_for_at_once() -> None:
     assert abstract(machine)[2] == ((10, 11), (13, 16))
 
 
+def test_only_what_is_missing_is_asked_for_when_the_transport_gives_up() -> None:
+    """It gives up a range in which some messages came another way."""
+    machine = recovery()
+    machine.look([(10, 12), (14, 16)], 0)
+    machine.hurry(10, 16)
+    assert issued(machine, 0) == [(10, 11), (14, 15)]
+
+
 def test_without_a_delay_gaps_do_not_wait() -> None:
     machine = recovery(delay_ns=0)
     machine.look([(12, 14)], 0)

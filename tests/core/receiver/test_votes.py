@@ -13,11 +13,20 @@ from stablecast.core.protocol.events import (
     UnrecoverableLoss,
 )
 from stablecast.core.protocol.inputs import Consumed, LowChosen, Reset, Tick
-from stablecast.core.protocol.messages import ConsumptionAck, Pace, Register, StoreEntry, StoreMemory
+from stablecast.core.protocol.messages import (
+    ConsumptionAck,
+    Pace,
+    Refusal,
+    Refused,
+    Register,
+    Role,
+    StoreEntry,
+    StoreMemory,
+)
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import Ordering
 from tests.core.drivers import ACK_NS, GIVE_UP_NS, INTERVAL_NS, ReceiverDriver
-from tests.core.samples import sends
+from tests.core.samples import LIFE, sends
 
 HIGH = 40
 LACKS: dict[str, Any] = {"low": 34, "high": HIGH, "memory": StoreMemory.LOST, "known": 0}
@@ -105,6 +114,23 @@ def test_a_receiver_waits_no_longer_than_for_a_message() -> None:
     driver.feed(Tick(), INTERVAL_NS + GIVE_UP_NS)
     assert proposed(driver) == [0]
     assert UnrecoverableLoss(0, 33) in driver.feed(LowChosen(0), INTERVAL_NS + GIVE_UP_NS)
+
+
+def test_a_wait_that_ended_without_enough_stores_is_due_no_more() -> None:
+    """Only the machine's other timers are: one in the past would wake the driver again and again."""
+    driver = registering()
+    driver.grant(1, 2, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    late = INTERVAL_NS + GIVE_UP_NS
+    for index in (1, 2):
+        driver.feed(Reset(f"store{index}:1"), late - 1)
+        generation = driver.machine.enrollment.registrations[index].request.generation
+        driver.hear(Refused(Role.RECEIVER, index, generation, 70 + index, LIFE, Refusal.UNKNOWN_SOURCE), late - 1)
+    driver.feed(Tick(), late)
+    assert proposed(driver) == []
+    due = driver.machine.next_timeout()
+    assert due is not None
+    assert due > late
 
 
 def test_stores_that_are_whole_again_end_the_wait() -> None:
