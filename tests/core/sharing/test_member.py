@@ -144,6 +144,9 @@ def test_members_are_bounded() -> None:
     for other in range(10, 10 + 2 * MAX_MEMBERS):
         member.receive(Heard(other, SHARES), 1)
     assert member.members == 1 + MAX_MEMBERS
+    member.receive(Heard(10, SHARES), 2)
+    member.handle_timeout(1 + member.config.silence_ns)
+    assert list(member.others) == [10], "a known member is heard although there is room for no other"
 
 
 class Group(RuleBasedStateMachine):
