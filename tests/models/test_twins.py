@@ -22,7 +22,7 @@ FORGOTTEN = {
     "Rpp/graph_small": "receiver",
     "SrsLifetime/graph_small": "wire",
     "Stability/graph_small": "stream",
-    "Subscription/graph_small": "inbox",
+    "Subscription/graph_small": "ses",
     "WorkSharing/graph_small": "work",
 }
 """For each model a graph, and a variable that its abstraction is made to drop."""
