@@ -193,7 +193,9 @@ class NothingUnread:
     def _on_consumed(self, event: Consumed) -> str | None:
         self.consumed.add(event.first, event.last + 1)
         (self.unseen.add if event.unseen else self.unseen.remove)(event.first, event.last + 1)
-        return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
+        # What this session lost an earlier one may have delivered: the application has it in hand.
+        never = self.lost.missing(max(event.first, self.next), event.last + 1)
+        return f"number {never[-1][1] - 1} is consumed and was never delivered" if never else None
 
     def _on_lost(self, event: UnrecoverableLoss | Useless) -> None:
         self.lost.add(event.first, event.last + 1)

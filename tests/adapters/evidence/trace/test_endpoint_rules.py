@@ -287,6 +287,10 @@ def test_a1_lets_reading_through() -> None:
     facts = (begins(3), deliver(3, 2), Consumed(3, 4), consumed(4), deliver(5, 1))
     assert judged(receiver(), *facts) == []
     assert judged(receiver(), *facts, Consumed(5, 6)) == [("A1", "number 6 is consumed and was never delivered")]
+    # The session before delivered what this one could not recover; it is in the application's hands.
+    lost = (*facts, Notify(UnrecoverableLoss(6, 8)))
+    assert judged(receiver(), *lost, Consumed(7, 7)) == []
+    assert judged(receiver(), *lost, Consumed(8, 9)) == [("A1", "number 9 is consumed and was never delivered")]
     assert judged(receiver(), *facts, consumed(5)) == [("A1", "number 5 is acknowledged and was never consumed")]
 
 
