@@ -33,8 +33,8 @@ DOMAINS: Final = (
     Mutant(
         "what-comes-before-its-route-is-dropped",
         "adapters/runtime/routing",
-        "if way is None or message.payload or not self._may_change(way, why):",
-        "if way is not None:",
+        "if way is None or (why and (message.payload or not self._may_change(way, why))):",
+        "if way is None or why:",
         Test(f"{ROUTING}test_what_comes_before_the_routes_are_known_waits_for_them"),
     ),
     Mutant(

@@ -286,12 +286,12 @@ class Routing:
         the message on once more.
         """
         way = destination_of(message)
-        if way is None or (why := self._objection(way)):
-            why = "malformed" if way is None else why
-            if way is None or message.payload or not self._may_change(way, why):
-                self.origins.oddities[f"routed-{why}"] += 1
-            else:
-                self._keep_early(way.origin.domain, why, again)
+        why = "malformed" if way is None else self._objection(way)
+        if way is None or (why and (message.payload or not self._may_change(way, why))):
+            self.origins.oddities[f"routed-{why}"] += 1
+            return None
+        if why:
+            self._keep_early(way.origin.domain, why, again)
             return None
         if not self.origins.speaks_for(origin, [self.routes[way.origin.domain]], way):
             return None
