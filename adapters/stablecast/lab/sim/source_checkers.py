@@ -152,7 +152,11 @@ class Checkers:
                 return
 
     def _promised(self, suspect: Suspect) -> bool:
-        """Return whether what two traces deny each other was promised, for all that disks and memories lost."""
+        """Return whether what two traces deny each other was promised.
+
+        README: between two refills a minority of the stores loses its disks. What a majority lost is excused, number by
+        number, and only from the rules about loss.
+        """
         excused = self.facts.excused.get(suspect.life)
         return suspect.rule not in LOSSES or excused is None or suspect.number not in excused
 

@@ -1,8 +1,10 @@
 """Facts of all checkers: promises and excuses."""
 
+import attrs
 import pytest
 
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.evidence.trace.cross_rules import Suspect
 from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, VirtualDisk
 from stablecast.lab.sim.facts import NOBODY
 from stablecast.lab.sim.setup import STORES
@@ -34,6 +36,18 @@ def test_what_was_only_on_disks_that_are_lost_is_nobodys_promise() -> None:
     checkers.at_the_end()
     assert broken(checkers) == []
     assert [list(numbers) for numbers in checkers.facts.excused.values()] == [[(0, 2)]]
+
+
+def test_a_majority_that_lost_its_disks_hides_no_other_loss_between_traces() -> None:
+    """Planted: a loss of the next number, of another life, and a message that was changed."""
+    checkers = world()
+    store(checkers, 0, 2, STORES[:2])
+    checkers.on_stable(LIFE, 0, 2, list(STORES))
+    checkers.facts.excuse(LIFE, 0)
+    lost = Suspect("store", 1, "S3", 0, "cut", LIFE, "", 0)
+    others = {"number": 1}, {"life": NEXT}, {"rule": "H1"}
+    assert not checkers._promised(lost)
+    assert all(checkers._promised(attrs.evolve(lost, **other)) for other in others)
 
 
 def test_what_was_in_a_memory_is_nobodys_promise_without_it() -> None:
