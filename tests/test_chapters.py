@@ -89,11 +89,6 @@ def test_every_repair_has_its_decision() -> None:
     assert [repair.name for repair in Repair if f"`{repair.name}`" not in text] == []
 
 
-def test_the_guarantees_are_those_of_the_readme() -> None:
-    promised = first_cells((ROOT / "README.md").read_text(encoding="utf-8"), "What is guaranteed")
-    assert first_cells(TEXTS[SPEC / "guarantees.md"], "Guarantees") == promised
-
-
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_links_between_chapters_lead_to_a_heading(chapter: Path) -> None:
     links = [(chapter.parent / (file or chapter.name), anchor) for file, anchor in ANCHORED.findall(TEXTS[chapter])]

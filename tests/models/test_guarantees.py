@@ -14,7 +14,7 @@ from tests.support.tree import ROOT
 PAGE = ROOT / "spec" / "guarantees.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 EVIDENCE = Evidence.read(catalog.folder())
-KINDS = ["model", "one trace", "traces together", "simulator", "tests", "not shown"]
+KINDS = ["comes from", "model", "one trace", "traces together", "simulator", "tests", "not shown"]
 
 HEADINGS = [found for found in re.findall(r"^## (.+)$", TEXT, re.MULTILINE) if "| evidence |" in section(TEXT, found)]
 PROPERTY = re.compile(r"`([A-Z]\w+\.[A-Z]\w+)`")
@@ -36,7 +36,11 @@ def named(kind: str) -> set[str]:
 def wrong(kind: str, said: str) -> str | None:
     """Return the kinds of evidence that a section neither names nor denies."""
     pattern = {"model": PROPERTY, "tests": TEST}.get(kind, RULE)
-    return None if said.startswith("none") or kind == "not shown" or pattern.search(said) else f"{kind}: {said}"
+    return (
+        None
+        if said.startswith("none") or kind in ("comes from", "not shown") or pattern.search(said)
+        else f"{kind}: {said}"
+    )
 
 
 def test_the_bounds_are_those_of_the_configurations() -> None:

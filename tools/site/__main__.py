@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 
 from tests.support.tree import name
-from tools.site import assembly, links, playground, screenshots, snapshot
+from tools.site import assembly, links, pictures, playground, screenshots, snapshot
 from tools.site.play import rewrite
 
 
@@ -20,12 +20,16 @@ def _report(kind: str, found: Iterable[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     parser.add_argument("--outputs", action="store_true", help="write the outputs of the pages anew, and build nothing")
+    parser.add_argument("--pictures", action="store_true", help="make the pictures of the README anew")
     parser.add_argument("--pages", action="store_true", help="build without the page that runs the core")
     parser.add_argument("--first-click", type=int, metavar="TIMES", help="measure how soon the built page answers")
     parser.add_argument("--screenshots", action="store_true", help="save pictures of the built site")
     arguments = parser.parse_args()
     if arguments.outputs:
         rewrite()
+        return 0
+    if arguments.pictures:
+        pictures.save()
         return 0
     if (arguments.first_click or arguments.screenshots) and not (assembly.OUTPUT / "play" / snapshot.FILE).exists():
         return _report("no site", [f"{name(assembly.OUTPUT)} has no page that runs the core: make site"])

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from collections.abc import Callable
 from typing import Final
 
 MARK: Final = re.compile(r"^<!-- drawing: (\w+)(?: (\d+))? -->$", re.MULTILINE)
@@ -24,13 +25,15 @@ def drawn(text: str) -> str:
 
 def drawing(name: str, number: int = 0) -> str:
     """Return a drawing by its name. Raises KeyError."""
-    made = {
-        "quorum": lambda: quorums(number),
-        "groups": groups,
-        "broker": broker,
-        "beside": beside,
-    }[name]()
-    return f'<div class="drawing">{made}</div>'
+    return f'<div class="drawing">{DRAWINGS[name](number)}</div>'
+
+
+def picture(name: str) -> str:
+    """Return a drawing as a file of its own, whose lines are light on dark screens. Raises KeyError."""
+    made = DRAWINGS[name](0)
+    return (
+        made.replace("<style>", "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color:#ddd}}", 1) + "\n"
+    )
 
 
 def quorums(stores: int) -> str:
@@ -77,6 +80,14 @@ def beside() -> str:
     arrows = [_arrow(130, 30, 410, 30, "1"), _arrow(110, 60, 170, 100, "1"), _arrow(125, 50, 300, 100, "1")]
     later = [_arrow(400, 115, 440, 60, "only after an absence", dashed=True)]
     return _svg(620, 170, "A message goes to receiver and stores at the same time", boxes + arrows + later)
+
+
+DRAWINGS: Final[dict[str, Callable[[int], str]]] = {
+    "quorum": quorums,
+    "groups": lambda _: groups(),
+    "broker": lambda _: broker(),
+    "beside": lambda _: beside(),
+}
 
 
 def _svg(width: float, height: float, title: str, parts: list[str]) -> str:

@@ -14,8 +14,9 @@ from typing import Final
 import pytest
 
 from tests.support.tree import name
+from tools.site.drawings import picture
 from tools.site.links import broken
-from tools.site.pages import fences, pages, steps
+from tools.site.pages import HANDBOOK, fences, pages, steps
 from tools.site.play import REWRITE, played, running
 from tools.site.sequences import _names
 from tools.site.sphinx_glossary import meaning_of, meanings
@@ -160,3 +161,7 @@ def test_a_picture_numbers_receivers_in_the_order_of_their_traces() -> None:
         for number in (9, 10)
     ]
     assert _names(records) == {"receiver-a-4-9.sct": "receiver1", "receiver-a-4-10.sct": "receiver2"}
+
+
+def test_the_picture_of_the_readme_is_the_drawing_of_the_handbook() -> None:
+    assert (HANDBOOK / "static" / "beside.svg").read_text(encoding="utf-8") == picture("beside")

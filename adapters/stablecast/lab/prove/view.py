@@ -134,7 +134,7 @@ class WorldView:
 
         With `ProofFault.WIPE` an operator waits until the other stores lack nothing, as `stablecast store roll` does.
         In a fine world only the store that lost its disk before has to be whole again, whoever else is away or lacks
-        messages. That is what the README permits: between two refills a minority of the stores loses its disks.
+        messages. That is what the guarantees permit: between two refills a minority of the stores loses its disks.
         """
         store, before = self.store(state, index), state.emptied
         if store.up or not store.used or state.wipes >= self.bounds.wipes:

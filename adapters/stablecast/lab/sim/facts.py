@@ -196,8 +196,8 @@ class Facts:
     def strangers(self, life: int, other: int) -> bool:
         """Return whether no receiver can know that two lives are of one source.
 
-        All stores of the first one lost their disks, and no announcement leads from it to the other. README promises
-        receivers something across lives only if a quorum of the stores keeps its disks.
+        All stores of the first one lost their disks, and no announcement leads from it to the other. Receivers
+        are promised something across lives only if a quorum of the stores keeps its disks.
         """
         known, found = self.announced.get(life, set()), set[int | tuple[str, int]]()
         while known - found:

@@ -119,7 +119,7 @@ class ReceiverCheckers:
     def _known(self, run: ProcessLedger, order: int, sender: int, number: int) -> bool:
         """Return whether a process knows that a stable number is not that of `sender`, whose message it has.
 
-        A life may come back behind a later one of which nothing was stable, and use its numbers. README guarantees
+        A life may come back behind a later one of which nothing was stable, and use its numbers. The guarantees say
         nothing about a message that was never stable. So the process may have it until an announcement has the term in
         which the life came back, or a later one.
         """
@@ -131,7 +131,7 @@ class ReceiverCheckers:
     def _in_turn(self, process: str, number: int) -> bool:
         """Return whether a session gave a message up in round robin, while the store that has it was away.
 
-        README guarantees nothing about such a message. It may return with its store, in a life that shares no store
+        The guarantees say nothing about such a message. It may return with its store, in a life that shares no store
         with the one that gave it up.
         """
         mine = [session for (who, _), session in self.sessions.items() if who == process]

@@ -154,8 +154,8 @@ class Checkers:
     def _promised(self, suspect: Suspect) -> bool:
         """Return whether what two traces deny each other was promised.
 
-        README: between two refills a minority of the stores loses its disks. What a majority lost is excused, number by
-        number, and only from the rules about loss.
+        The condition of "It is recoverable": between two refills a minority of the stores loses its disks. What a
+        majority lost is excused, number by number, and only from the rules about loss.
         """
         excused = self.facts.excused.get(suspect.life)
         return suspect.rule not in LOSSES or excused is None or suspect.number not in excused

@@ -92,7 +92,7 @@ class StoreCheckers:
     def strangers(self, stores: list[str]) -> bool:
         """Return whether some of these stores do not know others, so that their proxies cannot meet.
 
-        README guarantees nothing about proxies. A store knows others by what an SRI said and its disk kept.
+        The guarantees say nothing about proxies. A store knows others by what an SRI said and its disk kept.
         """
         return any(STORES.index(other) not in self.heard_of.get(store, []) for store in stores for other in stores)
 
@@ -153,7 +153,7 @@ class StoreCheckers:
     def full(self, store: str) -> bool:
         """Return whether the limit of a store without a disk leaves no room for one more message.
 
-        Nothing leaves such a memory but by a rule. README makes no promise where a limit lets a message go.
+        Nothing leaves such a memory but by a rule. The guarantees end where a limit lets a message go.
         """
         setup = self.facts.setup
         kept = sum(len(numbers) for numbers in self.facts.disks[store].memory.values())

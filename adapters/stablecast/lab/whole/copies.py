@@ -2,9 +2,8 @@
 
 A store cannot know whether a number that it lacks was ever a message. A source that dies while the transport still owes
 a message to all stores leaves such a number: the next life resumes above it, every store lacks it, and none can send
-it. README promises what was reported stable, and names messages that never were under "Not guaranteed". So a store that
-asked in vain has what is due to it if no disk, its own included, holds what it asked for, and if no source reported any
-of that stable.
+it. Only what was reported stable is guaranteed. So a store that asked in vain has what is due to it if no disk, its own
+included, holds what it asked for, and if no source reported any of that stable.
 
 The world reads the disks itself, because what a store says of the others is what is judged.
 """

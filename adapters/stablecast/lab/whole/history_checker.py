@@ -330,8 +330,8 @@ def _not_released(facts: HistoryFacts, missing: set[str], receiver: str, deliver
 def _registration(facts: HistoryFacts, delivered: Line) -> object:
     """Return what is the same for all messages that stores gave a receiver which they know as one.
 
-    README promises a receiver without a session id or RegIDs nothing. Stores take it for a new one in each run, and in
-    each life that it follows.
+    A receiver without a session id or RegIDs is promised nothing. Stores take it for a new one in each run, and in each
+    life that it follows.
     """
     run = delivered["run"]
     if facts.renewed:

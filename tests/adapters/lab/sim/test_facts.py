@@ -126,7 +126,7 @@ def test_a_grant_that_is_forgotten_on_its_way_excuses_the_life_that_counts_it(
 ) -> None:
     """The later life announced itself when the store that it counted had got an older copy of its disk.
 
-    README excludes a backup that nobody declared, if nobody who answers has heard of a later run.
+    The guarantees exclude a backup that nobody declared, if nobody who answers has heard of a later run.
     """
     checkers = world()
     checkers.on_life(NEXT, 0)

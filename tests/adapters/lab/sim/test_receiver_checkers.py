@@ -34,7 +34,7 @@ def test_what_a_later_life_got_stable_an_earlier_session_need_not_have() -> None
 
 @pytest.mark.parametrize(("turns", "lost", "found"), [(True, 2, []), (True, 1, ["D1"]), (False, 2, ["D1"])])
 def test_in_turns_only_what_was_given_up_may_come_late(turns: bool, lost: int, found: list[str]) -> None:
-    """Round robin: the store that has it may be away, and README promises nothing about its messages."""
+    """Round robin: the store that has it may be away, and the guarantees say nothing about its messages."""
     checkers = world(turns=turns)
     begin(checkers)
     checkers.receivers.on_given_up_run(PROCESS, LIFE, lost, lost + 1)
@@ -134,7 +134,7 @@ def test_a_process_must_know_that_a_life_came_back_before_it_is_blamed() -> None
 def test_no_receiver_can_know_that_a_source_is_the_one_which_all_stores_lost(
     lost: tuple[str, ...], reg_id: int, lives: tuple[Life, ...], found: list[str]
 ) -> None:
-    """README promises receivers something across lives if a quorum of the stores keeps its disks."""
+    """The guarantees give receivers something across lives if a quorum of the stores keeps its disks."""
     checkers = world()
     for life, number, known in ((LIFE, STREAM, ()), (NEXT, reg_id, lives)):
         entry = StoreEntry(0, 0, "store:1", number, 1)
