@@ -83,6 +83,11 @@ class Station:
         self.machine.on_quorum(token, held, self.record, now, self.out)
         check_invariants(self.machine)
 
+    def over(self, token: ElectionToken, now: int) -> None:
+        """Report that our proxy is over, as its host does."""
+        self.machine.on_over(token, self.record, now, self.out)
+        check_invariants(self.machine)
+
     def source(self, now: int, life: int = LIFE) -> None:
         """The real source registers."""
         self._renew(None, now, life)

@@ -297,6 +297,13 @@ SHARED: Final = (
         Test(f"{_QUORUM}::test_a_proxy_that_loses_its_quorum_ends_and_the_election_begins_anew"),
     ),
     Mutant(
+        "a-proxy-that-is-over-runs-on",
+        "store/proxy_election",
+        "        if self._is_ours(token):\n            self._fire(_E.OVERTAKEN",
+        "        if False:\n            self._fire(_E.OVERTAKEN",
+        Test("core/store/test_proxy_election.py::test_our_proxy_ends_when_a_later_life_was_counted"),
+    ),
+    Mutant(
         "a-store-without-state-counts-for-the-quorum",
         "store/proxy_elections",
         "return record is None and not self.config.proxy_quorum",

@@ -15,7 +15,7 @@ from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import StartProxy
 from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete
-from stablecast.core.protocol.inputs import ProxyQuorum
+from stablecast.core.protocol.inputs import ProxyOver, ProxyQuorum
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
@@ -55,6 +55,17 @@ def proxy_config(effect: StartProxy) -> SourceConfig:
     return attrs.evolve(config, flight_messages=wishes.flight_messages, flight_bytes=wishes.flight_bytes)
 
 
+def change_of(effect: StartProxy, event: Event) -> ProxyQuorum | ProxyOver | None:
+    """Return what an event of a proxy tells its store; None: nothing."""
+    match event:
+        case RegistrationComplete() | QuorumLost():
+            return ProxyQuorum(effect.source_reg_id, effect.election, isinstance(event, RegistrationComplete))
+        case Overtaken():
+            return ProxyOver(effect.source_reg_id, effect.election)
+        case _:
+            return None
+
+
 def context_for(settings: StoreSettings, host: str) -> "Context":
     """Return the context for a proxy of a store, on an address of this host."""
     from stablecast.client.context import Context  # noqa: PLC0415 - most stores never need one, and it loads slowly
@@ -76,14 +87,14 @@ class Proxies:
     Attributes:
         context: Makes the context of each proxy.
         on_failed: Called with the RegID of the source and the error if its proxy fails.
-        on_quorum: Called when a proxy gets or loses its quorum.
+        on_change: Called when a proxy gets or loses its quorum, or is over.
         options: Returns the source options of a topic (P-845).
         routing: What the store knows of domains.
     """
 
     _context: "Callable[[], Context]"
     _on_failed: Callable[[int, Exception], None]
-    _on_quorum: Callable[[ProxyQuorum], None]
+    _on_change: Callable[[ProxyQuorum | ProxyOver], None]
     _options: Callable[[str], Mapping[str, Value]] = no_options
     _routing: Routing | None = None
     _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict)
@@ -127,6 +138,6 @@ class Proxies:
             self._on_failed(effect.source_reg_id, error)
 
     def _on_event(self, effect: StartProxy, event: Event) -> None:
-        if effect.source_reg_id in self._running and isinstance(event, RegistrationComplete | QuorumLost | Overtaken):
-            held = isinstance(event, RegistrationComplete)
-            self._on_quorum(ProxyQuorum(effect.source_reg_id, effect.election, held))
+        change = change_of(effect, event)
+        if effect.source_reg_id in self._running and change is not None:
+            self._on_change(change)

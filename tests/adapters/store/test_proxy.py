@@ -12,7 +12,7 @@ from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Send, StartProxy, StopProxy
 from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete, RegistrationFlag
-from stablecast.core.protocol.inputs import ProxyQuorum, Start
+from stablecast.core.protocol.inputs import ProxyOver, ProxyQuorum, Start
 from stablecast.core.protocol.messages import ElectionToken, Pace, Register, StoreEntry, Wishes
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
@@ -128,17 +128,23 @@ async def test_a_proxy_that_needs_a_quorum_of_stores_serves_while_it_has_one(tmp
 
 
 @pytest.mark.parametrize(
-    ("event", "held"),
-    [(RegistrationComplete(0, RegistrationFlag.NONE), [True]), (QuorumLost(1, 2), [False]), (Overtaken(), [False])],
+    ("event", "kind", "held"),
+    [
+        (RegistrationComplete(0, RegistrationFlag.NONE), ProxyQuorum, (True,)),
+        (QuorumLost(1, 2), ProxyQuorum, (False,)),
+        (Overtaken(), ProxyOver, ()),
+    ],
 )
-async def test_a_store_is_told_whether_its_proxy_has_a_quorum(event: Event, held: list[bool]) -> None:
-    told: list[ProxyQuorum] = []
+async def test_a_store_is_told_what_becomes_of_its_proxy(
+    event: Event, kind: type[ProxyQuorum | ProxyOver], held: tuple[bool, ...]
+) -> None:
+    told: list[ProxyQuorum | ProxyOver] = []
     proxies = Proxies(Context, lambda *_: None, told.append)
     effect = effect_for("127.0.0.1:1")
     proxies._on_event(effect, event)
     proxies._running[effect.source_reg_id] = asyncio.create_task(asyncio.sleep(0))
     proxies._on_event(effect, event)
-    assert told == [ProxyQuorum(effect.source_reg_id, effect.election, one) for one in held]
+    assert told == [kind(effect.source_reg_id, effect.election, *held)]
 
 
 def _knows_all(store: Store) -> bool:

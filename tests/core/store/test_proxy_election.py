@@ -122,6 +122,24 @@ def test_its_own_token_is_no_news_and_when_that_proxy_has_ended_it_is_late() -> 
     assert not station.proxy(token, now)
 
 
+@pytest.mark.parametrize("serving", [False, True])
+def test_our_proxy_ends_when_a_later_life_was_counted(serving: bool) -> None:
+    """It could announce nothing more. Nobody waits for the end of its lease, and what it still asks for is late."""
+    station = Station()
+    token, now = station.serve() if serving else station.stand()
+    drain(station.out)
+    station.over(HIGHEST, now)
+    assert station.machine.ours
+    station.over(token, now)
+    assert station.state is S.WAITING
+    assert station.out[0] == StopProxy(50)
+    assert isinstance(events(station.out)[0], ProxyEnded)
+    assert 2 * ((station.machine.timers.next() or 0) - now) in range(INTERVAL, 3 * INTERVAL + 1)
+    assert not station.proxy(token, now)
+    station.over(token, now)
+    assert station.proxy(HIGHEST, now)
+
+
 def test_the_memory_of_ended_proxies_is_bounded() -> None:
     station = Station()
     turn = station.silent()

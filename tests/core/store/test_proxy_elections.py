@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.effects import Effect, StopProxy
-from stablecast.core.protocol.inputs import ProxyQuorum
+from stablecast.core.protocol.inputs import ProxyOver, ProxyQuorum
 from stablecast.core.protocol.messages import ElectionToken, Role
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.clients import ClientRecord
@@ -121,7 +121,7 @@ def test_a_store_without_state_admits_no_proxy_that_needs_a_quorum() -> None:
     assert of_store.admits(register(reg_id=50, election=THEIRS), None) is False
 
 
-def test_a_quorum_is_told_to_the_election_of_its_source() -> None:
+def test_what_becomes_of_a_proxy_is_told_to_the_election_of_its_source() -> None:
     """C-40: of one that is gone by then it is no news."""
     record = known()
     of_store = Elections(StoreConfig("store0:1", seed=1, allow_proxy=True, proxy_quorum=True), Seeded(1))
@@ -132,9 +132,13 @@ def test_a_quorum_is_told_to_the_election_of_its_source() -> None:
     of_store.check({50: record}, 10 * ACTIVITY, out)
     token = of_store.running[50].holder
     assert token is not None
-    of_store.on_quorum(ProxyQuorum(50, token, True), {50: record}, 10 * ACTIVITY, out)
+    of_store.on_proxy(ProxyQuorum(50, token, True), {50: record}, 10 * ACTIVITY, out)
     assert of_store.running[50].backed
-    of_store.on_quorum(ProxyQuorum(51, token, True), {50: record}, 10 * ACTIVITY, out)
+    of_store.on_proxy(ProxyQuorum(51, token, True), {50: record}, 10 * ACTIVITY, out)
+    of_store.on_proxy(ProxyOver(51, token), {50: record}, 10 * ACTIVITY, out)
+    assert of_store.running[50].ours
+    of_store.on_proxy(ProxyOver(50, token), {50: record}, 10 * ACTIVITY, out)
+    assert not of_store.running[50].ours
 
 
 def test_a_restart_resumes_with_what_the_journal_kept() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import attrs
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, Overtaken, QuorumLost, RegistrationComplete
-from stablecast.core.protocol.inputs import ProxyQuorum, Start
+from stablecast.core.protocol.events import Event, Overtaken, RegistrationComplete
+from stablecast.core.protocol.inputs import ProxyOver, ProxyQuorum, Start
 from stablecast.core.protocol.messages import Role
 from stablecast.core.source import SourceState
 from stablecast.lab.sim.endpoint_configs import TIMES
@@ -14,7 +14,7 @@ from stablecast.lab.sim.network import Connection
 from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.source import StreamSource
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.store.proxy import proxy_config
+from stablecast.store.proxy import change_of, proxy_config
 from stablecast.transports import codec
 
 PROXY_PORTS = range(14_411, 14_431)
@@ -36,9 +36,9 @@ class Proxy(StreamSource):
         effect: fx.StartProxy,
         advertise: Advertise,
         checkers: Checkers,
-        on_quorum: Callable[[ProxyQuorum], None],
+        on_change: Callable[[ProxyQuorum | ProxyOver], None],
     ) -> None:
-        """Listen, advertise and register. `on_quorum` is called when the proxy gains or loses its quorum."""
+        """Listen, advertise and register. `on_change` is called with what the proxy tells its store."""
         rng = process.world.rng
         places = (f"{process.host}:{port}" for port in PROXY_PORTS)
         free = [place for place in places if place not in process.network.listeners]
@@ -52,7 +52,7 @@ class Proxy(StreamSource):
         )
         self._make(process, config)
         self._checkers = checkers
-        self._effect, self._on_quorum = effect, on_quorum
+        self._effect, self._on_change = effect, on_change
         self.alive = True
         self.registered_at = -1
         self.on_close = _nobody
@@ -77,11 +77,6 @@ class Proxy(StreamSource):
         """True while enough stores have registered the proxy."""
         return self.machine.state is SourceState.ACTIVE
 
-    @property
-    def over(self) -> bool:
-        """True once another life was counted. The proxy announces nothing more, and runs on until its store ends it."""
-        return self.machine.state is SourceState.OVER
-
     def _accept(self, connection: Connection) -> None:
         if not self.alive:  # The connection was under way when the port was closed.
             connection.close(self.process)
@@ -100,9 +95,15 @@ class Proxy(StreamSource):
         if isinstance(event, RegistrationComplete):
             self.registered_at = self.process.world.now
             self._checkers.on_proxy(self.config.incarnation)
+        elif isinstance(event, Overtaken):
+            self._checkers.facts.counts["overtaken proxies"] += 1
         else:
             self._checkers.on_oddity(event)
-        if isinstance(event, RegistrationComplete | QuorumLost | Overtaken):
-            held = isinstance(event, RegistrationComplete)
-            change = ProxyQuorum(self._effect.source_reg_id, self._effect.election, held)
-            self.process.deliver(lambda: self._on_quorum(change))
+        change = change_of(self._effect, event)
+        if change is not None:
+            self.process.deliver(lambda: self._tell(change))
+
+    def _tell(self, change: ProxyQuorum | ProxyOver) -> None:
+        self._on_change(change)
+        if isinstance(change, ProxyOver) and self.alive:
+            self._checkers.facts.report("E8", f"{self.process.name} keeps its proxy, which is over")

@@ -187,11 +187,10 @@ def proxied(cluster: Cluster) -> Trouble | None:
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     stays = trying and len(running) == 1 and _registered_before_a_loss(cluster)
-    # A proxy that is over stands in for nobody, and its store ends it when its lease does. Then there is an election.
-    over = wanted and overtaken(cluster)
-    if not over and (len(running) == wanted or strangers or stays):
+    # One that asks in vain stands in for nobody: it is overtaken soon. Without memory stores may refuse it for good.
+    asks = wanted and cluster.checkers.facts.lost_at < 0 and not all(map(_stands_in, cluster.processes.values()))
+    if strangers or stays or (len(running) == wanted and not asks):
         return None
-    running = [] if over else running
     return (
         "E8",
         f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if cluster.deserted else 'there'}",
@@ -216,10 +215,9 @@ def _runs_proxy(process: object, trying: bool) -> bool:
     return (process.registered_proxies if trying else process.proxies) > 0
 
 
-def overtaken(cluster: Cluster) -> bool:
-    """Return whether proxies run and all are over: a later life was counted where they registered."""
-    stores = [process for process in cluster.processes.values() if isinstance(process, StoreProcess) and process.alive]
-    return 0 < sum(store.proxies for store in stores) == sum(store.proxies_over for store in stores)
+def _stands_in(process: object) -> bool:
+    """Return whether enough stores have registered each proxy that a process runs."""
+    return not isinstance(process, StoreProcess) or process.proxies == process.registered_proxies
 
 
 def _may_be_stood_in_for(cluster: Cluster, *, remembering: bool = True) -> bool:

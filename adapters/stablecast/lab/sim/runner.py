@@ -18,7 +18,7 @@ from stablecast.lab.schedules.reduction import Reduction, plainer, with_shorter_
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.endpoint_configs import GIVE_UP_NS, RETRY_NS
 from stablecast.lab.sim.facts import Violation
-from stablecast.lab.sim.quiescence import Trouble, asked_in_vain, lacking, overtaken, proxied, trouble
+from stablecast.lab.sim.quiescence import Trouble, asked_in_vain, lacking, proxied, trouble
 from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, STORES, Habit, Leaving
 
@@ -96,12 +96,7 @@ def _live(cluster: Cluster) -> None:
         world.run(world.now + 10 * STEP_NS)
     cluster.calm()
     if cluster.deserted:
-        _settle(cluster)
-        world.run(world.now + LASTING_NS)
-        if overtaken(cluster):
-            # Requests of the source's last moment gave it its RegID back. The next proxy must last.
-            _settle(cluster)
-            world.run(world.now + LASTING_NS)
+        _await_proxy(cluster)
         # Lost datagrams may hide one proxy from another for a while.
         _settle(cluster, LASTING_NS if cluster.setup.resolution else 0, proxied)
         _settle(cluster)
@@ -122,6 +117,17 @@ def _live(cluster: Cluster) -> None:
     _settle(cluster, HEAL_NS + asked_in_vain(cluster) * VAIN_NS, lacking)
     if not facts.violations:
         cluster.checkers.at_the_end()
+
+
+def _await_proxy(cluster: Cluster) -> None:
+    """Run until one proxy has lasted. One that a later life overtook ends, and then the next one must last."""
+    world, counts = cluster.world, cluster.checkers.facts.counts
+    for _ in STORES:  # Each may have had a proxy that the others did not reach.
+        _settle(cluster)
+        before = counts["overtaken proxies"]
+        world.run(world.now + LASTING_NS)
+        if counts["overtaken proxies"] == before:
+            return
 
 
 def _settle(

@@ -124,11 +124,6 @@ class StoreProcess(VirtualProcess):
         return len(self._proxies)
 
     @property
-    def proxies_over(self) -> int:
-        """The number of running proxies that are over, because a later life was counted."""
-        return sum(proxy.over for proxy in self._proxies.values())
-
-    @property
     def registered_proxies(self) -> int:
         """The number of proxies that enough stores have registered."""
         return len(self.proxies_registered_at)

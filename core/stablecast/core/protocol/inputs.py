@@ -242,6 +242,14 @@ class ProxyQuorum:
 
 
 @attrs.frozen
+class ProxyOver:
+    """Store: its proxy with this token is over, because a later life was counted."""
+
+    source_reg_id: int
+    election: ElectionToken
+
+
+@attrs.frozen
 class Tick:
     """Time has passed: the record of `handle_timeout` in the replay log."""
 
@@ -253,7 +261,8 @@ ReceiverInput = (
     | Moved | Withdraw | Finish | Tick
 )
 StoreInput = (
-    Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | Lacking | ProxyQuorum | Tick
+    Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | Lacking | ProxyQuorum | ProxyOver
+    | Tick
 )
 Input = SourceInput | ReceiverInput | StoreInput
 # fmt: on

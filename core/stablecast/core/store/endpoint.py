@@ -179,8 +179,8 @@ class StoreEndpoint:
                 if repository is not None:
                     repository.on_lost(event, now, self.outbox)
                     self.registry.after(repository, now, self.outbox)
-            case inputs.ProxyQuorum():
-                self.registry.elections.on_quorum(event, self.clients.records, now, self.outbox)
+            case inputs.ProxyQuorum() | inputs.ProxyOver():
+                self.registry.elections.on_proxy(event, self.clients.records, now, self.outbox)
             case inputs.Reset() | inputs.Ended():
                 pass  # A broken connection alone proves nothing: refusal or the activity timeout decide.
             case _:

@@ -1,9 +1,9 @@
 """The proxy elections of one store: one for each source that asks for a proxy (P-545, P-550).
 
 The registry calls `enter` for a new or restored source, `admits` before a registration changes anything, and
-`on_registered` once the record is renewed. A proxy's driver reports its quorum (`on_quorum`). `check` runs after the
-lifetimes and returns sources to delete; `forget` follows every deletion. Where `enter` returned True, the `Lifetime` of
-the source only shows who is active: the election decides how long the state is kept.
+`on_registered` once the record is renewed. A proxy's driver reports its quorum and its end (`on_proxy`). `check`
+runs after the lifetimes and returns sources to delete; `forget` follows every deletion. Where `enter` returned True,
+the `Lifetime` of the source only shows who is active: the election decides how long the state is kept.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import attrs
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.effects import Effect
-from stablecast.core.protocol.inputs import ProxyQuorum
+from stablecast.core.protocol.inputs import ProxyOver, ProxyQuorum
 from stablecast.core.protocol.messages import Register, Role
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
@@ -65,11 +65,18 @@ class Elections:
         if election is not None:
             election.on_registered(request, record, now, out)
 
-    def on_quorum(self, event: ProxyQuorum, records: Mapping[int, ClientRecord], now: int, out: list[Effect]) -> None:
-        """Process that our proxy got or lost a quorum."""
+    def on_proxy(
+        self, event: ProxyQuorum | ProxyOver, records: Mapping[int, ClientRecord], now: int, out: list[Effect]
+    ) -> None:
+        """Process that our proxy got or lost a quorum, or is over."""
         election = self.running.get(event.source_reg_id)
-        if election is not None:
-            election.on_quorum(event.election, event.held, records[event.source_reg_id], now, out)
+        if election is None:
+            return
+        record = records[event.source_reg_id]
+        if isinstance(event, ProxyOver):
+            election.on_over(event.election, record, now, out)
+        else:
+            election.on_quorum(event.election, event.held, record, now, out)
 
     def forget(self, record: ClientRecord, out: list[Effect]) -> None:
         election = self.running.pop(record.client.reg_id, None)

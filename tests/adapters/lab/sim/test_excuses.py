@@ -10,7 +10,7 @@ from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.store_registrations import StoreRegistrations
 from stablecast.core.store.ack_batch import AckBatch
-from stablecast.core.store.proxy_election import Election, ElectionEvent, ElectionState
+from stablecast.core.store.proxy_election import Election
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.lab.schedules.faults import Fault, Kind
@@ -131,24 +131,19 @@ def test_a_store_that_does_not_write_whom_an_announcement_names_is_found(monkeyp
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize(
-    ("name", "states"),
-    [
-        ("proxy_that_won_and_is_over", {ElectionState.SERVING}),
-        ("last_breath_of_a_source", {ElectionState.SERVING, ElectionState.FOLLOWING}),
-    ],
-)
-def test_stores_that_keep_a_proxy_which_is_over_are_found(
-    name: str, states: set[ElectionState], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["proxy_that_won_and_is_over", "last_breath_of_a_source"])
+def test_an_election_that_never_follows_a_proxy_which_is_over_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The world waits for the next election, and there is none."""
-    fire = Election._fire
+    """The world waits for the next proxy, and there is none."""
+    on_over, over = Election.on_over, []
 
-    def keep(election: Election, event: ElectionEvent, *what: Any) -> None:
-        if not (election.state in states and event is ElectionEvent.SILENT):
-            fire(election, event, *what)
+    def end(election: Election, *what: Any) -> None:
+        over.append(election)
+        on_over(election, *what)
 
-    monkeypatch.setattr(Election, "_fire", keep)
+    monkeypatch.setattr(Election, "on_over", end)
+    monkeypatch.setattr(Election, "informed", lambda *_: not over)
     assert {violation.rule for violation in run(FOUND[name]).violations} == {"E8"}
 
 

@@ -121,6 +121,7 @@ def test_what_was_mended_is_found_without_it(
         ("announced_behind_the_source", "core.source.SourceEndpoint._is_behind", "L1"),
         ("refill_into_a_full_memory", "core.store.repository.Repository.lack", "S3"),
         ("life_before_a_copy", "lab.sim.facts.Facts.on_claimed", "S3"),
+        ("overtaken_beside_the_right_one", "core.store.proxy_election.Election.on_over", "E8"),
     ],
 )
 def test_what_was_mended_beside_a_refill_is_found_without_it(
