@@ -114,6 +114,7 @@ ELECTION_MUTANTS: dict[str, Patch] = {
     "who follows forgets whom": after("follow", _forget_holder, Election),
     "a quorum is not waited for": after("stand", _always_backed, Election),
     "a quorum that is lost does not matter": changed("on_quorum", _only_gains, Election),
+    "a proxy that is over goes on": changed("on_over", lambda self, *words: None, Election),
     "silence is not noticed": changed("check", lambda self, record, now, out: False, Election),
     "the returning source is not noticed": changed("settle", lambda self, *words: None, Election),
 }

@@ -116,8 +116,8 @@ WaitsAnew(i) ==
     LET s == store[i]
     IN Become(i, [s EXCEPT !.state = "WAITING", !.holder = None, !.ended = Ended(s), !.backed = FALSE], late, None)
 
-GiveUp(i) ==  \* its proxy did not get what it needs in time
-    /\ store[i].state = "STANDING"
+GiveUp(i) ==  \* its proxy did not get what it needs in time, or is over: a store has counted a later life
+    /\ Standing(store[i])
     /\ WaitsAnew(i)
     /\ UNCHANGED source
 

@@ -94,7 +94,7 @@ class ProxyElectionWorld:
             state = station.election.state
             if station.client.lifetime.active and (self._gone(station) or "suspect" in self.constants.Faults):
                 yield ("Silent", number)
-            if state is ElectionState.STANDING:
+            if station.election.ours:
                 yield ("GiveUp", number)
             if station.election.ours and station.election.backed:
                 yield ("Lapse", number)
@@ -150,8 +150,11 @@ class ProxyElectionWorld:
                 assert isinstance(station.election.seeded, Draw)
                 station.election.seeded.chosen = rest[0]
                 self._wait_ends(station, out)
-            case "GiveUp":
+            case "GiveUp" if station.election.state is ElectionState.STANDING:
                 self._wait_ends(station, out)
+            case "GiveUp":
+                assert station.proxy is not None
+                station.election.on_over(station.proxy, station.client, NOW, out)
             case "Gain" | "Lapse":
                 assert station.proxy is not None
                 station.election.on_quorum(station.proxy, name == "Gain", station.client, NOW, out)
