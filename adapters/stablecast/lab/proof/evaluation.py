@@ -5,9 +5,8 @@ a set of tuples for a relation, and a set of tuples that end with the result for
 elements. Formulas are compiled to Python, and results are cached by the values of the symbols that they mention.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
 from operator import itemgetter
 from typing import Any
 
@@ -208,10 +207,3 @@ def _is_function(symbol: Symbol) -> bool:
 
 def _shown(symbol: Symbol, value: Value) -> Any:
     return _results(value) if _is_function(symbol) else value
-
-
-def subsets(elements: Iterable[int]) -> Iterable[frozenset[tuple[int, ...]]]:
-    """Yield every set of elements, as a relation of one argument."""
-    known = list(elements)
-    for chosen in product((False, True), repeat=len(known)):
-        yield frozenset((one,) for one, taken in zip(known, chosen, strict=True) if taken)

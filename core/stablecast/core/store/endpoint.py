@@ -124,10 +124,6 @@ class StoreEndpoint:
         """Return whether a client holds the RegID or the session that this registration asks for."""
         return self.clients.holder(request) is not None
 
-    def draw_ticket(self) -> int:
-        """Return a ticket for the driver's own write; feed `Persisted` for it like for any other."""
-        return self.tickets.draw()
-
     def reset_rates(self, now: int) -> None:
         """Count retransmissions anew from `now` (ns) on."""
         self.serving.reset(now)
