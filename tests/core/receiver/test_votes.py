@@ -116,6 +116,19 @@ def test_a_receiver_waits_no_longer_than_for_a_message() -> None:
     assert UnrecoverableLoss(0, 33) in driver.feed(LowChosen(0), INTERVAL_NS + GIVE_UP_NS)
 
 
+def test_a_wait_for_votes_begins_once_enough_stores_granted() -> None:
+    """Before that the receiver waits for grants. The first quorum without a vote does not decide at once."""
+    driver = registering()
+    driver.grant(1, **LACKS)
+    late = INTERVAL_NS + GIVE_UP_NS
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.feed(Tick(), late)
+    driver.grant(2, now=late, **LACKS)
+    assert proposed(driver) == []
+    driver.grant(0, now=late, **KNOWS)
+    assert proposed(driver) == [17]
+
+
 def test_a_wait_that_ended_without_enough_stores_is_due_no_more() -> None:
     """Only the machine's other timers are: one in the past would wake the driver again and again."""
     driver = registering()

@@ -37,6 +37,21 @@ def test_a_proxy_that_needs_a_quorum_serves_when_it_has_it_and_has_registered_he
     assert state(last) is S.SERVING
 
 
+def test_the_registration_of_an_earlier_proxy_is_not_that_of_ours() -> None:
+    """C-40: that of another store fell silent. Ours has its quorum elsewhere, and serves once it registered here."""
+    station = quorate()
+    station.silent()
+    assert station.proxy(LOWEST, ACTIVITY)
+    turn = station.silent(2 * ACTIVITY)
+    station.check(turn)
+    token = station.machine.holder
+    assert token is not None
+    station.tell(token, turn)
+    assert state(station) is S.STANDING
+    assert station.proxy(token, turn)
+    assert state(station) is S.SERVING
+
+
 def test_a_proxy_without_the_quorum_it_needs_ends_and_each_try_waits_twice_as_long() -> None:
     """C-40: what keeps the stores away may last, so the waits grow, up to a bound."""
     station = quorate()

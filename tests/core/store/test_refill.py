@@ -14,7 +14,7 @@ from stablecast.core.protocol.events import (
     Refilled,
     RefillStarted,
 )
-from stablecast.core.protocol.inputs import Damaged, Lacking, Tick
+from stablecast.core.protocol.inputs import Damaged, Lacking, Persisted, Tick
 from stablecast.core.protocol.messages import (
     ANY_STORE,
     LateJoinInfo,
@@ -319,6 +319,32 @@ def test_a_live_message_that_a_refill_displaced_comes_again() -> None:
     driver.run(NEXT, NEXT, 10, 1, recovered=True, now=6)
     driver.sync(7)
     assert driver.acks() == [(10, 10)]
+
+
+def test_nothing_displaced_is_asked_for_before_all_that_took_its_room_is_on_disk() -> None:
+    """Else it would come, and find no room again."""
+    driver = second_life(10, repository=RepositoryConfig(size_limit=24))
+    driver.feed(Tick(), 1)
+    tickets = []
+    for number in (9, 8):
+        driver.run(NEXT, LIFE, number, 1, recovered=True, now=2)
+        tickets += [one.ticket for one in driver.done(fx.PersistMessages)]
+    driver.run(NEXT, NEXT, 10, 1, recovered=False, now=3)
+    driver.feed(Persisted(tickets[0]), 4)
+    assert driver.sent(LateJoinRequest) == []
+    driver.feed(Persisted(tickets[1]), 5)
+    assert len(driver.sent(LateJoinRequest)) == 1
+
+
+def test_what_is_cut_before_it_is_on_disk_keeps_no_refill_open() -> None:
+    """Its sync tells nothing any more. The refill would never end, and all live messages would have its room."""
+    driver = crowded()
+    third = NEXT + 1
+    driver.hear(register(**SOURCE, incarnation=third), 4)
+    driver.hear(info(incarnation=third, low=5, high=4, term=3, lives=((LIFE, 0), (third, 5)), stores=STORES), 5)
+    refill = driver.machine.repositories[50].refill
+    assert refill is not None
+    assert (refill.total, refill.yields(6)) == (5, False)
 
 
 def test_a_refill_yields_to_the_live_message_that_it_displaced() -> None:

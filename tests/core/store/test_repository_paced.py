@@ -170,7 +170,8 @@ def test_a_full_paced_repository_asks_again_for_what_it_refused() -> None:
     shop.data(10, 1, size=100)
     assert MessagesDropped(50, 10, 10) in events(shop.out)
     assert shop.machine.filling.paused
-    drain(shop.out)
+    shop.sync()
+    assert shop.asked(LateJoinRequest) == []
     shop.tick(1000)
     assert shop.out == []
     shop.consumed(3)
