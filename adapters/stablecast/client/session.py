@@ -320,8 +320,8 @@ class ClientSession:
         await self._left.wait()
 
     def withdraw(self) -> None:
-        """Ask every store to forget this receiver."""
-        self.report_consumed()
+        """Acknowledge the consumed messages, and ask every store to forget this receiver."""
+        self.acknowledge_now()  # A source that counts confirmations hears of none after this.
         self._driver.feed(inputs.Withdraw())
 
     def disown(self) -> None:

@@ -12,6 +12,7 @@ from stablecast.config.stores import StoreListError
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.protocol.inputs import Gone, Reset
 from stablecast.core.protocol.messages import Keepalive, Role
+from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source.outbox import PROMPT_MESSAGES
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime import ports
@@ -115,7 +116,11 @@ async def test_a_context_that_is_not_open() -> None:
     with pytest.raises(Closed, match="use it inside 'async with'"):
         await context.source("orders")
     with pytest.raises(Closed):
+        await context.host(SourceConfig("orders", 7, "", ""))
+    with pytest.raises(Closed):
         context.receiver("orders")
+    with pytest.raises(Closed):
+        context.reader("orders", stores=["127.0.0.1:9"])
     await context.close()
 
 

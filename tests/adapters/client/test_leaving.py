@@ -7,6 +7,7 @@ import pytest
 from stablecast.client import Closed, Context, NotRegistered
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.core.protocol.events import (
+    Confirmed,
     DeregistrationComplete,
     DeregistrationSuccess,
     LivenessFlag,
@@ -66,6 +67,18 @@ async def test_a_receiver_deregisters(net: Network) -> None:
     await receiver.close()
     again = (await net.context(session_id=2)).receiver("orders")
     assert await take(again, 6) == list(range(6))
+
+
+async def test_what_a_receiver_consumed_before_it_deregisters_is_confirmed(net: Network) -> None:
+    """Its interval of acknowledgements is long, and nothing is confirmed after it."""
+    events = Events()
+    _, source = await source_of(net, "a", on_event=events, options={"ume_confirmed_delivery_notification": 1})
+    patient = {"ume_ack_batching_interval": 3_600_000}
+    receiver = (await net.context(session_id=2)).receiver("orders", options=patient)
+    await send(source, 5)
+    await take(receiver, 5)
+    await receiver.deregister()
+    assert (await events.first(Confirmed)).last == 4
 
 
 async def test_a_receiver_that_leaves_while_it_deregisters_waits_no_more(net: Network) -> None:

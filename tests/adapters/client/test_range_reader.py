@@ -108,8 +108,10 @@ async def test_a_range_by_time_is_kept_over_restarts(net: Network, monkeypatch: 
     assert await read(context, net, until=begin) == []
     assert await read(context, net, since=begin + timedelta(days=1)) == []
     async with context.reader("orders", stores=addresses(net), since=at, times=True) as reader:
-        times = {message.number: message.came_at async for message in reader}
+        found = [message async for message in reader]
+    times = {message.number: message.came_at for message in found}
     assert times == {number: begin + timedelta(hours=number // 100) for number in range(300, 1000)}
+    assert {message.received_at for message in found} == {now[0].timestamp()}
 
 
 async def test_a_store_that_ends_in_the_middle_costs_nothing(net: Network) -> None:
@@ -237,6 +239,9 @@ async def test_two_sources_are_read_and_chosen(net: Network) -> None:
     await send(two, 50)
     async with context.reader("orders", stores=addresses(net)) as reader:
         found = [(message.session_id, message.number) async for message in reader]
+    # A source without a session id is named by one of its lives.
+    async with context.reader("orders", stores=addresses(net), sources=[two.config.incarnation]) as reader:
+        assert {message.session_id async for message in reader} == {8}
     assert sorted(found) == [*((7, number) for number in range(100)), *((8, number) for number in range(50))]
     async with context.reader("orders", stores=addresses(net), sources=[8]) as reader:
         assert await numbers(reader) == list(range(50))

@@ -305,6 +305,17 @@ async def test_a_source_that_starts_again_meets_messages_in_work(net: Network) -
     assert await after_a_crash(net, context, 1) == [3]
 
 
+@pytest.mark.parametrize("call", ["ack", "nack", "consumed"])
+async def test_a_message_is_settled_in_its_own_thread_only(net: Network, call: str) -> None:
+    """Elsewhere nothing happens to it."""
+    _, _, receiver = await orders(net, 1, redelivery=SOON)
+    message = await anext(receiver)
+    with pytest.raises(MisuseError, match="in another thread"):
+        await asyncio.to_thread(getattr(message, call))
+    message.nack()
+    assert (await anext(receiver)).attempt == 2
+
+
 async def test_ways_to_settle_wrongly(net: Network) -> None:
     _, _, receiver = await orders(net, 5, redelivery=Redelivery(delay=3600))
     first, second = await anext(receiver), await anext(receiver)

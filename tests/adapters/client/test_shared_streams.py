@@ -6,7 +6,8 @@ from unittest import mock
 import pytest
 
 from stablecast.client import shared_streams
-from stablecast.client.shared_streams import SharedStream, StreamShare
+from stablecast.client.shared_streams import SharedStream, SharedStreams, StreamShare
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.runtime.stream import Item
@@ -65,6 +66,24 @@ async def test_every_share_gets_what_cannot_be_decoded_losses_and_the_end() -> N
     calls = [mock.call.items(SESSION, [malformed])] * 2 + [mock.call.lost(lost)] * 2
     assert told.mock_calls == [*calls, mock.call.end(False), mock.call.end(True)]
     assert forgotten == [True]
+
+
+def test_a_stream_that_every_share_left_is_joined_anew() -> None:
+    transports = mock.Mock()
+    streams = SharedStreams(transports)
+
+    def join() -> StreamShare:
+        return streams.joiner("10.0.0.1:1", SESSION, TransportConfig(), "orders", mock.Mock(), mock.Mock(), mock.Mock())
+
+    shares = [join(), join()]
+    shares[0].abandon()
+    assert not transports.joiner().abandon.called
+    shares[1].abandon()
+    shares[1].abandon()
+    transports.joiner().abandon.assert_called_once_with()
+    transports.joiner.reset_mock()
+    join()
+    transports.joiner.assert_called_once()
 
 
 async def test_a_source_that_is_found_later_is_announced_then() -> None:

@@ -1,0 +1,64 @@
+"""The receiver of one share: what its sessions tell the member together, and which configurations cannot share."""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import attrs
+import pytest
+
+from stablecast.client.group_receiver import unshared
+from stablecast.client.share_receiver import ShareReceiver
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+
+CONFIG = ReceiverConfig("orders", 7, "", "")
+
+
+def session(**facts: Any) -> mock.Mock:
+    return mock.Mock(**{"begun": True, "leased": True, "contested": False, **facts})
+
+
+def of(*sessions: mock.Mock) -> Any:
+    return SimpleNamespace(sessions=sessions)
+
+
+@pytest.mark.parametrize(
+    ("fact", "decides", "others"),
+    [
+        (ShareReceiver.granted, session(), session(begun=False)),
+        (ShareReceiver.lost, session(leased=False), session()),
+        (ShareReceiver.lost, session(leased=False), session(begun=False, leased=False)),
+        (ShareReceiver.contested, session(contested=True), session()),
+    ],
+    ids=["granted", "lost", "lost beside one that waits", "contested"],
+)
+def test_the_session_with_one_source_decides(fact: property, decides: mock.Mock, others: mock.Mock) -> None:
+    """Another member has the share as soon as it has it at the stores of any source."""
+    assert fact.fget is not None
+    assert [fact.fget(of(*some)) for some in ((decides, others), (others, decides), (others,), ())] == [1, 1, 0, 0]
+
+
+def test_every_source_has_to_know_what_was_consumed() -> None:
+    """All are asked at once. A session without a share has nothing to record."""
+    known, late, waiting, lost = session(), session(), session(begun=False), session(leased=False)
+    late.record.return_value = False
+    assert ShareReceiver.record(of(waiting, lost, known))
+    assert not ShareReceiver.record(of(late, known, late))
+    assert [one.record.call_count for one in (known, late, waiting, lost)] == [2, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"use_store": False},
+        {"ack_mode": AckMode.EXPLICIT},
+        {"request_maximum": 1},
+        {"repairs": Repair.ALL & ~Repair.LEASE},
+        {"repairs": Repair.ALL & ~Repair.PREFIX},
+    ],
+    ids=str,
+)
+def test_what_keeps_a_receiver_from_sharing(changes: dict[str, Any]) -> None:
+    assert not unshared(CONFIG)
+    assert unshared(attrs.evolve(CONFIG, **changes))
