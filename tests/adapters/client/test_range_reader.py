@@ -6,13 +6,24 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Context, MissingRange, RangeReader, ReadFailed, TopicUnknown, last, range_replay
+from stablecast.client import (
+    Context,
+    MissingRange,
+    RangeReader,
+    ReadFailed,
+    TopicUnknown,
+    last,
+    range_replay,
+    range_source,
+)
 from stablecast.client.range_source import Portion, _portions
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.serial import wire
-from stablecast.core.machine.units import SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.effects import SendStored
 from stablecast.core.receiver.range_progress import HoleReason
 from stablecast.runtime import machine
+from stablecast.store.retransmission import Retrieval
 from stablecast.transports import codec
 from tests.support.network import Network, until, unused_port
 from tests.support.traffic import send, source_of
@@ -126,6 +137,23 @@ async def test_a_store_that_ends_in_the_middle_costs_nothing(net: Network) -> No
                 await net.stop("a")
         assert not reader.holes
     assert found == list(range(20_000))
+
+
+async def test_a_request_that_a_store_does_not_answer_is_made_again(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_source, "RETRY_NS", 10 * MILLISECOND)
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 100)
+    serve, asked = Retrieval.serve, list[Retrieval]()
+
+    def once_deaf(retrieval: Retrieval, effect: SendStored) -> None:
+        if retrieval in asked:
+            serve(retrieval, effect)
+        asked.append(retrieval)
+
+    monkeypatch.setattr(Retrieval, "serve", once_deaf)
+    assert await read(await net.context(), net) == list(range(100))
 
 
 async def test_a_reader_waits_for_the_only_store_that_has_a_message(net: Network) -> None:

@@ -293,7 +293,7 @@ async def test_a_consumer_acknowledges_nothing_to_a_source_that_begins_again(net
     await send(source, 50)
     context, stores = await net.context(), addresses(net)
     consumer = StoredConsumer(context.reads, attrs.evolve(context.template(9), topic="orders"), stores)
-    await consumer.register({"7": await contents(context, stores)}, 10.0)
+    assert await consumer.register({"7": await contents(context, stores)}, 10.0) == {}
     consumer.acknowledge("7", 50)
     await source.deregister()
     await owner.close()
@@ -304,7 +304,7 @@ async def test_a_consumer_acknowledges_nothing_to_a_source_that_begins_again(net
     consumer.acknowledge("7", 5)
     await owner.close()
     _, source = await source_of(net, "a", "b", "c")
-    await consumer.register({"7": await contents(context, stores)}, 10.0)
+    assert await consumer.register({"7": await contents(context, stores)}, 10.0) == {"7": 5}
     assert [one.stop for one in consumer._sources.values()] == [5]
     assert list(context.reads.consumers.values()) == [consumer], "only for the newest life"
     assert consumer._alarm._timer is not None
