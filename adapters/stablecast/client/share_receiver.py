@@ -70,7 +70,6 @@ class ShareReceiver(Receiver):
 
     Attributes:
         number: The share.
-        draining: True once the application gets no further message of it.
     """
 
     def __init__(
@@ -91,7 +90,6 @@ class ShareReceiver(Receiver):
         super().__init__(place, config, on_event, None, None, delivery=delivery)  # type: ignore[arg-type]
         self.place = place
         self.number = number
-        self.draining = False
         self.deliver = self._divide
         self._give = delivery.deliver
         self._shares_of = shares_of
@@ -138,7 +136,6 @@ class ShareReceiver(Receiver):
 
     def drain(self) -> None:
         """Give the application no further message, and take back those that it was not handed."""
-        self.draining = True
         for batch, first, stop in self.inbox.drop(lambda batch: (0, FOREVER) if self.owns(batch.owner) else None):
             batch.owner.dropped(stop - first)
 
@@ -147,7 +144,7 @@ class ShareReceiver(Receiver):
         owner = batch.owner
         assert isinstance(owner, ClientSession)
         # The stores forget a share on request, and its messages still come.
-        if self.draining or not self._may_give(self.number, owner.leased or owner.withdrawn):
+        if not self._may_give(self.number, owner.leased or owner.withdrawn):
             for first, stop in batch.spans(0, batch.count):
                 owner.dropped(stop - first)
             return

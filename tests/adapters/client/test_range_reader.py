@@ -102,9 +102,9 @@ async def test_the_bounds_of_a_range(net: Network, since: Any, until_number: int
 
 
 async def test_a_range_by_time_is_kept_over_restarts(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    begin = datetime(2026, 1, 31, 12, microsecond=125_000, tzinfo=UTC)
     now = [begin]
-    monkeypatch.setattr(machine.clock, "wall_ns", lambda: round(now[0].timestamp()) * SECOND, raising=False)
+    monkeypatch.setattr(machine.clock, "wall_ns", lambda: round(now[0].timestamp() * 1000) * MILLISECOND, raising=False)
     owner, source = await source_of(net, "a", "b", "c")
     for _ in range(10):
         await send(source, 100)

@@ -313,6 +313,24 @@ async def test_a_consumer_acknowledges_nothing_to_a_source_that_begins_again(net
     assert consumer._alarm._timer is None
 
 
+@pytest.mark.parametrize(
+    ("stop", "lives", "first"),
+    [
+        (7, ((1, 0),), 7),
+        (7, ((1, 0), (2, 5)), 5),
+        (3, ((1, 0), (2, 5)), 3),
+        (7, ((9, 0),), None),
+        (None, ((1, 0), (2, 5)), None),
+        (None, ((1, 0),), None),
+    ],
+)
+def test_what_was_acknowledged_holds_up_to_where_the_next_life_uses_numbers_again(
+    stop: int | None, lives: tuple[tuple[int, int], ...], first: int | None
+) -> None:
+    known: Any = SimpleNamespace(info=samples.info(lives=((1, 0),)), stop=stop)
+    assert stored_consumer._agreed(known, samples.info(lives=lives), 10) == first
+
+
 @pytest.mark.parametrize("wants", [Pace.SOURCE, Pace.RECEIVERS])
 @pytest.mark.parametrize("answer", [Pace.SOURCE, Pace.RECEIVERS])
 async def test_a_consumer_with_the_pace_of_its_stores_is_not_refused(wants: Pace, answer: Pace) -> None:

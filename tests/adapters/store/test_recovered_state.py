@@ -1,14 +1,17 @@
 """The restored part of a journal: all messages, or the young ones."""
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import cast
 
 import attrs
+import pytest
 
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.history import FORGOTTEN
 from stablecast.core.protocol.messages import Role
 from stablecast.store.journal import Journal
-from stablecast.store.recovered_state import Extent, everything, lost_extents, recovered, shortened
+from stablecast.store.recovered_state import Extent, everything, lost_extents, recovered, shortened, strangers
 
 LIFE, SOURCE, OTHER = 7, 3, 4
 CLIENT = Client(Role.SOURCE, SOURCE, 0, "t", 1, LIFE, 0, "a:1", "a:2", 1, 1, 0, ())
@@ -88,3 +91,33 @@ class Unread:
 
 def test_unread_neighbours_are_one_extent_of_their_source() -> None:
     assert lost_extents(cast("Journal", Unread()), {SOURCE, OTHER}) == [(SOURCE, 5, 5, 500), (OTHER, 4, 1, 100)]
+
+
+class OneRun:
+    """A journal with one run, numbers 0 to 29 of life 7, in a record of its own."""
+
+    def extents(self, _: int) -> list[tuple[int, int, int]]:
+        return [(0, 30, LIFE)]
+
+    def find(self, _: int, number: int) -> SimpleNamespace | None:
+        return SimpleNamespace(record=f"record of {number}")
+
+
+@pytest.mark.parametrize(
+    ("lives", "parts"),
+    [
+        ((), []),
+        (((LIFE, 0),), []),
+        (((LIFE, 0), (8, 10), (9, 20)), [(10, 20), (20, 30)]),
+        (((6, 0), (LIFE, 10)), [(0, 10)]),
+        (((FORGOTTEN, 0), (LIFE, 10)), []),
+        (((LIFE, 5),), []),
+        (((LIFE, 0), (8, 30)), []),
+    ],
+)
+def test_messages_whose_numbers_another_life_has_are_strangers(
+    lives: tuple[tuple[int, int], ...], parts: list[tuple[int, int]]
+) -> None:
+    """What the source's history forgot, or begins above, shows nothing."""
+    found = strangers(cast("Journal", OneRun()), {SOURCE: attrs.evolve(CLIENT, lives=lives)})
+    assert found == [(SOURCE, first, stop, f"record of {first}") for first, stop in parts]

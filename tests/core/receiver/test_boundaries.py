@@ -6,10 +6,11 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import SteppedBack, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Consumed, Finish, Reset
-from stablecast.core.protocol.messages import ConsumptionAck, Pace, Refusal, Refused, Role
+from stablecast.core.protocol.messages import ConsumptionAck, Pace, Refusal, Refused, Register, Role, StoreEntry
 from stablecast.core.protocol.settings import Ordering, ReceiverConfig
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.delivery_window import DeliveryWindow
+from tests.core.drivers import ReceiverDriver
 from tests.core.receiver.test_arrival import Shop
 from tests.core.receiver.test_consumption_acks import ASKING, acknowledger, registration
 from tests.core.receiver.test_endpoint import confirming, told
@@ -157,3 +158,23 @@ def test_what_was_consumed_while_no_store_counted_is_confirmed_when_the_first_on
     assert told(driver)[1] == [(0, 1)]
     driver.grant(2, low=0, high=1)
     assert told(driver)[1] == []
+
+
+def test_a_store_that_holds_one_message_tells_of_it() -> None:
+    driver = ReceiverDriver.active()
+    driver.feed(Reset("store0:1"))
+    driver.grant(0, low=0, high=0)
+    assert driver.asked() == [(0, 0)]
+
+
+def test_an_answer_to_what_was_answered_before_tells_of_nothing() -> None:
+    driver = ReceiverDriver.active()
+    driver.grant(0, low=0, high=9)
+    assert driver.asked() == []
+
+
+def test_a_store_is_asked_with_the_generation_that_its_source_knows() -> None:
+    """So one that runs on an older copy learns of it by the first request."""
+    driver = ReceiverDriver()
+    driver.hear(info(stores=(StoreEntry(0, 0, "store0:1", 50, 1, generation=5 << 32),), group_sizes=(1,)))
+    assert [message.known_generation for _, message in driver.sent(Register)] == [5 << 32]

@@ -1,6 +1,7 @@
 """What the session with a life inherits from the sessions before: what it withholds, acknowledges, and begins with."""
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -163,6 +164,20 @@ def test_an_acknowledgement_has_the_number_that_each_heir_gave_to_its_message() 
     first.on_acknowledged(10, 14)
     assert third.inherited is not None
     assert third.inherited.claims == RangeSet([(MODULUS + 10, MODULUS + 15)])
+
+
+def test_all_that_an_earlier_session_consumed_or_gave_up_is_inherited() -> None:
+    driver, _ = place()
+    fed: list[Any] = []
+    succession = Succession(driver.machine, fed.append, NOTHING)
+    status = SimpleNamespace(seen=(), skipped=[(3, 5), (8, 9)])
+    machine = SimpleNamespace(status=status, info=None, newest_number=0, config=driver.machine.config)
+    earlier: Any = SimpleNamespace(machine=machine, consumed=lambda: {1: [(0, 3), (5, 8)]})
+    succession.earlier = [earlier]
+    succession.inherit()
+    assert fed == [History(1, 0, 2), History(1, 5, 7)]
+    assert succession.inherited is not None
+    assert list(succession.inherited.lost) == [(3, 5), (8, 9)]
 
 
 def test_a_session_begins_no_lower_than_this_run_did() -> None:

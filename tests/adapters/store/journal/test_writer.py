@@ -228,6 +228,26 @@ def test_short_writes_are_continued(tmp_path: Path) -> None:
     assert segment.path.stat().st_size == segment.end
 
 
+def test_the_thread_sleeps_while_it_has_no_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes a turn for each ring of the bell. Without the bell it would take a whole processor."""
+    turns: list[None] = []
+    turn = JournalWriter._turn
+
+    def counted(writer: JournalWriter) -> bool:
+        turns.append(None)
+        return turn(writer)
+
+    monkeypatch.setattr(JournalWriter, "_turn", counted)
+    bench = Bench(tmp_path)
+    open_gate(bench)
+    segment = bench.segment(1)
+    for _ in range(3):
+        bench.put(segment, b"{}")
+        bench.entered.acquire()
+    bench.finish()
+    assert len(turns) <= 5  # three rings, that of the end, and the turn that waits for it
+
+
 def test_write_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
     bench = Bench(tmp_path, write=lambda *_: 0)
     open_gate(bench)
