@@ -5,12 +5,21 @@ import pytest
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import SteppedBack, UnrecoverableLoss
-from stablecast.core.protocol.inputs import Consumed, Finish, Reset
-from stablecast.core.protocol.messages import ConsumptionAck, Pace, Refusal, Refused, Register, Role, StoreEntry
+from stablecast.core.protocol.inputs import Consumed, Finish, Reset, Tick, Withdraw
+from stablecast.core.protocol.messages import (
+    ConsumptionAck,
+    Deregister,
+    Pace,
+    Refusal,
+    Refused,
+    Register,
+    Role,
+    StoreEntry,
+)
 from stablecast.core.protocol.settings import Ordering, ReceiverConfig
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.delivery_window import DeliveryWindow
-from tests.core.drivers import ReceiverDriver
+from tests.core.drivers import ACK_NS, INTERVAL_NS, ReceiverDriver
 from tests.core.receiver.test_arrival import Shop
 from tests.core.receiver.test_consumption_acks import ASKING, acknowledger, registration
 from tests.core.receiver.test_endpoint import confirming, told
@@ -178,3 +187,24 @@ def test_a_store_is_asked_with_the_generation_that_its_source_knows() -> None:
     driver = ReceiverDriver()
     driver.hear(info(stores=(StoreEntry(0, 0, "store0:1", 50, 1, generation=5 << 32),), group_sizes=(1,)))
     assert [message.known_generation for _, message in driver.sent(Register)] == [5 << 32]
+
+
+def test_the_next_thing_that_is_due_is_the_earliest() -> None:
+    driver = ReceiverDriver.active()
+    later = driver.machine.next_timeout()
+    driver.data(0, 1)
+    driver.feed(Consumed(0, 0), 1)
+    assert later is not None
+    assert driver.machine.next_timeout() == 1 + ACK_NS < later
+
+
+def test_a_receiver_that_leaves_asks_every_store_that_moved_where_it_is_now() -> None:
+    """It registers with no store that is new."""
+    driver = ReceiverDriver.active()
+    driver.feed(Withdraw())
+    addresses = ("new0:1", "store1:1", "new2:1", "store3:1")
+    entries = tuple(StoreEntry(index, 0, address, 50, 1) for index, address in enumerate(addresses))
+    driver.hear(info(stores=entries, group_sizes=(4,), version=2))
+    assert driver.sent(Register) == []
+    driver.feed(Tick(), INTERVAL_NS)
+    assert [to for to, _ in driver.sent(Deregister)] == ["new0:1", "store1:1", "new2:1"]

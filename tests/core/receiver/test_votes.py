@@ -129,6 +129,23 @@ def test_a_wait_for_votes_begins_once_enough_stores_granted() -> None:
     assert proposed(driver) == [17]
 
 
+def test_while_a_receiver_waits_for_votes_the_earliest_is_due() -> None:
+    """The store without a grant is asked again before those without a vote are."""
+    driver = registering()
+    driver.grant(1, **LACKS)
+    driver.feed(Tick(), INTERVAL_NS)
+    driver.grant(2, now=INTERVAL_NS + 3, **LACKS)
+    assert driver.machine.enlistment.again_at == 2 * INTERVAL_NS + 3
+    assert driver.machine.enlistment.next() == 2 * INTERVAL_NS
+
+
+def test_the_source_used_the_highest_number_that_any_store_knows_of() -> None:
+    driver = registering()
+    driver.grant(0, **{**KNOWS, "known": 5})
+    driver.grant(1, **{**KNOWS, "known": 9})
+    assert driver.machine.enlistment.used(HIGH) == 9
+
+
 def test_a_wait_that_ended_without_enough_stores_is_due_no_more() -> None:
     """Only the machine's other timers are: one in the past would wake the driver again and again."""
     driver = registering()

@@ -166,18 +166,38 @@ def test_an_acknowledgement_has_the_number_that_each_heir_gave_to_its_message() 
     assert third.inherited.claims == RangeSet([(MODULUS + 10, MODULUS + 15)])
 
 
-def test_all_that_an_earlier_session_consumed_or_gave_up_is_inherited() -> None:
+def earlier_session(skipped: list[tuple[int, int]], consumed: list[tuple[int, int]]) -> Any:
+    status = SimpleNamespace(seen=(), skipped=skipped)
+    machine = SimpleNamespace(status=status, info=None, newest_number=0, config=SimpleNamespace(incarnation=1))
+    return SimpleNamespace(machine=machine, consumed=lambda: {1: consumed})
+
+
+def test_all_that_the_earlier_sessions_consumed_or_gave_up_is_inherited() -> None:
     driver, _ = place()
     fed: list[Any] = []
     succession = Succession(driver.machine, fed.append, NOTHING)
-    status = SimpleNamespace(seen=(), skipped=[(3, 5), (8, 9)])
-    machine = SimpleNamespace(status=status, info=None, newest_number=0, config=driver.machine.config)
-    earlier: Any = SimpleNamespace(machine=machine, consumed=lambda: {1: [(0, 3), (5, 8)]})
-    succession.earlier = [earlier]
+    succession.earlier = [
+        earlier_session([(3, 5), (8, 9)], [(0, 3), (5, 8)]),
+        earlier_session([(11, 12)], [(9, 11)]),
+    ]
     succession.inherit()
-    assert fed == [History(1, 0, 2), History(1, 5, 7)]
+    assert fed == [History(1, 0, 2), History(1, 5, 7), History(1, 9, 10)]
     assert succession.inherited is not None
-    assert list(succession.inherited.lost) == [(3, 5), (8, 9)]
+    assert list(succession.inherited.lost) == [(3, 5), (8, 9), (11, 12)]
+
+
+def test_each_run_that_waits_and_is_dead_is_dropped_and_those_of_other_sources_stay() -> None:
+    driver, _ = place()
+    dropped: list[int] = []
+    stranger = Succession(ReceiverDriver().machine, lambda _: None, NOTHING)
+    owner = SimpleNamespace(dropped=dropped.append, succession=stranger)
+    batch = SimpleNamespace(owner=owner, incarnation=1)
+    queue: Any = SimpleNamespace(drop=lambda _: [(batch, 20, 23), (batch, 25, 27)], unconsumed=lambda: [(batch, 0, 4)])
+    succession = Succession(driver.machine, lambda _: None, queue)
+    assert succession.inherit() == 5
+    assert dropped == [3, 2]
+    assert succession.inherited is not None
+    assert not succession.inherited.unconsumed
 
 
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
