@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -119,5 +119,5 @@ def test_messages_whose_numbers_another_life_has_are_strangers(
     lives: tuple[tuple[int, int], ...], parts: list[tuple[int, int]]
 ) -> None:
     """What the source's history forgot, or begins above, shows nothing."""
-    found = strangers(cast("Journal", OneRun()), {SOURCE: attrs.evolve(CLIENT, lives=lives)})
+    found: list[Any] = strangers(cast("Journal", OneRun()), {SOURCE: attrs.evolve(CLIENT, lives=lives)})
     assert found == [(SOURCE, first, stop, f"record of {first}") for first, stop in parts]
