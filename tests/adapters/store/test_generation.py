@@ -74,6 +74,7 @@ async def test_a_restored_copy_is_noticed_by_the_state_directory(tmp_path: Path)
         assert memory(store, reg_id) is StoreMemory.LOST
         assert store.waiting_ns > 0
         assert "is an older copy" in store.reports[-2]
+        assert store.events["OlderCopy"] == 1
         await store.stop()
 
 
@@ -105,6 +106,7 @@ async def test_a_declared_copy_has_no_vote_and_what_it_holds_stays(tmp_path: Pat
     assert list(store.machine.status.repositories[reg_id].held) == [(0, 3)]
     await store.stop()
     assert "was declared a copy or a new disk" in store.reports[0]
+    assert "--new" not in store.reports[0], "it may have forgotten grants"
 
 
 @pytest.mark.parametrize("killed", [False, True])
