@@ -7,8 +7,11 @@ from unittest import mock
 import attrs
 import pytest
 
+from stablecast.client import Receiver
 from stablecast.client.group_receiver import unshared
+from stablecast.client.session import ClientSession
 from stablecast.client.share_receiver import ShareReceiver
+from stablecast.core.protocol.inputs import Reset
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 
@@ -62,3 +65,20 @@ def test_every_source_has_to_know_what_was_consumed() -> None:
 def test_what_keeps_a_receiver_from_sharing(changes: dict[str, Any]) -> None:
     assert not unshared(CONFIG)
     assert unshared(attrs.evolve(CONFIG, **changes))
+
+
+def test_a_session_acknowledges_before_it_asks_whether_that_is_recorded() -> None:
+    """Each store that does not show it yet is asked again."""
+    told = mock.Mock()
+    told._machine.status.unrecorded = ["a:1", "b:1"]
+    assert not ClientSession.record(told)
+    asked = [mock.call._driver.feed(Reset(store)) for store in ("a:1", "b:1")]
+    assert told.mock_calls == [mock.call.acknowledge_now(), *asked]
+    told._machine.status.unrecorded = []
+    assert ClientSession.record(told)
+
+
+def test_a_forked_process_has_none_of_the_sessions() -> None:
+    sessions = [mock.Mock(), mock.Mock()]
+    Receiver.disown(mock.Mock(every_session=sessions))
+    assert [session.mock_calls for session in sessions] == [[mock.call.disown()]] * 2
