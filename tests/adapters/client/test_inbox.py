@@ -210,6 +210,14 @@ def everything(inbox: Inbox[Batch]) -> list[tuple[int, int]]:
     return [(first, stop) for _, first, stop in inbox.unconsumed()]
 
 
+def test_every_message_in_work_and_every_run_that_waits_is_unconsumed() -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    inbox.held = dict.fromkeys((batch_of(1, 0), batch_of(1, 1)))
+    inbox.put(batch_of(2, 2))
+    inbox.put(batch_of(2, 4))
+    assert everything(inbox) == [(0, 1), (1, 2), (2, 4), (4, 6)]
+
+
 def test_unconsumed_messages_wait_or_are_in_hand() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     assert everything(inbox) == []

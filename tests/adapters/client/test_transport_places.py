@@ -1,9 +1,12 @@
 """The places of sources and receivers: ports, ranges and pools that options name."""
 
+import attrs
 import pytest
 
 from stablecast.client import Context
+from stablecast.client.transport_sessions import Transports
 from stablecast.config.option_kinds import Value
+from stablecast.config.transport_options import TransportConfig
 from stablecast.runtime import datagrams, ports
 from stablecast.runtime.ports import PortError
 from tests.adapters.client.test_transport_sessions import HASTY, ready
@@ -79,3 +82,9 @@ async def test_an_option_without_effect_is_told(net: Network, caplog: pytest.Log
     context = await net.context()
     await context.source("orders", options={"transport_tcp_nodelay": 0})
     assert "transport_tcp_nodelay has no effect: TCP_NODELAY is always set" in caplog.text
+
+
+@pytest.mark.parametrize(("named", "group"), [("239.1.2.3", "239.1.2.3"), ("", "224.10.10.12")])
+def test_a_group_that_is_named_wins_over_those_of_the_pool(named: str, group: str) -> None:
+    config = attrs.evolve(TransportConfig(), group=named)
+    assert Transports._group(config, 2) == {"group": f"{group}:{config.port}", "ports": config.nak_ports.pair}
