@@ -25,7 +25,7 @@ from stablecast.evidence.trace.converter import (
     restore,
     snapshot,
 )
-from stablecast.evidence.trace.cross_rules import Witness
+from stablecast.evidence.trace.cross_ground import Witness
 from stablecast.evidence.trace.errors import SchemaError
 from stablecast.evidence.trace.facts import Book, Gatherer, Take, gatherer, identity
 from stablecast.evidence.trace.frame_link import FrameLink

@@ -14,7 +14,8 @@ from stablecast.core.protocol.inputs import Input
 from stablecast.core.protocol.messages import Address, Role
 from stablecast.evidence.trace import endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.evidence.trace.cross_rules import Suspect, Told, Witness, judge_across
+from stablecast.evidence.trace.cross_ground import Told, Witness
+from stablecast.evidence.trace.cross_rules import Suspect, judge_across
 from stablecast.evidence.trace.facts import Book, Fact, gatherer, identity
 from stablecast.evidence.trace.frame_judge import RecordWatch
 from stablecast.evidence.trace.trace_judge import sentence

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace.cross_rules import Told, Witness
+from stablecast.evidence.trace.cross_ground import Told, Witness
 from stablecast.evidence.trace.frame_link import FrameLink
 from stablecast.text import plural
 

@@ -15,7 +15,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.rules import RULES
-from stablecast.evidence.trace.cross_rules import Told
+from stablecast.evidence.trace.cross_ground import Told
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 
 WIDTH: Final = 920

@@ -11,7 +11,7 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
-from stablecast.evidence.trace.cross_rules import Witness
+from stablecast.evidence.trace.cross_ground import Witness
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.facts import Fact, StabilityPause
 from stablecast.evidence.trace.frame_link import FrameLink

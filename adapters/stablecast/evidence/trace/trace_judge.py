@@ -17,7 +17,8 @@ import attrs
 
 from stablecast.core.protocol.messages import Incarnation, Role
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.trace.cross_rules import Suspect, Told, Witness, by_kind, judge_across
+from stablecast.evidence.trace.cross_ground import Told, Witness
+from stablecast.evidence.trace.cross_rules import Suspect, by_kind, judge_across
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.facts import Book, StabilityPause
 from stablecast.evidence.trace.file_names import part_of, traces_of

@@ -18,7 +18,8 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Incarnation
-from stablecast.evidence.trace.cross_rules import Across, Suspect, Told, Witness, by_kind
+from stablecast.evidence.trace.cross_ground import Told, Witness
+from stablecast.evidence.trace.cross_rules import Across, Suspect, by_kind
 from stablecast.evidence.trace.facts import UNCOUNTED, Fact
 
 MARGIN_NS: Final = 1_500 * MILLISECOND

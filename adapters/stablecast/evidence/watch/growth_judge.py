@@ -16,7 +16,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.streaming.state import GroupState
 
-from stablecast.evidence.trace.cross_rules import Told
+from stablecast.evidence.trace.cross_ground import Told
 from stablecast.evidence.watch.alarms import WatchAlarm
 from stablecast.evidence.watch.followed_trace import FollowedTrace, begun, parts_of
 from stablecast.evidence.watch.joint_judgement import TraceStanding

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.evidence.trace.cross_rules import Told
+from stablecast.evidence.trace.cross_ground import Told
 from stablecast.evidence.trace.file_names import part_of
 from stablecast.evidence.trace.trace_judge import violation
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from stablecast.evidence.trace.cross_rules import Told
+from stablecast.evidence.trace.cross_ground import Told
 from stablecast.evidence.trace.file_names import SUFFIX, part_of
 from stablecast.evidence.watch.alarms import AlarmKind, WatchAlarm
 from stablecast.evidence.watch.followed_trace import FollowedTrace, begun

@@ -14,7 +14,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace.cross_rules import Told, Witness
+from stablecast.evidence.trace.cross_ground import Told, Witness
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.frame_link import FrameLink
 from stablecast.evidence.trace.frames import FrameReader

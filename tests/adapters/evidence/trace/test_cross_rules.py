@@ -9,7 +9,8 @@ import pytest
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.cross_rules import LOSSES, CrossFinding, Told, Witness, at_least, judge_across
+from stablecast.evidence.trace.cross_ground import Told, Witness
+from stablecast.evidence.trace.cross_rules import LOSSES, CrossFinding, at_least, judge_across
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import find, part_path
 from stablecast.evidence.trace.trace_judge import verify_paths

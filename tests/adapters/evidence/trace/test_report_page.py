@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace import report_page
-from stablecast.evidence.trace.cross_rules import Told
+from stablecast.evidence.trace.cross_ground import Told
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.report_page import MAX_POINTS, Point, points_of, render
 from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary

@@ -13,7 +13,7 @@ import pytest
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.cross_rules import Told, Witness
+from stablecast.evidence.trace.cross_ground import Told, Witness
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.watch import fact_ledger, trace_watch, watch_state
 from stablecast.evidence.watch.alarms import MAX_NAMED, AlarmBound, AlarmKind, WatchAlarm
