@@ -45,7 +45,8 @@ class _Check:
         except StablecastError as error:
             self.found.append(Advice("invalid", AdviceLevel.ERROR, str(path), str(error)))
         except OSError as error:
-            self.found.append(Advice("unreadable", AdviceLevel.ERROR, str(path), unread(path, error)))
+            text = unread(path, error).removeprefix(f"{path} ")  # A finding has its place beside it.
+            self.found.append(Advice("unreadable", AdviceLevel.ERROR, str(path), text))
 
     def _read(self, path: Path) -> None:
         if path.name == POLICY:

@@ -63,7 +63,7 @@ READERS = (Right.RECEIVER, Right.STORE, Right.ROUTER)
 
 
 class PolicyError(StablecastError):
-    """The policy file is wrong; the message says where."""
+    """The policy file is wrong; the message says where in it, and the caller which file it is."""
 
 
 @attrs.frozen
@@ -93,16 +93,16 @@ class Policy:
     def parse(cls, octets: bytes) -> "Policy":
         """Read a policy file. Raises PolicyError."""
         if len(octets) > MAX_BYTES:
-            raise PolicyError(f"{POLICY} has more than {MAX_BYTES} bytes")
+            raise PolicyError(f"the policy has more than {MAX_BYTES} bytes")
         try:
             tree = tomllib.loads(octets.decode())
         except (ValueError, RecursionError) as error:
-            raise PolicyError(f"{POLICY} is no TOML: {error}") from error
+            raise PolicyError(f"the policy is no TOML: {error}") from error
         if unknown := sorted({*tree} - {"allow"}):
-            raise PolicyError(f"{POLICY} has an unknown key {unknown[0]!r}: write tables [[allow]]")
+            raise PolicyError(f"unknown key {unknown[0]!r}: write tables [[allow]]")
         tables = tree.get("allow", [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise PolicyError(f"{POLICY}: 'allow' is no list of tables: write [[allow]]")
+            raise PolicyError("'allow' is no list of tables: write [[allow]]")
         return cls(tuple(_rule(number, table) for number, table in enumerate(tables, 1)))
 
     def allows(self, names: Names, rights: Rights, topic: str | None) -> bool:
@@ -123,7 +123,7 @@ class Policy:
 
 def _rule(number: int, table: dict[str, Any]) -> Rule:
     """Return the rule of a table. Raises PolicyError."""
-    where = f"{POLICY}, [[allow]] number {number}"
+    where = f"[[allow]] number {number}"
     if unknown := sorted({*table} - {*KEYS}):
         raise PolicyError(f"{where}: unknown key {unknown[0]!r}; the keys are {', '.join(KEYS)}")
     for key, value in table.items():

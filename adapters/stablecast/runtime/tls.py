@@ -274,7 +274,7 @@ def _load(directory: str, purpose: ssl.Purpose) -> Certificates:
         context.load_cert_chain(place / CERTIFICATE, place / KEY)
         context.policy = _policy(directory)
     except PolicyError as error:
-        raise TlsError(f"{directory}: {error}") from error
+        raise TlsError(f"{place / POLICY}: {error}") from error
     except OSError as error:
         files = f"{CERTIFICATE}, {KEY} and {AUTHORITY}"
         raise TlsError(f"TLS needs {directory} to hold {files}: {refusal(error)}") from error

@@ -56,6 +56,7 @@ def test_one_wrong_file_hides_nothing_of_the_others(tmp_path: Path, capsys: pyte
         ("error", "unreadable", str(tmp_path / "none.cfg")),
         ("error", "invalid", f"{other}:1: <use_tls>"),
     ]
+    assert "none.cfg" not in found[3][3], "the place has it"
 
 
 @pytest.mark.rows("T-221", "T-222")
@@ -186,6 +187,7 @@ def test_a_policy_is_judged_by_the_certificate_beside_it(
     ((*found, text),) = findings(capsys, place)
     assert found == [level, code, str(place)]
     assert told in text
+    assert POLICY not in text, "the place has it"
 
 
 def test_a_policy_that_gives_the_own_certificate_nothing_is_named(
