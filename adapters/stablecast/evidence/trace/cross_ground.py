@@ -112,22 +112,47 @@ class Ground:
         asks: dict[Incarnation, dict[int, int]] = defaultdict(dict)
         for told in self.facts["asks"]:
             asks[told.fact.life][told.fact.first] = told.fact.last
-        members: dict[tuple[Incarnation, int], dict[int, set[Address]]] = defaultdict(lambda: defaultdict(set))
+        members: dict[tuple[Incarnation, int], dict[int, frozenset[Address]]] = defaultdict(dict)
+        places = self.places()
         for told in self.facts["member"]:
-            members[told.fact.life, told.fact.first][told.fact.last].add(told.fact.peer)
+            members[told.fact.life, told.fact.first][told.fact.last] = places[told.fact.life, told.fact.peer]
         needs, enough = [], {}
         for life, groups in asks.items():
             most = groups.pop(ALL_GROUPS, 0)
             some = []
             for group, holders in groups.items():
                 stores = members[life, group].values()
-                believed = [frozenset(addresses) for addresses in stores if addresses <= known]
+                believed = [addresses for addresses in stores if addresses <= known]
                 some.append(Need(life, group, holders - (len(stores) - len(believed)), believed))
             asked = [need for need in some if need.needed > 0]
             if most > len(some) - len(asked):
                 needs += asked
                 enough[life] = most - (len(some) - len(asked))
         return needs, enough
+
+    def places(self) -> dict[Key, frozenset[Address]]:
+        """Return for each life and the addresses of its stores all addresses of that store.
+
+        A store that returned elsewhere acknowledges before the life knows its address. Its trace begins with the RegID
+        that the life has at the old one.
+        """
+        members: dict[tuple[Incarnation, int, int], set[Address]] = defaultdict(set)
+        named: dict[Incarnation, set[Address]] = defaultdict(set)
+        for told in self.facts["member"]:
+            members[told.fact.life, told.fact.first, told.fact.last].add(told.fact.peer)
+            named[told.fact.life].add(told.fact.peer)
+        returned: dict[tuple[Incarnation, int], set[Address]] = defaultdict(set)
+        for told in self.facts["kept"]:
+            returned[told.fact.life, told.fact.first].add(told.fact.peer)
+        moved: dict[Key, set[Address]] = defaultdict(set)
+        for told in self._registrations():
+            life, here = told.fact.life, told.fact.peer
+            moved[life, here] |= returned.get((life, told.fact.first), set()) - named[life]
+        places: dict[Key, frozenset[Address]] = {}
+        for (life, *_), addresses in members.items():
+            everywhere = frozenset(addresses).union(*(moved.get((life, one), ()) for one in addresses))
+            places |= {(life, one): everywhere | places.get((life, one), frozenset()) for one in addresses}
+        return places
 
     def kin(self) -> set[tuple[Incarnation, Incarnation]]:
         """Return pairs of lives of one source: they had the same RegID at a store that never forgot it."""
@@ -184,23 +209,61 @@ class Ground:
         return forgotten
 
     def _withdrawn(self) -> set[Incarnation]:
-        """Return the lives that asked to be deregistered, and earlier ones that had a RegID of theirs."""
+        """Return the lives that asked to be deregistered, or may have, and earlier ones that had a RegID of theirs.
+
+        The request of a killed source may be in the lost ends of its trace and of a store's.
+        """
+        whole = self.sources()
         withdrawn = {told.fact.life for told in self.facts["withdrew"]}
+        withdrawn |= {life for life, _ in self.unaccounted() if life not in whole}
+        return withdrawn | {life for life, later in self._successors().items() if later & withdrawn}
+
+    def _successors(self) -> dict[Incarnation, set[Incarnation]]:
+        """Return for each life of a source the later ones that had one of its RegIDs."""
         began: dict[Incarnation, tuple[int, str]] = {}
         shared: dict[tuple[str, int], set[Incarnation]] = defaultdict(set)
-        sources = {one.trace for one in self.witnesses if one.role is Role.SOURCE} if withdrawn else ()
-        for told in self.facts["holds"]:
-            if told.trace in sources:
-                life, instant = told.fact.life, (told.fact.time, told.path)
-                began[life] = min(began.get(life, instant), instant)
-                shared[told.fact.peer, told.fact.first].add(life)
-        return withdrawn | {
-            life
-            for lives in shared.values()
-            for last in lives & withdrawn
-            for life in lives
-            if began[life] < began[last]
-        }
+        for told in self._registrations():
+            life, instant = told.fact.life, (told.fact.time, told.path)
+            began[life] = min(began.get(life, instant), instant)
+            shared[told.fact.peer, told.fact.first].add(life)
+        later: dict[Incarnation, set[Incarnation]] = defaultdict(set)
+        for lives in shared.values():
+            for life in lives:
+                later[life] |= {other for other in lives if began[life] < began[other]}
+        return later
+
+    def _registrations(self) -> list[Told]:
+        """Return what sources tell of their RegIDs."""
+        sources = {one.trace for one in self.witnesses if one.role is Role.SOURCE}
+        return [told for told in self.facts["holds"] if told.trace in sources]
+
+    def unaccounted(self) -> set[Key]:
+        """Return lives with the stores that registered them and do not show what became of their RegIDs.
+
+        A store shows it in a trace that knows the RegID: it forgot it there, or knew a later life of the source, or the
+        trace is complete and the store's last one.
+        """
+        knew: dict[tuple[Address, int], set[str]] = defaultdict(set)
+        lives: dict[str, set[Incarnation]] = defaultdict(set)
+        for told in (*self.facts["kept"], *self.facts["granted"]):
+            knew[told.fact.peer, told.fact.first].add(told.trace)
+            lives[told.trace].add(told.fact.life)
+        forgotten = {(told.fact.peer, told.fact.first) for told in self.facts["forgot"]}
+        stores = sorted(
+            (one for one in self.witnesses if one.role is Role.STORE), key=lambda one: (one.ended, one.trace)
+        )
+        last = {one.address: one for one in stores}
+        complete = {one.trace for one in last.values() if one.complete}
+        later, places = self._successors(), self.places()
+
+        def shown(life: Incarnation, store: Address, reg_id: int) -> bool:
+            some = [(place, reg_id) for place in places.get((life, store), (store,))]
+            traces = (trace for one in some for trace in knew[one])
+            known = any(trace in complete or lives[trace] & later[life] for trace in traces)
+            return known or any(one in forgotten for one in some)
+
+        held = {(told.fact.life, told.fact.peer, told.fact.first) for told in self._registrations()}
+        return {(life, store) for life, store, reg_id in held if not shown(life, store, reg_id)}
 
     def _had(self) -> dict[str, dict[Incarnation, int]]:
         """Return the last number of each life that a store had by this trace and did not cut."""

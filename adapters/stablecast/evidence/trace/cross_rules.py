@@ -5,7 +5,7 @@
 S2 and S3 do not judge numbers that a store had and began again without, because a disk was lost or damaged, or a memory
 was. They are not promised where no quorum survives, and traces do not always show how many stores survived. Nor do they
 judge a life that asked to be deregistered, or those before it: stores forget the source, one after the other, and its
-numbers begin again.
+numbers begin again. A killed life may have asked so, if a store does not show what became of it.
 
 The rules compare no clocks of different hosts. A rule decides only where the traces of all witnesses are there and
 complete; elsewhere it reports that it cannot be decided. Violations are *suspects* first, which point to a frame;
@@ -28,6 +28,9 @@ from stablecast.evidence.trace.frames import LIMIT
 
 LOSSES: Final = ("S2", "S3")
 """Rules that do not judge numbers that a store lost."""
+
+_NONE: Final = RangeSet()
+_ALL: Final = RangeSet([(0, LIMIT)])
 
 WORDS: Final = {"wrote": "kept by a store"}
 """Kinds of facts that a sentence names in other words."""
@@ -86,13 +89,21 @@ class Across(Ground):
 
     def judge(self) -> CrossFinding:
         self.suspects += [*self.proxies(), *self.messages()]
-        safe = self._safe()
-        self._covered("S1", "stable", safe)
-        self._covered("S1", "turned", safe)
+        unseen = self._unseen()
+        safe, may_be = self._safe({}), self._safe(unseen)
+        self._covered("S1", "stable", safe, may_be)
+        self._covered("S1", "turned", safe, may_be)
         stores, readers = self.stores(), self.readers()
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
-        acked = {key: gave[key] for key in self._keys("acked") if key[1] in stores}
-        self._covered("P6", "acked", acked, self.unseen())
+        places = self.places()
+        acked = dict[Key, RangeSet]()
+        for life, store in self._keys("acked"):
+            some = [(life, place) for place in places.get((life, store), (store,))]
+            if store in stores:
+                acked[life, store] = _union(gave.get(key, _NONE) for key in some)
+                whole = all(place in stores for _, place in some)
+                unseen[life, store] = _union(unseen.get(key, _NONE) for key in some) if whole else _ALL
+        self._covered("P6", "acked", acked, unseen)
         self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in self.sources()})
         self._covered("H1", "wrote", {(life, ""): sent[life, ""] for life in self.sources()})
         self._covered("A3", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
@@ -150,12 +161,14 @@ class Across(Ground):
     def _only_stores(self) -> set[Address]:
         """Return the addresses at which one complete trace has all that a store did.
 
-        A store that knew clients when its trace began had an earlier life, whose trace may be lost.
+        A store that knew clients when its trace began had an earlier life, whose trace may be lost. So had one that
+        does not know a source that it registered.
         """
+        earlier = {store for _, store in self.unaccounted()}
         began: dict[Address, list[int]] = defaultdict(list)
         for told in self.facts["began"]:
             began[told.fact.peer].append(told.fact.first)
-        return {address for address in self.stores() if began[address] == [0]}
+        return {address for address in self.stores() - earlier if began[address] == [0]}
 
     def _known_clients(self) -> set[Address]:
         """Return the addresses of clients of which every endpoint that a store heard of has a complete trace."""
@@ -178,32 +191,39 @@ class Across(Ground):
                 yield _suspect("H1", told, told.fact.last)
 
     def _covered(
-        self, rule: str, kind: str, cover: dict[Key, RangeSet], unseen: Mapping[Key, int] = MappingProxyType({})
+        self, rule: str, kind: str, cover: dict[Key, RangeSet], unseen: Mapping[Key, RangeSet] = MappingProxyType({})
     ) -> None:
         """Check that the cover of their key has all numbers of these facts, or report that it is missing.
 
-        What is missing from the `unseen` number of a key on is not decided.
+        What is missing is not decided if `unseen` has it.
         """
         for told in self.facts[kind]:
             fact = told.fact
             key = fact.life, fact.peer
             known = cover.get(key)
             missing = [] if known is None else known.missing(fact.first, fact.last + 1)
-            if known is None or (missing and missing[0][0] >= unseen.get(key, LIMIT)):
+            denied = [gap for one in missing for gap in unseen.get(key, _NONE).missing(*one)]
+            if known is None or (missing and not denied):
                 self.untold.add(untold(rule, kind, fact.life, fact.peer))
-            elif missing:
-                number = missing[0][0]  # "Up to" a number begins at -1, and there is no such message.
+            elif denied:
+                number = denied[0][0]  # "Up to" a number begins at -1, and there is no such message.
                 suspect = _suspect(rule, told, min(max(number, 0), fact.last))
-                gaps = tuple((first, stop - 1) for first, stop in missing)
+                gaps = tuple((first, stop - 1) for first, stop in denied)
                 self.suspects.append(attrs.evolve(suspect, missing=gaps))
 
-    def _safe(self) -> dict[Key, RangeSet]:
-        """Return the numbers of each life that enough stores hold, by complete traces."""
+    def _unseen(self) -> dict[Key, RangeSet]:
+        """Return the numbers that a store may have had, and acknowledged, in a trace that is lost."""
+        first = self.unseen() | dict.fromkeys(self.unaccounted(), 0)
+        return {key: RangeSet([(number, LIMIT)]) for key, number in first.items()}
+
+    def _safe(self, unseen: Mapping[Key, RangeSet]) -> dict[Key, RangeSet]:
+        """Return the numbers of each life that enough stores hold, by complete traces, or may have held `unseen`."""
         held = self._numbers("held")
         needs, enough = self.needs()
         groups: dict[Incarnation, list[RangeSet]] = defaultdict(list)
         for need in needs:
-            stores = [_union(held[need.life, address] for address in sorted(store)) for store in need.stores]
+            keys = [[(need.life, address) for address in sorted(store)] for store in need.stores]
+            stores = [_union(ranges.get(key, _NONE) for key in some for ranges in (held, unseen)) for some in keys]
             groups[need.life].append(at_least(stores, need.needed))
         return {(life, ""): at_least(groups[life], count) for life, count in enough.items()}
 
@@ -272,7 +292,7 @@ def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
     why = "the traces that could confirm them are missing or incomplete"
     if rule in LOSSES:
-        why = "a store lost them, or their source deregistered"
+        why = "a store lost them, or their source deregistered or may have"
     return f"{rule} cannot be decided for numbers that are {WORDS.get(kind, kind)} ({whose}): {why}"
 
 

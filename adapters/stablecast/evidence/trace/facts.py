@@ -11,7 +11,8 @@
 | turned | source | the store whose turn it is has it (round robin) | |
 | held | store | synced, or kept in memory, or dropped within the rules | store |
 | said | store | acknowledged | store |
-| kept | store | at its start it had numbers up to `last` of the source of this life | store |
+| kept | store | at its start it had numbers up to `last` of the source of this life, which had RegID `first` | store |
+| granted | store | it answered the registration of the source of this life with RegID `first` | store |
 | reign | store | at its start this life of RegID `first` had ended before `last`; -1: it had not | store |
 | cut | store | forgotten as the tail of an older life | store |
 | forgot | store | it forgot the source that had RegID `first` | store |
@@ -344,7 +345,7 @@ class StoreFacts:
 
     def handlers(self) -> FactHandlers:
         asking = dict.fromkeys((Register, RetransmitRequest), self.control.on_request)
-        answers = dict.fromkeys((Registered, Refused, Deregistered), self.control.on_sent)
+        answers = dict.fromkeys((Refused, Deregistered), self.control.on_sent)
         return {
             Persisted: self._on_persisted,
             ConsumptionAck: self._on_heard,
@@ -355,6 +356,7 @@ class StoreFacts:
             **asking,
         }, {
             **answers,
+            Registered: self._on_granted,
             fx.PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             fx.CacheMessages: self._on_cached,
@@ -379,7 +381,7 @@ class StoreFacts:
             if not fresh:
                 continue
             for life in sorted({repository.incarnation, *lives, *(one for one, _ in repository.lives)}):
-                book.note("kept", life, 0, repository.newest, facts.address)
+                book.note("kept", life, reg_id, repository.newest, facts.address)
             *ended, current = spans_of(repository)
             for life, first, stop in (*ended, current):  # What it let go it had before.
                 book.note("held", life, first, min(stop, repository.trail) - 1, facts.address)
@@ -407,6 +409,11 @@ class StoreFacts:
 
     def _on_parted(self, event: Reset | Gone, _: Input, book: Book) -> None:
         book.note("parted", 0, 0, 0, event.address)
+
+    def _on_granted(self, answer: Registered, effect: fx.Effect, book: Book) -> None:
+        self.control.on_sent(answer, effect, book)
+        if answer.role is Role.SOURCE:
+            book.note("granted", answer.incarnation, answer.reg_id, answer.reg_id, self.address)
 
     def _on_withdrawing(self, request: Deregister, event: Input, book: Book) -> None:
         self.control.on_request(request, event, book)

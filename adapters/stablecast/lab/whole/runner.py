@@ -1,21 +1,18 @@
 """Run one schedule of a whole world, and judge it."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.trace_judge import verify_paths
-from stablecast.lab.schedules.faults import Kind
 from stablecast.lab.schedules.reduction import Reduction
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import DISK_FAULTS, SOURCE, STORES, WorldSchedule, smaller
+from stablecast.lab.whole.schedule import DISK_FAULTS, WorldSchedule, smaller
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.programs import TRACES
 from stablecast.lab.world.world import World
@@ -23,20 +20,11 @@ from stablecast.lab.world.world import World
 LIMIT_SECONDS = 300.0
 """Virtual time in s within which a world ends."""
 
-LOST_WITH_DISK = frozenset({"S3", "P6", "H1"})
+LOST_WITH_DISK = frozenset({"S3"})
 """Rules of traces together that a store cannot keep after its disk lost records, or its trace.
 
-A store that begins with an empty directory looks like a new one, so its trace seems to have all that it ever sent.
+README promises what is stable while a minority of the disks is lost, and traces do not show how many were.
 """
-
-LOST_WITH_TRACE = frozenset({"P6", "H1"})
-"""Rules that a store cannot keep after its host lost power and a whole trace, if the source deregistered.
-
-Otherwise its next trace begins with all messages that it acknowledged.
-"""
-
-Silent = Mapping[str, frozenset[str]]
-"""Rules that are not judged, by the address of a store."""
 
 MAX_RUNS = 150
 """Most worlds that are run to find a smaller schedule."""
@@ -75,29 +63,20 @@ def run(schedule: WorldSchedule, traces: Path | None = None) -> WholeReport:
     verdict = judge(conductor.lines, conductor.printed(), schedule.setup.receivers)
     violations += verdict.violations
     if traces is not None:
-        violations += _judged(world, traces, _silent(world, schedule))
+        violations += _judged(world, traces, _weak(world, schedule))
     counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
     fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
     lines = tuple(conductor.lines)
     return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, lines, traces is not None)
 
 
-def _silent(world: World, schedule: WorldSchedule) -> Silent:
-    """Return the rules that cannot be judged of some stores, by the addresses of those."""
-    kinds = {fault.kind for fault in schedule.faults if fault.who == SOURCE}
-    weak = {fault.who for fault in schedule.faults if fault.kind in DISK_FAULTS}
-    dark = {fault.who for fault in schedule.faults if fault.kind is Kind.POWER}
-    if any(fault.kind is Kind.BLACKOUT for fault in schedule.faults):
-        dark |= {*STORES}
-    rules = {world.host(name).address: LOST_WITH_TRACE for name in dark if Kind.LEAVE in kinds}
-    return rules | {world.host(name).address: LOST_WITH_DISK for name in weak}
+def _weak(world: World, schedule: WorldSchedule) -> frozenset[str]:
+    """Return the addresses of the stores whose disks lost records."""
+    return frozenset(world.host(fault.who).address for fault in schedule.faults if fault.kind in DISK_FAULTS)
 
 
-def _judged(world: World, directory: Path, silent: Silent) -> list[str]:
-    """Copy the traces of all hosts, and return what `stablecast verify` finds in them.
-
-    `silent` stores lost records of messages or of traces.
-    """
+def _judged(world: World, directory: Path, weak: frozenset[str]) -> list[str]:
+    """Copy the traces of all hosts, and return what `verify` finds in them, without losses of `weak` stores."""
     paths = []
     for host in world.hosts.values():
         if TRACES.name not in host.disk.listing(host.disk.root):
@@ -108,45 +87,13 @@ def _judged(world: World, directory: Path, silent: Silent) -> list[str]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(contents)
                 paths.append(path)
-    judged = _without_witness(verify_paths(paths).violations, silent)
+    judged = [one for one in verify_paths(paths).violations if not _excused(one, weak)]
     return [f"{one.rule}: {one.path.name} record {one.record}: {one.text}" for one in judged]
 
 
-def _without_witness(violations: Sequence[TraceViolation], silent: Silent) -> list[TraceViolation]:
-    """Return the violations without those that only the lost records of `silent` stores would disprove.
-
-    A number is stable by the acknowledgements that P6 looks for. If a trace that had one of them is lost, it had the
-    message, too, and S1 cannot be judged of that number.
-    """
-    left = [one for one in violations if not _excused(one, silent)]
-    lost: dict[tuple[Path, str], RangeSet] = defaultdict(RangeSet)
-    for one in violations:
-        if one.rule == "P6" and one not in left:
-            lost[_life(one)].update(_missing(one))
-    return [one for one in left if one.rule != "S1" or not _covered(one, lost[_life(one)])]
-
-
-def _excused(violation: TraceViolation, silent: Silent) -> bool:
+def _excused(violation: TraceViolation, weak: frozenset[str]) -> bool:
     where = f"{violation.path.name} {violation.text}"
-    return any(violation.rule in rules and any(f"{at}{end}" in where for end in ":_") for at, rules in silent.items())
-
-
-def _life(violation: TraceViolation) -> tuple[Path, str]:
-    return violation.path, _across(violation).get("life", "")
-
-
-def _missing(violation: TraceViolation) -> list[tuple[int, int]]:
-    """Return all numbers that a rule across traces misses, as first and stop. Its sentence names only the lowest."""
-    return [(first, last + 1) for first, last in _across(violation).get("missing", ())]
-
-
-def _across(violation: TraceViolation) -> dict[str, Any]:
-    return violation.found if isinstance(violation.found, dict) else {}
-
-
-def _covered(violation: TraceViolation, numbers: RangeSet) -> bool:
-    missing = _missing(violation)
-    return bool(missing) and not any(numbers.missing(first, stop) for first, stop in missing)
+    return violation.rule in LOST_WITH_DISK and any(f"{at}{end}" in where for end in ":_" for at in weak)
 
 
 def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:

@@ -237,7 +237,7 @@ def test_numbers_that_a_store_lost_are_not_judged(
     finding = judged([second, first, source(), source(OLDER)], **traces)
     assert sorted(one for one in rules(finding) if one[0] in LOSSES) == sorted(found)
     untold = [text.partition(": ")[::2] for text in finding.untold if text.startswith(LOSSES)]
-    why = "a store lost them, or their source deregistered"
+    why = "a store lost them, or their source deregistered or may have"
     assert untold == [(f"{rule} cannot be decided for numbers that are stable (life 0x6)", why) for rule in lost]
 
 

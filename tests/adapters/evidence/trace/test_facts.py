@@ -182,14 +182,21 @@ def kept(trail: int, lives: list[tuple[int, int]]) -> StoreEndpoint:
 
 def test_a_fresh_store_says_what_it_has_and_what_nobody_can_know() -> None:
     machine = kept(10, [(LIFE - 1, 0), (LIFE, 14)])
-    both = [("kept", LIFE - 1, "s:1", 0, 19), ("kept", LIFE, "s:1", 0, 19)]
+    both = [("kept", LIFE - 1, "s:1", 5, 19), ("kept", LIFE, "s:1", 5, 19)]
     reigns = [("reign", LIFE - 1, "s:1", 5, 14), ("reign", LIFE, "s:1", 5, -1)]
     held = [("held", LIFE - 1, "s:1", 0, 13), ("held", LIFE, "s:1", 14, 19)]
     assert sorted(told(machine, fresh=True)) == sorted([*both, *reigns, *held]), "it had what it let go"
     let_go = told(kept(17, [(LIFE - 1, 0), (LIFE, 14)]), fresh=True)[2:4]
     assert let_go == [("held", LIFE - 1, "s:1", 0, 13), ("held", LIFE, "s:1", 14, 16)], "each by the life that sent it"
-    assert told(kept(0, []), fresh=True) == [("kept", LIFE, "s:1", 0, 19), ("held", LIFE, "s:1", 10, 19)]
+    assert told(kept(0, []), fresh=True) == [("kept", LIFE, "s:1", 5, 19), ("held", LIFE, "s:1", 10, 19)]
     assert told(machine, (Persisted(3), [])) == [("held", LIFE, "s:1", 20, 24)]
+
+
+def test_a_store_tells_which_sources_it_registered() -> None:
+    machine = store()
+    answer = Registered(Role.SOURCE, 2, 1, 6, LIFE, False, 0, -1, 1000, 2000)
+    sent = [Send("a:1", one) for one in (answer, attrs.evolve(answer, role=Role.RECEIVER, reg_id=8))]
+    assert told(machine, (TICK, sent)) == [("granted", LIFE, machine.config.address, 6, 6)]
 
 
 def test_a_store_has_facts_of_cuts_and_forgotten_sources() -> None:
