@@ -900,6 +900,8 @@ class Context:
         receiver = self._receivers.get(topic)
         if receiver is not None:
             receiver.withdrawn(record.address, record.session_id, record.index, record.life)
+        elif (wildcard := self._wildcards.matching(topic)) is not None:
+            wildcard.gone(topic, record)
 
     def _on_receiver_gone(self, event: ReceiverGone) -> None:
         """Report that a receiver is gone as an event of the context."""

@@ -45,6 +45,9 @@ from stablecast.transports.resolution.udp.settings import PatternOptions
 MAX_PATTERN_TOPICS = 16_384
 """Topics that one wildcard receiver receives at one time. Further topics are passed over until others are left."""
 
+AT_ONCE = 16
+"""Topics whose receivers one turn of the loop makes. The others wait for the next turns, and streams go on between."""
+
 OnTopicEvent = Callable[[str, Event], None]
 RegIdOfTopic = Callable[[str, RegIdRequest], int]
 StartOfTopic = Callable[[str, AskLow], int]
@@ -163,6 +166,9 @@ class WildcardReceiver(IteratedReceiver):
         self._topics: dict[str, Receiver] = {}
         self._memories = Memories()
         self._closing: set[asyncio.Task[None]] = set()
+        self._waiting: dict[str, dict[object, SourceRecord | SourceInfo]] = {}
+        self._room = AT_ONCE
+        self._turn: asyncio.Handle | None = None
         self.stored: StoredSources | None = None
         self._closed = self._withdrawn = self._crowded = False
         patience = settings.receiver.ack_interval_ns / SECOND
@@ -222,33 +228,65 @@ class WildcardReceiver(IteratedReceiver):
         """Stop to find sources of the pattern."""
         if not self._withdrawn:
             self._withdrawn = True
+            self._waiting.clear()
             self._context.remove_pattern(self.pattern)
 
     def found(self, topic: str, record: SourceRecord) -> None:
         """Join a source of a matching topic. Make the topic's receiver first if there is none."""
-        receiver = self._topics.get(topic) or self._create(topic)
-        if receiver is not None:
-            receiver.found(record.address, record.session_id, record.request_address, record.index, record.life)
+        self._hear(topic, record)
 
     def on_stored(self, info: SourceInfo) -> None:
         """Receive what stores hold of a source of a matching topic."""
-        receiver = self._topics.get(info.topic) or self._create(info.topic)
-        if receiver is not None:
-            receiver.on_stored(info)
+        self._hear(info.topic, info)
+
+    def gone(self, topic: str, record: SourceRecord) -> None:
+        """Forget a source that is gone before its topic had a receiver."""
+        self._waiting.get(topic, {}).pop(_name(record), None)
+
+    def _hear(self, topic: str, source: SourceRecord | SourceInfo) -> None:
+        """Give a source to its topic's receiver, now or when a turn makes one. Its events keep their order."""
+        if topic in self._topics or (not self._waiting and self._room > 0):
+            self._take(topic, source)
+        elif topic in self._waiting or self._has_room(topic):
+            self._waiting.setdefault(topic, {})[_name(source)] = source
+
+    def _take(self, topic: str, source: SourceRecord | SourceInfo) -> None:
+        receiver = self._topics.get(topic) or self._create(topic)
+        if receiver is None:
+            return
+        if isinstance(source, SourceInfo):
+            receiver.on_stored(source)
+        else:
+            receiver.found(source.address, source.session_id, source.request_address, source.index, source.life)
+
+    def _begin_turn(self) -> None:
+        """Make receivers of topics that wait, the first ones first."""
+        self._turn, self._room = None, AT_ONCE
+        while self._waiting and self._room > 0:
+            topic = next(iter(self._waiting))
+            for source in self._waiting.pop(topic).values():
+                self._take(topic, source)
+
+    def _has_room(self, topic: str) -> bool:
+        if len(self._topics) + len(self._waiting) < MAX_PATTERN_TOPICS:
+            return True
+        self._crowded = True
+        self._pass_over(topic, f"the pattern has {MAX_PATTERN_TOPICS} topics already, use a narrower one")
+        return False
 
     def leave(self, topic: str) -> None:
         """Close the receiver of a topic without sources, once its messages are consumed."""
+        self._waiting.pop(topic, None)
         receiver = self._topics.get(topic)
         if receiver is not None:
             receiver.retire(partial(self._delete, topic))
 
     def _create(self, topic: str) -> Receiver | None:
-        if self._closed or self._withdrawn:
+        if self._closed or self._withdrawn or not self._has_room(topic):
             return None
-        if len(self._topics) >= MAX_PATTERN_TOPICS:
-            self._crowded = True
-            self._pass_over(topic, f"the pattern has {MAX_PATTERN_TOPICS} topics already, use a narrower one")
-            return None
+        self._room -= 1
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._begin_turn)
         try:
             receiver = self._make(topic)
         except Exception as error:  # noqa: BLE001  # the application's callback may raise anything; it is reported
@@ -298,6 +336,12 @@ class WildcardReceiver(IteratedReceiver):
         if self._crowded and not self._withdrawn:
             self._crowded = False
             self.look()  # There is room for a topic that was passed over.
+
+
+def _name(source: SourceRecord | SourceInfo) -> object:
+    if isinstance(source, SourceInfo):
+        return source.incarnation
+    return source.address, source.session_id, source.index, source.life
 
 
 class Wildcards:

@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from unittest import mock
 
+import attrs
 import pytest
 
-from stablecast.client import Context, Message, Source, WildcardReceiver, resolution, wildcard
+from stablecast.client import Context, Message, Receiver, Source, WildcardReceiver, resolution, wildcard
 from stablecast.client.callbacks import RegIdRequest
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import DeregistrationComplete, Event, NoSource, RegistrationSuccess
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
+from stablecast.transports.resolution.records import SourceRecord
 from tests.support.network import LOCAL, Network, until, unused_port
 from tests.support.traffic import send
 
@@ -322,6 +324,52 @@ async def test_there_is_a_bound_of_topics(
     await first.close()
     await send(second, 1)
     assert await read(receiver, 1) == [("orders/2", b"0")]
+
+
+def records(count: int) -> dict[str, SourceRecord]:
+    """Return a source of each topic, at one place where nobody is."""
+    return {f"orders.{number}": SourceRecord(f"{LOCAL}:{unused_port()}", 1, number) for number in range(count)}
+
+
+async def test_a_turn_makes_a_few_receivers_and_the_next_ones_make_the_others(net: Network) -> None:
+    """Nothing is overtaken: a second source of the first topic that waits, and the end of another one."""
+    context = await net.context()
+    receiver = context.receiver(pattern="^orders[.]")
+    known = records(2 * wildcard.AT_ONCE + 2)
+    topics, joined = list(known), list[tuple[str, int]]()
+
+    def found(self: Receiver, _: str, session: int, *__: object) -> None:
+        joined.append((self.topic, session))
+
+    with mock.patch.object(Receiver, "found", found):
+        for topic, record in known.items():
+            context._on_found(topic, record)
+        context._on_found(topics[wildcard.AT_ONCE], attrs.evolve(known[topics[wildcard.AT_ONCE]], session_id=2))
+        context._on_gone(topics[-1], known[topics[-1]])
+        assert receiver.topics == tuple(topics[: wildcard.AT_ONCE])
+        seen = []
+        while len(receiver.topics) < len(topics) - 1:
+            await asyncio.sleep(0)
+            seen.append(len(receiver.topics))
+        assert [*dict.fromkeys(seen)] == [2 * wildcard.AT_ONCE, 2 * wildcard.AT_ONCE + 1]
+    expected = [(topic, 1) for topic in topics[:-1]]
+    expected.insert(wildcard.AT_ONCE + 1, (topics[wildcard.AT_ONCE], 2))
+    assert joined == expected
+
+
+async def test_a_pattern_that_is_left_makes_no_receivers_of_topics_that_wait(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wildcard, "AT_ONCE", 1)
+    context = await net.context()
+    made: list[str] = []
+    receiver = context.receiver(pattern="^orders[.]", on_create=made.append)
+    for topic, record in records(3).items():
+        context._on_found(topic, record)
+    await receiver.deregister()
+    await asyncio.sleep(0)
+    assert made == ["orders.0"]
+    assert not receiver._waiting
 
 
 async def test_a_failing_callback_passes_its_topic_over(pair: tuple[Context, Context, str]) -> None:
