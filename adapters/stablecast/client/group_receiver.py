@@ -270,9 +270,17 @@ class GroupReceiver(IteratedReceiver):
 
     async def _begin(self) -> None:
         """Announce this member, then claim shares. A context without a resolver takes those that it gets."""
-        if self._context.resolves:
-            topic = presence_topic(self.group, self.topic)
-            self._presence = await Presence.open(self._context, topic, self._member, self._driver.feed)
+        topic, told = presence_topic(self.group, self.topic), False
+        while self._context.resolves and self._presence is None:
+            try:
+                self._presence = await Presence.open(self._context, topic, self._member, self._driver.feed)
+            except ports.ScarcityError as error:  # Running out passes.
+                if self._closed:
+                    return
+                if not told:
+                    logger.warning("%s joins its group later: %s", self._whose, error)
+                told = True
+                await asyncio.sleep(WATCH_SECONDS)
         self._driver.feed(MemberStart())
 
     def _perform(self, effect: MemberEffect) -> None:
