@@ -32,7 +32,7 @@ RANGE_READERS: Final = (
     Mutant(
         "a-reader-that-follows-names-what-was-just-sent-as-missing",
         "receiver/range_progress",
-        "if (self.away or (self.grows and trail <= at)) and now",
+        "if (self.away or (grows and over <= at)) and now",
         "if self.away and now",
         Test(f"{_READING}::test_a_reader_that_follows_waits_for_numbers_that_were_sent_just_now"),
     ),

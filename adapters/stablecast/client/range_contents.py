@@ -140,6 +140,7 @@ class SourceContents:
             stop,
             answer.trail,
             asked_at,
+            dict(answer.lives).get(answer.incarnation, 0),
         )
 
     def first(self) -> int:

@@ -369,3 +369,21 @@ def test_what_was_requested_of_a_store_goes_to_another_when_it_forgot_or_follows
     assert reading.asked == [high]
     reading.learn(high.store, attrs.evolve(high.holding, incarnation=8))
     assert reading.asked == []
+
+
+def test_a_reader_that_follows_does_not_wait_for_what_an_ended_life_left_out() -> None:
+    """The next life began at 5 and has not sent 5 and 6 yet; a store that knows of no next life may still get 3."""
+
+    def reading(*since: int) -> RangeProgress:
+        progress = RangeProgress(3, 10, 16, SECOND, PATIENCE, grows=True)
+        for store, one in enumerate(since):
+            progress.learn(str(store), Holding(1, 7, RangeSet([(7, 10)]), 3, 10, 10, 0, 1, one))
+        assert progress.settle(2) == [], "the stores are asked once more"
+        for store, one in enumerate(since):
+            progress.learn(str(store), Holding(1, 7, RangeSet([(7, 10)]), 3, 10, 10, 0, 3, one))
+        return progress
+
+    over = reading(5, 5)
+    assert over.settle(4) == [Hole(3, 5, HoleReason.NEVER_STORED)]
+    assert over.settle(4 + PATIENCE - 1) == []
+    assert reading(5, 3).settle(4) == []

@@ -50,6 +50,7 @@ class Holding:
         stop: One above the newest number that the store has.
         trail: Lower numbers went by a limit.
         asked_at: When the question was asked, in ns.
+        since: The first number of the current life: lower ones come from nobody any more.
     """
 
     reg_id: int
@@ -60,6 +61,7 @@ class Holding:
     stop: int
     trail: int
     asked_at: int
+    since: int = 0
 
 
 @attrs.define
@@ -305,10 +307,14 @@ class RangeProgress:
         if any(self._unsure(store) for store in reachable):
             return None
         trail = max((holding.trail for holding in self.holdings.values()), default=at)
-        if (self.away or (self.grows and trail <= at)) and now - self.missing_since < self.patience_ns:
+        grows = self.grows and trail <= at
+        over = min((self.holdings[store].since for store in reachable), default=0)  # By what every store knows.
+        if (self.away or (grows and over <= at)) and now - self.missing_since < self.patience_ns:
             return None
         known = [self.holdings[store].reach for store in reachable if self.holdings[store].reach > at]
         stop = self._next_held(at, min([self.stop, *known]))
+        if grows and at < over:
+            stop = min(stop, over)
         if self.away:
             return Hole(at, stop, HoleReason.AWAY)
         if at < trail:
