@@ -252,14 +252,20 @@ class Transports:
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
+        *,
+        patient: bool = True,
     ) -> "StreamJoiner | ReliableJoiner":
         """Join the stream of a source of a topic at `ip:port` or a source string.
+
+        One that is not `patient` gives up a TCP stream whose host does not answer.
 
         Raises PortError, AddressError, TlsError.
         """
         if not is_source_string(transport):
             judge = self._judge(SENDERS, topic, "a stream")
-            joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end, judge)
+            joiner = self._joiners[transport] = StreamJoiner(
+                transport, session_id, on_items, on_end, judge, patient=patient
+            )
             return joiner
         tls.require_stream(transport)
         from stablecast.runtime.reliable_receivers import ReliableReceivers  # noqa: PLC0415

@@ -341,7 +341,10 @@ class PortalContext:
             self._look_again(effect.topic, record.address)
 
         receiving = self.config.receiving(effect.topic)
-        joiner = self.transports.joiner(record.address, record.session_id, receiving, effect.topic, items, lost, ended)
+        # Receivers beyond the router see its proxies, so nobody but the portal can tell that a host is gone.
+        joiner = self.transports.joiner(
+            record.address, record.session_id, receiving, effect.topic, items, lost, ended, patient=False
+        )
         self._joined[source] = JoinedSource(effect.topic, record.address, joiner)
         self._joined_of[effect.topic] += 1
         joiner.claim(record.index)

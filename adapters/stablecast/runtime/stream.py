@@ -25,6 +25,7 @@ from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.driver import report
 from stablecast.runtime.ports import keep_alive
+from stablecast.text.scarcity import is_scarce
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
@@ -334,8 +335,8 @@ class StreamJoiner:
     """One joined stream. `on_items` gets the session ID and the items, `on_end(gone)` each end of the connection.
 
     A `session_id` of None accepts any life at `transport`. The items begin after the greeting. After `on_end(True)` the
-    joiner has given up; otherwise it joins again by itself. `admits` judges who sends the stream. All callbacks may
-    call the joiner.
+    joiner has given up; otherwise it joins again by itself, and one that is `patient` also at a host that does not
+    answer. `admits` judges who sends the stream. All callbacks may call the joiner.
     """
 
     transport: str
@@ -343,6 +344,7 @@ class StreamJoiner:
     _on_items: Callable[[int, list[Item]], None]
     _on_end: Callable[[bool], None]
     _admits: Admits = lambda _: True
+    _patient: bool = attrs.field(default=True, kw_only=True)
     _reader: StreamReader | None = None
     _over: bool = False
     _paused: bool = False
@@ -415,6 +417,8 @@ class StreamJoiner:
             self._finish()
         except OSError as error:
             self._report(tls.cause(error))
+            if not (self._patient or is_scarce(error)):
+                self._finish()
             return  # Unreachable: the life may go on, so the joiner tries again.
         finally:
             self._reader = None

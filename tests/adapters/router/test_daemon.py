@@ -144,10 +144,10 @@ def test_a_stream_that_cannot_be_joined_just_now_is_joined_later(monkeypatch: py
         entry, scarce = router.portals[0].transports, ["no descriptor is left"]
         join = entry.joiner
 
-        def joiner(*args: Any) -> Any:
+        def joiner(*args: Any, **more: Any) -> Any:
             if scarce:
                 raise ScarcityError(scarce.pop())
-            return join(*args)
+            return join(*args, **more)
 
         monkeypatch.setattr(entry, "joiner", joiner)
         source = await (await domains.context(1)).source("orders")

@@ -8,12 +8,15 @@ import pytest
 
 from stablecast.client import Context, resolution
 from stablecast.config.option_kinds import Value
+from stablecast.core.protocol.events import EndOfSource, Event
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.resolver import RelayDaemon
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.router.config import PortalConfig, RouterConfig
 from stablecast.router.daemon import RouterDaemon
+from stablecast.runtime.ports import IDLE_SECONDS, INTERVAL_SECONDS, PROBES
+from stablecast.runtime.stream import JOIN_SECONDS
 from stablecast.store.store import Store, StoreSettings
 from tests.adapters.lab.world.scene import Scene, scene
 from tests.adapters.router.test_daemon import TRANSPORTS, configuration
@@ -100,9 +103,10 @@ class Site:
     async def stay(self) -> None:
         await asyncio.Event().wait()
 
-    def context(self, domain: int) -> Context:
+    def context(self, domain: int, host: str = "") -> Context:
         found = resolution("safe", self.finder(domain))
-        return Context(resolution=found, interface=self.address(domain), session_id=domain)
+        where = self.scene.host(host).address if host else self.address(domain)
+        return Context(resolution=found, interface=where, session_id=domain)
 
 
 async def sell(site: Site, store: str, pause: float) -> None:
@@ -163,3 +167,36 @@ def test_a_router_that_is_killed_loses_nothing_that_is_stable(home: int, kind: s
             site.begin_router()
 
     assert play(kind, home, story, pause=0.1) == MESSAGES
+
+
+@pytest.mark.parametrize("leaving", list(TRANSPORTS))
+def test_a_host_that_vanishes_leaves_no_proxy(leaving: str) -> None:
+    """Nobody resets its TCP stream. The kernel's probes find it, the portal cannot join again, and the proxy ends."""
+    ended: list[Event] = []
+    with scene() as world:
+        site = Site.of(world, leaving)
+        world.cut(world.host("till"), world.host(NAMES[2]))
+
+        async def offer() -> None:
+            async with site.context(1, "till") as till:
+                source = await till.source("orders", stores=[], options=TRANSPORTS["tcp"], wait=False)
+                await source.send(b"0")
+                await asyncio.Event().wait()
+
+        async def hear() -> None:
+            async with site.context(2) as desk:
+                receiver = desk.receiver("orders", on_event=ended.append, options={"ume_use_store": 0})
+                async for _ in receiver:
+                    pass
+
+        world.start(hear, NAMES[2])
+        world.start(offer, "till")
+        world.pass_time(20)
+        assert not of_end(ended)
+        world.host("till").cut_power()
+        world.pass_time(IDLE_SECONDS + INTERVAL_SECONDS * PROBES + JOIN_SECONDS + 2)
+        assert of_end(ended)
+
+
+def of_end(events: list[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event, EndOfSource)]

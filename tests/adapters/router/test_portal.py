@@ -32,7 +32,7 @@ async def test_a_stream_that_was_left_says_nothing_of_the_next_place(monkeypatch
     options = configuration({"resolver_multicast_address": GROUPS[0], "default_interface": HERE}, {})
     portal = PortalContext("edge", 0, PortalConfig("near", 1, options=options), told.append, lambda *_: None)
 
-    def joiner(*args: Any) -> Joiner:
+    def joiner(*args: Any, **_: Any) -> Joiner:
         joiners.append(Joiner(args[-1]))
         return joiners[-1]
 
