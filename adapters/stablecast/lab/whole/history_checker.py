@@ -95,7 +95,7 @@ class HistoryFacts:
     confirmed: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     marks: list[Line] = field(default_factory=list)
-    stable_at: dict[str, int] = field(default_factory=dict)  # by message
+    sent_at: dict[str, int] = field(default_factory=dict)  # by message
     registered_at: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))  # by receiver and store
     paced: bool = False
     kept: dict[str, int] = field(default_factory=dict)  # messages that stores keep at least, by program; "": of all
@@ -141,6 +141,7 @@ def gather(lines: Iterable[Line]) -> HistoryFacts:
             facts.owner[line["stream"]] = (line["owner"], line["topic"])
         if what == "sent":
             facts.number[line["stream"]].update({int(number): name for number, name in line["items"]})
+            facts.sent_at |= dict.fromkeys((name for _, name in line["items"]), line["t"])
         elif what == "stable":
             announced.append(line)
         elif what == "delivered":
@@ -211,7 +212,6 @@ def _name_stable(facts: HistoryFacts, line: Line) -> None:
         else:
             facts.stable[owner][number].add(name)
             facts.stable_ids.add(name)
-            facts.stable_at.setdefault(name, line["t"])
 
 
 def owner_of(facts: HistoryFacts, name: str) -> tuple[str, str]:
@@ -293,7 +293,8 @@ def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str,
     missing = facts.stable_ids - got
     if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
         known = [*facts.registered_at[receiver].values()][QUORUM - 1 : QUORUM]
-        missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
+        # It came after it was sent, and an acknowledgement may be late, by a cut path for one.
+        missing = {name for name in missing if known and facts.sent_at[name] > known[0] + REGISTERED_NS}
     missing = _not_released(facts, missing, receiver, lines)
     if facts.departed:
         unseen = {}  # A number without a name stands for no message whose owner is known,

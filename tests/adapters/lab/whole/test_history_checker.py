@@ -206,14 +206,17 @@ def missed_large(lines: Lines) -> None:
     lines.append({**stable(21, "source.2", 3, 4), "large": True})
 
 
-def paced(*stores: int, later: bool = False) -> Callable[[Lines], None]:
-    """Let the late receiver miss the last message, and register at some stores two seconds before or after that."""
+def paced(*stores: int, later: bool = False, early: bool = False) -> Callable[[Lines], None]:
+    """Let the late receiver miss the last message, and register at some stores two seconds before or after that.
+
+    An `early` message was sent before, and its acknowledgements came late.
+    """
 
     def plant(lines: Lines) -> None:
         second = 1_000_000_000
         lines.append(line(0, "paced", "history"))
         del lines[11]
-        lines[7]["t"] = 5 * second
+        lines[6]["t"], lines[7]["t"] = lines[6]["t"] if early else 5 * second - 1, 5 * second
         at = 7 * second if later else 3 * second
         lines.extend(line(at, "reg-id", "late.1", **{**LATE, "store": store}, reg_id=9) for store in stores)
 
@@ -448,6 +451,7 @@ def hot(plant: Callable[[Lines], None]) -> Callable[[Lines], None]:
         (paced(0), set()),  # too few stores knew the receiver when the message arrived
         (paced(0, 0), set()),  # it registered at one of them again
         (paced(), set()),
+        (paced(0, 1, early=True), set()),  # stores may have had it before
         (paced(0, 1, later=True), set()),  # they learned of it after the message was stable
         (twin_reuses, {"reused"}),
         (twin_receives, set()),
