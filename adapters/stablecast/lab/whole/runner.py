@@ -1,12 +1,14 @@
 """Run one schedule of a whole world, and judge it."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.schedules.reduction import Reduction
@@ -20,10 +22,10 @@ from stablecast.lab.world.world import World
 LIMIT_SECONDS = 300.0
 """Virtual time in s within which a world ends."""
 
-LOST_WITH_DISK = frozenset({"S3"})
+LOST_WITH_DISK = frozenset({"S3", "P6", "H1"})
 """Rules of traces together that a store cannot keep after its disk lost records, or its trace.
 
-README promises what is stable while a minority of the disks is lost, and traces do not show how many were.
+A store that begins with an empty directory looks like a new one, so its trace seems to have all that it ever sent.
 """
 
 MAX_RUNS = 150
@@ -76,7 +78,10 @@ def _weak(world: World, schedule: WorldSchedule) -> frozenset[str]:
 
 
 def _judged(world: World, directory: Path, weak: frozenset[str]) -> list[str]:
-    """Copy the traces of all hosts, and return what `verify` finds in them, without losses of `weak` stores."""
+    """Copy the traces of all hosts, and return what `stablecast verify` finds in them.
+
+    `weak` stores lost records of messages or of traces.
+    """
     paths = []
     for host in world.hosts.values():
         if TRACES.name not in host.disk.listing(host.disk.root):
@@ -87,13 +92,45 @@ def _judged(world: World, directory: Path, weak: frozenset[str]) -> list[str]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(contents)
                 paths.append(path)
-    judged = [one for one in verify_paths(paths).violations if not _excused(one, weak)]
+    judged = _without_witness(verify_paths(paths).violations, weak)
     return [f"{one.rule}: {one.path.name} record {one.record}: {one.text}" for one in judged]
+
+
+def _without_witness(violations: Sequence[TraceViolation], weak: frozenset[str]) -> list[TraceViolation]:
+    """Return the violations without those that only the lost records of `weak` stores would disprove.
+
+    A number is stable by the acknowledgements that P6 looks for. If a trace that had one of them is lost, it had the
+    message, too, and S1 cannot be judged of that number.
+    """
+    left = [one for one in violations if not _excused(one, weak)]
+    lost: dict[tuple[Path, str], RangeSet] = defaultdict(RangeSet)
+    for one in violations:
+        if one.rule == "P6" and one not in left:
+            lost[_life(one)].update(_missing(one))
+    return [one for one in left if one.rule != "S1" or not _covered(one, lost[_life(one)])]
 
 
 def _excused(violation: TraceViolation, weak: frozenset[str]) -> bool:
     where = f"{violation.path.name} {violation.text}"
     return violation.rule in LOST_WITH_DISK and any(f"{at}{end}" in where for end in ":_" for at in weak)
+
+
+def _life(violation: TraceViolation) -> tuple[Path, str]:
+    return violation.path, _across(violation).get("life", "")
+
+
+def _missing(violation: TraceViolation) -> list[tuple[int, int]]:
+    """Return all numbers that a rule across traces misses, as first and stop. Its sentence names only the lowest."""
+    return [(first, last + 1) for first, last in _across(violation).get("missing", ())]
+
+
+def _across(violation: TraceViolation) -> dict[str, Any]:
+    return violation.found if isinstance(violation.found, dict) else {}
+
+
+def _covered(violation: TraceViolation, numbers: RangeSet) -> bool:
+    missing = _missing(violation)
+    return bool(missing) and not any(numbers.missing(first, stop) for first, stop in missing)
 
 
 def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:
