@@ -1,10 +1,12 @@
 """Assemble the source of the site and render it.
 
-The source of the site is one folder with the layout of the tree: `handbook/` and `spec/` as they are, and the generated
-pages of the reference. Links out of these folders lead to the forge.
+The source of the site is one folder with the layout of the tree: `handbook/` and `spec/`, and the generated pages of
+the reference. The pages are plain Markdown that a forge shows as it is, and this module adds what only Sphinx knows.
+Links out of these folders lead to the forge.
 """
 
 import html
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ from typing import Final
 
 from tests.support.tree import ROOT
 from tools.site import downloads, drawings, reference
+from tools.site.pages import FENCE
 
 BUILD: Final = ROOT / "build" / "site"
 SOURCE: Final = BUILD / "source"
@@ -21,7 +24,18 @@ OUTPUT: Final = BUILD / "html"
 FORGE: Final = "https://github.com/stablecast/stablecast/blob/main/"
 LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
 PLAYGROUND: Final = "play/index.html"
-RUNNING = re.compile(r"^<!-- running: (.*?) -->$", re.MULTILINE | re.DOTALL)
+MADE: Final = {
+    "adapters/stablecast/client/__init__.py": "api/index.md",
+    "adapters/stablecast/cli/app.py": "commands.md",
+    "adapters/stablecast/ops/monitor/metrics.py": "metrics.md",
+    "core/stablecast/core/errors.py": "exceptions.md",
+}
+"""Pages of the reference by the file of the tree that a forge shows in their place."""
+
+CHILD: Final = re.compile(r"\]\(((?:[\w-]+/)?index\.md|[\w-]+\.md|\.\./\.\./spec/index\.md)\)")
+"""A link of an index to a page of its folder, or to the index of another one: an entry of the side bar."""
+
+INCLUDED = re.compile(r"^\[[\w.]+\]\(((?:\.\./)*examples/[\w.]+\.py)\)$", re.MULTILINE)
 DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REDIRECT: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>stablecast</title>'
@@ -41,10 +55,24 @@ def assemble(source: Path = SOURCE) -> None:
         shutil.copy(path, source / "static")
     reference.write(source / "handbook" / "reference")
     for page in source.rglob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        text = drawn(running(relinked(text, page.relative_to(source))), recorded=page.parent.name == "examples")
+        text = captioned(page.read_text(encoding="utf-8"))
+        text = INCLUDED.sub(r"```{literalinclude} \1\n:language: python\n```", text)
+        text = drawn(relinked(text, page.relative_to(source)), recorded=page.parent.name == "examples")
+        text = with_contents(text) if page.name == "index.md" and page.parent.name != "spec" else text
         page.write_text(drawings.drawn(text), encoding="utf-8")
     _add_contents(source / "spec")
+
+
+def captioned(text: str) -> str:
+    """Return the text of a page whose captions are part of their blocks."""
+    caption = r"```{code-block} \g<language>\n:caption: \g<caption>\n\n\g<body>```"
+    return FENCE.sub(lambda found: found.expand(caption) if found["caption"] else found[0], text)
+
+
+def with_contents(text: str) -> str:
+    """Return an index with the pages that it links, in its order, as entries of the side bar."""
+    listed = "\n".join(dict.fromkeys(one.removesuffix(".md") for one in CHILD.findall(text)))
+    return f"{text}\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n" if listed else text
 
 
 def drawn(text: str, *, recorded: bool) -> str:
@@ -57,17 +85,6 @@ def drawn(text: str, *, recorded: bool) -> str:
     return DIAGRAM.sub(replace, text)
 
 
-def running(text: str) -> str:
-    """Return the text of a page that shows the commands of other terminals, which a comment of the source names."""
-
-    def replace(found: re.Match[str]) -> str:
-        commands = html.escape("\n".join(f"$ {one.strip()}" for one in found[1].split(";")))
-        summary = "<summary>Run these first, each in a terminal of its own</summary>"
-        return f'```{{raw}} html\n<details class="beside">{summary}<pre>{commands}</pre></details>\n```'
-
-    return RUNNING.sub(replace, text)
-
-
 def relinked(text: str, page: Path) -> str:
     """Return the text of a page with links to other folders of the tree replaced by links to the forge."""
 
@@ -75,6 +92,9 @@ def relinked(text: str, page: Path) -> str:
         target = (Path("/") / page.parent / found[2]).resolve().relative_to("/")
         if target == Path("spec/README.md"):
             return f"{found[1]}{found[2].replace('README.md', 'index.md')}{found[3]}"
+        if target.as_posix() in MADE:
+            made = Path("handbook/reference", MADE[target.as_posix()])
+            return f"{found[1]}{os.path.relpath(made, page.parent)}{found[3]}"
         if target.parts[:1] in (("handbook",), ("spec",)):
             return found[0]
         return f"{found[1]}{FORGE}{target.as_posix()}{found[3]}"

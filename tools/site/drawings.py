@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-MARK: Final = re.compile(r"^<!-- drawing: (\w+)(?: (\d+))? -->$", re.MULTILINE)
+MARK: Final = re.compile(r"^!\[[^\]]*\]\([\w./]*static/(\w+?)(?:-(\d+))?\.svg\)$", re.MULTILINE)
 LEFT: Final = "#2a7fb8"
 RIGHT: Final = "#d9822b"
 SPACE: Final = 90
@@ -19,7 +19,7 @@ CAPTION: Final = 400
 
 
 def drawn(text: str) -> str:
-    """Return the text of a page with its drawings in place of their names."""
+    """Return the text of a page with its drawings in place of their files: they take the colours of the page."""
     return MARK.sub(lambda found: f"```{{raw}} html\n{drawing(found[1], int(found[2] or 0))}\n```", text)
 
 
@@ -28,12 +28,16 @@ def drawing(name: str, number: int = 0) -> str:
     return f'<div class="drawing">{DRAWINGS[name](number)}</div>'
 
 
-def picture(name: str) -> str:
-    """Return a drawing as a file of its own, whose lines are light on dark screens. Raises KeyError."""
-    made = DRAWINGS[name](0)
-    return (
-        made.replace("<style>", "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color:#ddd}}", 1) + "\n"
-    )
+def pictures() -> dict[str, str]:
+    """Return the files of all drawings by name: their lines are light on dark screens, because they know no page."""
+    screens = "<style>svg{color:#222}@media (prefers-color-scheme:dark){svg{color:#ddd}}"
+    named = [("broker", 0), ("beside", 0), ("groups", 0), ("quorum", 2), ("quorum", 3), ("quorum", 5)]
+    return {
+        f"{name}-{number}.svg"
+        if number
+        else f"{name}.svg": f"{DRAWINGS[name](number).replace('<style>', screens, 1)}\n"
+        for name, number in named
+    }
 
 
 def quorums(stores: int) -> str:

@@ -1,8 +1,8 @@
 """Pages of the handbook: their code blocks, and their text with other outputs.
 
-A fence with a caption is a file (`orders.py`), a terminal (`Terminal 2`) or a terminal of a host (`On store-a`).
-A `console` fence without a caption belongs to the first terminal. In a console each line after `$ ` is a command, `^C`
-is an interrupt, and everything else is output.
+The bold line above a fence is its caption, on a forge as on the site: a file (`orders.py`), a terminal (`Terminal 2`)
+or a terminal of a host (`On store-a`). A `console` fence without a caption belongs to the first terminal. In a console
+each line after `$ ` is a command, `^C` is an interrupt, and everything else is output.
 """
 
 import re
@@ -17,16 +17,14 @@ from tests.support.tree import ROOT
 HANDBOOK: Final = ROOT / "handbook"
 CONSOLE: Final = "console"
 TERMINAL: Final = "Terminal 1"
+BEFORE: Final = "Run first, each in its own terminal"
 INTERRUPT: Final = "^C"
 FILES: Final = ("python", "xml", "ini", "toml", "text", "yaml", "dockerfile", "json", "bash")
 """Languages of blocks that are files if they have a caption."""
 
 FENCE = re.compile(
-    r"^```(?:\{code-block\} (?P<directive>\w+)|(?P<plain>\w+))\n"
-    r"(?P<options>(?::[\w-]+:[^\n]*\n)*)\n?(?P<body>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
+    r"^(?:\*\*(?P<caption>[^*\n]+)\*\*\n\n)?```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-OPTION = re.compile(r"^:([\w-]+): *(.*)$", re.MULTILINE)
 
 
 @attrs.frozen
@@ -49,7 +47,12 @@ class Fence:
     @property
     def is_console(self) -> bool:
         """Return whether the block is a piece of a terminal."""
-        return self.language == CONSOLE
+        return self.language == CONSOLE and not self.is_before
+
+    @property
+    def is_before(self) -> bool:
+        """Return whether its commands run before all others, each in a terminal that the page does not show again."""
+        return self.caption == BEFORE
 
     @property
     def is_file(self) -> bool:
@@ -65,10 +68,8 @@ def pages() -> list[Path]:
 def fences(text: str) -> Iterator[Fence]:
     """Yield the fenced blocks of a page, in order."""
     for found in FENCE.finditer(text):
-        options = dict(OPTION.findall(found["options"]))
-        language = found["directive"] or found["plain"]
-        caption = options.get("caption", TERMINAL if language == CONSOLE else "")
-        yield Fence(language, caption, found["body"], found.span("body"))
+        caption = found["caption"] or (TERMINAL if found["language"] == CONSOLE else "")
+        yield Fence(found["language"], caption, found["body"], found.span("body"))
 
 
 def steps(body: str) -> list[Step]:

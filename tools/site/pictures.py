@@ -1,4 +1,4 @@
-"""The pictures of the README: the way of a message, and the terminal of a real run of the demo."""
+"""The pictures of README and handbook: drawings, and the terminal of a real run of the demo."""
 
 import io
 import re
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tests.support.tree import PYTHON_PATH
-from tools.site.drawings import picture
+from tools.site.drawings import pictures
 from tools.site.pages import HANDBOOK
 
 FOLDER: Final = HANDBOOK / "static"
@@ -22,7 +22,8 @@ FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 
 def save() -> None:
     """Write the pictures anew. Raises CalledProcessError if the demo fails."""
-    (FOLDER / "beside.svg").write_text(picture("beside"), encoding="utf-8")
+    for name, drawn in pictures().items():
+        (FOLDER / name).write_text(drawn, encoding="utf-8")
     command = [sys.executable, "-m", "stablecast.cli.main", "demo"]
     ran = subprocess.run(
         command,

@@ -1,6 +1,5 @@
 """Play the pages of the handbook: run what they show and return their text with the real outputs."""
 
-import re
 from pathlib import Path
 from typing import Final
 
@@ -8,13 +7,12 @@ from tools.site.pages import Fence, Step, console, fences, pages, replaced, step
 from tools.site.sequences import sequence
 from tools.site.terminals import Shell
 
-RUNNING: Final = re.compile(r"<!-- running: (.*?) -->", re.DOTALL)
 REWRITE: Final = "STABLECAST_REWRITE"
 
 
 def running(text: str) -> list[str]:
-    """Return the commands of a page that run before its first block: `<!-- running: COMMAND; COMMAND -->`."""
-    return [command.strip() for found in RUNNING.findall(text) for command in found.split(";")]
+    """Return the commands of a page that run before its first block."""
+    return [step.command for block in fences(text) if block.is_before for step in steps(block.body)]
 
 
 def rewrite() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.support.tree import name
-from tools.site.drawings import picture
+from tools.site.drawings import pictures
 from tools.site.links import broken
 from tools.site.pages import HANDBOOK, fences, pages, steps
 from tools.site.play import REWRITE, played, running
@@ -39,6 +39,10 @@ VOLATILE: Final = {
     r"\b[\d.]+ +[KM]iB\b": "SIZE",
     r"(?m)^(?: \d{8} .*| *─+)$": "ROW",
 }
+
+FENCED = re.compile(r"^(?:```.*?^```|\|.*?)$", re.MULTILINE | re.DOTALL)
+MOST_WORDS: Final = 900
+"""Words of a page without its blocks and tables."""
 
 TO_GLOSSARY = re.compile(r"\[([^\]]+)\]\([./\w-]*glossary\.md(?:#[\w-]+)?\)")
 
@@ -163,5 +167,17 @@ def test_a_picture_numbers_receivers_in_the_order_of_their_traces() -> None:
     assert _names(records) == {"receiver-a-4-9.sct": "receiver1", "receiver-a-4-10.sct": "receiver2"}
 
 
-def test_the_picture_of_the_readme_is_the_drawing_of_the_handbook() -> None:
-    assert (HANDBOOK / "static" / "beside.svg").read_text(encoding="utf-8") == picture("beside")
+def test_the_pictures_are_the_drawings() -> None:
+    shown = {name: (HANDBOOK / "static" / name).read_text(encoding="utf-8") for name in pictures()}
+    assert shown == pictures()
+
+
+def test_no_page_needs_the_site_to_be_read() -> None:
+    """A forge shows a directive as code with odd first lines, and a comment not at all."""
+    wrong = [name(page) for page in PAGES if re.search(r"^```\{|^<!--", page.read_text(encoding="utf-8"), re.MULTILINE)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pages_are_short() -> None:
+    long = {name(page): len(FENCED.sub("", page.read_text(encoding="utf-8")).split()) for page in PAGES}
+    assert not {page: words for page, words in long.items() if words > MOST_WORDS}
