@@ -18,6 +18,7 @@ LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
 
 MAY_NAME_VENDORS = (
     "README.md",
+    "handbook/howto/from-ultra-messaging.md",
     "spec/",
     "tests/test_tidy.py",
     "adapters/stablecast/config/plan_assembly.py",  # the documented name of an application, which files rely on

@@ -17,7 +17,7 @@ def meanings(path: Path = GLOSSARY) -> dict[str, str]:
     for words, meaning in ROW.findall(path.read_text(encoding="utf-8")):
         text = re.sub(r"[`*]|\]\([^)]*\)|\[", "", meaning)
         head = re.sub(r"[`*]", "", words)
-        for word in [head, *head.split(", ")]:
+        for word in [head, head.partition(" (")[0], *head.split(", ")]:
             if word != HEAD:
                 found.setdefault(word.lower(), text)
     return found

@@ -354,6 +354,7 @@ def receive_command(
     """Print each message and acknowledge it to the stores."""
     from stablecast.cli import receive
     from stablecast.cli.client_options import Participant
+    from stablecast.config.checks import RESOLVERS
 
     if bool(topic) is bool(pattern) or (pattern and source is not None):
         raise typer.BadParameter("give a topic, or a pattern that finds topics and their sources: --pattern '^orders'")
@@ -364,10 +365,10 @@ def receive_command(
     given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
     participant = Participant(*given, config or [], application, context)
     if source is None and not participant.resolves():
-        places = (
-            "--resolver ip:port, --resolver-service host:port, --multicast interface, --config FILE or --source ip:port"
+        places = "--resolver ip:port, --resolver-service host:port, --multicast interface or --source ip:port"
+        raise typer.BadParameter(
+            f"the receiver has no way to find sources: give {places}, or {RESOLVERS} in a file of --config"
         )
-        raise typer.BadParameter(f"the receiver has no way to find sources: give {places}")
     job = receive.ReceiveJob(topic, participant, source, count, as_json, statistics, pattern, group)
     raise typer.Exit(receive.run(job))
 
