@@ -20,7 +20,7 @@ def _report(kind: str, found: Iterable[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     parser.add_argument("--outputs", action="store_true", help="write the outputs of the pages anew, and build nothing")
-    parser.add_argument("--pictures", action="store_true", help="make the pictures of the README anew")
+    parser.add_argument("--pictures", action="store_true", help="make the pictures of README and handbook anew")
     parser.add_argument("--pages", action="store_true", help="build without the page that runs the core")
     parser.add_argument("--first-click", type=int, metavar="TIMES", help="measure how soon the built page answers")
     parser.add_argument("--screenshots", action="store_true", help="save pictures of the built site")
