@@ -1,10 +1,12 @@
 """The report of an incident as one HTML page that needs no other file: the cause first, then lanes of the endpoints."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from stablecast.core.machine.units import SECOND
 from stablecast.evidence.incident.incident_finding import clock
 from stablecast.evidence.incident.report import Incident
 
@@ -17,6 +19,9 @@ MAX_LANES: Final = 60
 """Endpoints of one picture at most."""
 
 TICKS: Final = 6
+
+FEW_PROOFS: Final = 5
+"""Records of a finding that are shown at once; more are folded."""
 
 
 @attrs.frozen
@@ -77,5 +82,7 @@ def render(report: Incident) -> str:
         lanes=lanes,
         bands=[axis.mark(one.since, one.until, one.text) for one in report.happenings if one.since],
         ticks=[axis.mark(at, at, clock(at)) for at in (axis.since + step * number for number in range(TICKS + 1))],
+        few=FEW_PROOFS,
+        day=f"{datetime.fromtimestamp(axis.since // SECOND, UTC):%Y-%m-%d}",
         **{"from": clock(axis.since), "until": clock(axis.until)},
     )

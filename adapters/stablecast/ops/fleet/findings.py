@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.fleet.copies import FleetSource, joined
+from stablecast.ops.fleet.next_steps import step
 from stablecast.ops.fleet.survey import Survey, SurveyedRouter, SurveyedStore
 from stablecast.ops.monitor import figures
 from stablecast.ops.monitor.health import Urgency
@@ -22,19 +23,21 @@ CLOCK_NS: Final = 1 * SECOND
 
 @attrs.frozen
 class FleetFinding:
-    """A finding: its level, stable code, what it is about, and one sentence."""
+    """A finding: its level, stable code, what it is about, one sentence, and the command to type next, if any."""
 
     level: Urgency
     code: str
     subjects: tuple[str, ...]
     text: str
+    step: str = ""
 
     @property
     def line(self) -> str:
         return f"{figures.among(self.subjects[0], len(self.subjects))}: {self.text}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"level": self.level.name, "code": self.code, "subjects": [*self.subjects], "text": self.text}
+        record = {"level": self.level.name, "code": self.code, "subjects": [*self.subjects], "text": self.text}
+        return record | ({"step": self.step} if self.step else {})
 
 
 def findings(surveyed: Survey, sources: Sequence[FleetSource]) -> list[FleetFinding]:
@@ -43,36 +46,46 @@ def findings(surveyed: Survey, sources: Sequence[FleetSource]) -> list[FleetFind
     found += _of_routers(surveyed.routers)
     for source in sources:
         found += _of_source(source)
-    together: dict[tuple[Urgency, str, str], list[str]] = {}
+    together: dict[tuple[Urgency, str, str], list[FleetFinding]] = {}
     for one in found:
-        together.setdefault((one.level, one.code, one.text), []).extend(one.subjects)
-    joined = [FleetFinding(*key[:2], tuple(dict.fromkeys(names)), key[2]) for key, names in together.items()]
+        together.setdefault((one.level, one.code, one.text), []).append(one)
+    joined = [
+        attrs.evolve(ones[0], subjects=tuple(dict.fromkeys(name for one in ones for name in one.subjects)))
+        for ones in together.values()
+    ]
     return sorted(joined, key=lambda one: -one.level)
 
 
-def _of_monitors(surveyed: Survey) -> Iterator[FleetFinding]:
-    """Yield the monitors that do not answer, by their stores: from an earlier answer, or as the sources name them."""
+def silent_stores(surveyed: Survey, monitor: str) -> tuple[str, ...]:
+    """Return the stores of a monitor that does not answer: from an earlier answer, or as the sources name them."""
+    if monitor in surveyed.remembered:
+        return surveyed.remembered[monitor]
     answered = {store.record["address"] for store in surveyed.stores}
     named = {one for store in surveyed.stores for source in store.sources for one in source.get("stores", ())}
+    host = urlsplit(monitor).hostname
+    return tuple(sorted(one for one in named - answered if one.rpartition(":")[0] == host))
+
+
+def _of_monitors(surveyed: Survey) -> Iterator[FleetFinding]:
+    """Yield the monitors that do not answer, by their stores."""
     for monitor, text in surveyed.silent.items():
-        host = urlsplit(monitor).hostname
-        there = sorted(one for one in named - answered if one.rpartition(":")[0] == host)
-        stores = tuple(f"store {name}" for name in surveyed.remembered.get(monitor, there))
+        stores = tuple(f"store {name}" for name in silent_stores(surveyed, monitor))
         subjects = stores or (f"a store whose monitor is {monitor}",)
-        yield FleetFinding(Urgency.CRITICAL, "silent", subjects, f"down, or not to be reached: {text}")
+        sentence = f"it is down, or cannot be reached: {text}"
+        yield FleetFinding(Urgency.CRITICAL, "silent", subjects, sentence, step("silent", monitor))
 
 
 def _of_stores(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
     """Yield what stores know of themselves, and of their sources and receivers."""
     for store in stores:
-        for one in store.record["findings"]:
-            yield FleetFinding(Urgency[one["level"]], one["code"], (f"store {store.name}",), one["text"])
+        clients: list[tuple[str, dict[str, Any]]] = [(f"store {store.name}", store.record)]
         for source in store.sources:
-            names = [(f"topic {source['topic']}", source)]
-            names += [(f"topic {source['topic']}, receiver {one['reg_id']}", one) for one in source["receivers"]]
-            for name, client in names:
-                for one in client["findings"]:
-                    yield FleetFinding(Urgency[one["level"]], one["code"], (name,), one["text"])
+            clients.append((f"topic {source['topic']}", source))
+            clients += [(f"topic {source['topic']}, receiver {one['reg_id']}", one) for one in source["receivers"]]
+        for name, client in clients:
+            for one in client["findings"]:
+                command = step(one["code"], store.where, client.get("reg_id", 0))
+                yield FleetFinding(Urgency[one["level"]], one["code"], (name,), one["text"], command)
 
 
 def _of_routers(routers: Sequence[SurveyedRouter]) -> Iterator[FleetFinding]:
@@ -91,7 +104,7 @@ def _of_clocks(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
         apart = last.clock_ns - first.clock_ns
         if apart - first.error_ns - last.error_ns > CLOCK_NS:
             text = f"its clock is {figures.span(apart)} ahead of that of {first.name}: set both by one time service"
-            yield FleetFinding(Urgency.WARNING, "clock", (f"store {last.name}",), text)
+            yield FleetFinding(Urgency.WARNING, "clock", (f"store {last.name}",), text, step("clock", last.where))
 
 
 def _of_source(source: FleetSource) -> Iterator[FleetFinding]:
@@ -102,13 +115,13 @@ def _of_source(source: FleetSource) -> Iterator[FleetFinding]:
     if source.active:
         yield from _of_groups(source, topic)
     if source.unknown and not (source.active and (source.spare or 0) < 0):
-        text = f"{source.unknown} of its {plural(source.replicas, 'store')} did not answer or are not asked"
+        text = f"{source.unknown} of its {plural(source.replicas, 'store')} did not answer, or were not asked"
         yield FleetFinding(Urgency.NOTICE, "unknown-store", topic, text)
     ahead = max(copy.synced for copy in source.copies)
     for copy in source.copies:
         if ahead - copy.synced > FAR_BEHIND:
             text = f"store {copy.store.name} lacks {ahead - copy.synced:,} messages that another store has synced"
-            yield FleetFinding(Urgency.WARNING, "behind", topic, text)
+            yield FleetFinding(Urgency.WARNING, "behind", topic, text, step("behind", copy.store.where))
 
 
 def _of_groups(source: FleetSource, topic: tuple[str]) -> Iterator[FleetFinding]:
@@ -126,7 +139,7 @@ def _of_groups(source: FleetSource, topic: tuple[str]) -> Iterator[FleetFinding]
             text = f"{which}{stores}: nothing more becomes stable {end}{known}"
             yield FleetFinding(Urgency.CRITICAL, "no-quorum", topic, text)
         elif not group.spare and group.needed < group.size:
-            text = f"{which}{stores}: when one more store goes, nothing becomes stable{' there' if which else ''}"
+            text = f"{which}{stores}: if one more fails, nothing more becomes stable{' there' if which else ''}"
             yield FleetFinding(Urgency.WARNING, "last-quorum", topic, text)
 
 

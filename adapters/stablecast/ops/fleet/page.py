@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.fleet.copies import FleetSource
-from stablecast.ops.fleet.findings import FleetLook
+from stablecast.ops.fleet.findings import FleetLook, silent_stores
 from stablecast.ops.fleet.history import FleetHistory
 from stablecast.ops.fleet.screen import least_safe
 from stablecast.ops.fleet.survey import SurveyedRouter, SurveyedStore
@@ -53,7 +53,8 @@ def render(look: FleetLook, history: FleetHistory, query: str = "") -> str:
             found=len(found),
             rows=[_row(one, levels) for one in sorted(found, key=least_safe)[:MAX_ROWS]],
             stores=[_store(one, history) for one in sorted(look.surveyed.stores, key=_by_level)],
-            silent=look.surveyed.silent,
+            silent=[(", ".join(silent_stores(look.surveyed, one)) or "a store", one) for one in look.surveyed.silent],
+            words=[one.name.lower() for one in Urgency],
             services=look.surveyed.services,
             routers=[_router(one) for one in look.surveyed.routers],
         )
@@ -142,7 +143,7 @@ def _store(store: SurveyedStore, history: FleetHistory) -> dict[str, Any]:
         "until_full": "–" if left is None else figures.span(left),
         "longest": "?" if longest is None else figures.span(longest),
         "clock": f"{store.clock_ns / SECOND:+.3f} s",
-        "monitor": f"{store.monitor}/stores/{record.get('index', 0)}",
+        "monitor": store.where,
     }
 
 

@@ -21,9 +21,11 @@ def screen(look: FleetLook, rows: int) -> RenderableType:
         (f"{plural(len(look.surveyed.stores), 'store')}, {plural(len(sources), 'source')}  ", "bold"),
         (level, f"bold {COLOURS[level]}"),
     )
-    problems = [
-        Text(f"{one.level.name.lower()}: {one.line}", style=COLOURS[one.level.name]) for one in found[:MAX_FINDINGS]
-    ]
+    problems = []
+    for one in found[:MAX_FINDINGS]:
+        problems.append(Text(f"{one.level.name.lower()}: {one.line}", style=COLOURS[one.level.name]))
+        if one.step:
+            problems.append(Text(f"    {one.step}", style="dim"))
     if len(found) > MAX_FINDINGS:
         problems.append(Text(f"and {len(found) - MAX_FINDINGS} more", style="dim"))
     table = Table(expand=True, box=None, header_style="bold", pad_edge=False)

@@ -42,6 +42,11 @@ class SurveyedStore:
         name, address = self.record["name"], self.record["address"]
         return f"{name} ({address})" if name else str(address)
 
+    @property
+    def where(self) -> str:
+        """Return its place for commands: the monitor, with the number of the store there."""
+        return f"{self.monitor}/stores/{self.record.get('index', 0)}"
+
 
 @attrs.frozen
 class SurveyedService:

@@ -159,7 +159,10 @@ def test_the_command_and_its_page(worlds: Worlds, tmp_path: Path, capsys: pytest
     assert len(re.findall(r"(?:source|store)-[\w.-]+\.sct record \d+", rest[0])) >= 4
     assert rest[1] == f"  log: log: {lines[0]}"
     assert "too late" not in out
-    assert "<h1>No quorum for 2." in page.read_text()
+    text = page.read_text()
+    assert "<h1>No quorum for 2." in text
+    assert text.count("No quorum for 2.") == 1 + text.count("<title>No quorum for 2."), "its own heading says it"
+    assert f"{datetime.fromtimestamp(EPOCH_NS // SECOND, UTC):%Y-%m-%d}, " in text
     status, out = asked(capsys, folder, as_json=True)
     found = json.loads(out)["findings"][0]
     assert (status, found["kind"], found["until"] - found["since"] > 2e9) == (1, "stability", True)

@@ -13,6 +13,7 @@ from rich.console import Console
 from stablecast.ops.fleet.copies import FleetSource
 from stablecast.ops.fleet.findings import FleetFinding, FleetLook, worst
 from stablecast.ops.fleet.history import FleetHistory
+from stablecast.ops.fleet.next_steps import STEPS
 from stablecast.ops.fleet.page import render
 from stablecast.ops.fleet.screen import MAX_FINDINGS, least_safe, screen
 from stablecast.ops.fleet.survey import Survey, SurveyedStore
@@ -20,6 +21,7 @@ from stablecast.ops.monitor.health import Urgency
 from stablecast.sync import Context
 from tests.support.daemons import Daemon, daemon, until
 from tests.support.program import outcome
+from tests.support.tree import ROOT
 
 SECOND = 1_000_000_000
 
@@ -94,7 +96,7 @@ def test_three_stores_that_are_well_have_no_finding() -> None:
         (
             [store("1", copy()), store("2", copy()), store("3", copy(), failure="no space")],
             "last-quorum",
-            "topic orders: 2 of 3 stores serve it, and 2 are needed: when one more store goes, nothing becomes stable",
+            "topic orders: 2 of 3 stores serve it, and 2 are needed: if one more fails, nothing more becomes stable",
         ),
         (
             [store("1", copy()), store("2", copy(), failure="no space"), store("3", copy(), failure="no space")],
@@ -112,7 +114,7 @@ def test_three_stores_that_are_well_have_no_finding() -> None:
         (
             [store("1", copy()), store("2", copy())],
             "unknown-store",
-            "topic orders: 1 of its 3 stores did not answer or are not asked",
+            "topic orders: 1 of its 3 stores did not answer, or were not asked",
         ),
         (
             [store("1", copy()), *(store(name, copy(sync=[5000, 5000, 4999])) for name in "23")],
@@ -168,7 +170,7 @@ def test_no_group_has_a_quorum() -> None:
 
 def test_a_group_that_can_lose_no_store() -> None:
     assert codes(*in_groups(3, 3, silent=(5,)))["last-quorum"] == (
-        "topic orders: group 1: 2 of 3 stores serve it, and 2 are needed: when one more store goes, nothing becomes "
+        "topic orders: group 1: 2 of 3 stores serve it, and 2 are needed: if one more fails, nothing more becomes "
         "stable there"
     )
     assert codes(*in_groups(3, 3)) == {}
@@ -214,9 +216,25 @@ def test_what_stores_know_is_said_once() -> None:
     }
 
 
+def test_a_finding_names_the_command_for_its_own_store_and_client() -> None:
+    silent = {"level": "WARNING", "code": "receiver-silent", "text": "inactive"}
+    damaged = {"level": "CRITICAL", "code": "damaged", "text": "a record is damaged"}
+    stores = [store("1", copy(receivers=[receiver(90, findings=(silent,))])), store("2", copy(), findings=[damaged])]
+    found = {one.code: one for one in looked(*stores)[1]}
+    assert found["receiver-silent"].step.startswith("stablecast store evict http://10.0.0.1:15304/stores/0 5 ")
+    assert found["damaged"].step == "stablecast store scrub http://10.0.0.2:15304/stores/0"
+    assert found["damaged"].as_json()["step"] == found["damaged"].step
+    assert "step" not in found["unknown-store"].as_json()
+
+
+def test_steps_are_of_documented_findings() -> None:
+    chapters = "".join((ROOT / "spec" / name).read_text(encoding="utf-8") for name in ("monitor.md", "operations.md"))
+    assert not [code for code in STEPS if f"\n| `{code}` |" not in chapters]
+
+
 def test_a_monitor_that_is_silent_is_the_first_thing_to_read() -> None:
     found = looked(store("1", copy()), store("2", copy()), silent={"http://x": "it does not answer"})[1]
-    assert found[0].line == "a store whose monitor is http://x: down, or not to be reached: it does not answer"
+    assert found[0].line == "a store whose monitor is http://x: it is down, or cannot be reached: it does not answer"
     assert worst(found) is Urgency.CRITICAL
 
 
@@ -225,7 +243,7 @@ def test_a_store_that_is_down_has_the_name_that_its_sources_know() -> None:
     named = [f"10.0.0.{name}:14567" for name in "123"]
     known = [store(name, copy(stores=named)) for name in "12"]
     found = looked(*known, silent={"http://10.0.0.3:15304": "connection refused"})[1]
-    assert found[0].line == "store 10.0.0.3:14567: down, or not to be reached: connection refused"
+    assert found[0].line == "store 10.0.0.3:14567: it is down, or cannot be reached: connection refused"
 
 
 def test_what_has_ended_has_no_quorum_to_lose() -> None:

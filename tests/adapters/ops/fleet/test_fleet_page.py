@@ -62,7 +62,10 @@ def router(**first: Any) -> SurveyedRouter:
 
 CONDITIONS: dict[str, tuple[Callable[[], Survey], str]] = {
     "all well": (lambda: Survey(stores("123"), {}, [SurveyedService("http://10.0.0.9:15389", 12, 3)]), "All well: 3"),
-    "one store dead": (lambda: Survey(stores("12"), SILENT), "store 10.0.0.3:14567: down, or not to be reached: the "),
+    "one store dead": (
+        lambda: Survey(stores("12"), SILENT),
+        "store 10.0.0.3:14567: it is down, or cannot be reached: the ",
+    ),
     "full disk": (
         lambda: Survey(stores("123", **FULL, failure="no space", room=(0, GIB)), {}),
         "store 1 (10.0.0.1:14567): the journal in /data cannot be written: no space left on device",
@@ -101,7 +104,7 @@ async def got(url: str, **headers: str) -> tuple[int, str]:
 def test_the_cause_is_the_first_thing_on_the_page(name: str) -> None:
     make, first = CONDITIONS[name]
     page = render(FleetLook.of(make()), FleetHistory())
-    assert page.partition("<h1>")[2].partition("</h1>")[0].removeprefix('<span class="dot"></span>').startswith(first)
+    assert page.partition("<h1>")[2].partition("</h1>")[0].partition("</span>")[2].startswith(first)
     assert page.count("<tr class=") < 120
 
 
@@ -205,6 +208,38 @@ async def test_people_see_the_cause_first(opened: Browser, name: str) -> None:
             assert (await tab.text("h1")).startswith(first[:40])
             assert await tab.evaluate("document.querySelector('h1').getBoundingClientRect().top") < height / 4
             assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), dress
+        await tab.call("Page.close")
+
+
+def test_a_store_without_an_answer_has_its_name_in_the_table() -> None:
+    page = render(FleetLook.of(CONDITIONS["one store dead"][0]()), FleetHistory())
+    assert "10.0.0.3:14567: no answer" in page.partition('id="stores"')[2]
+    assert "2 of 3 answer" in page
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_without_its_server_says_that_it_is_old(opened: Browser) -> None:
+    async with served(CONDITIONS["all well"][0]) as base:
+        tab = await opened.tab()
+        await tab.go(f"{base}/")
+    await tab.until("document.querySelector('h1').textContent.startsWith('No connection since ')")
+    assert await tab.evaluate("document.getElementById('problems').className") == "banner l3"
+    await tab.call("Page.close")
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_command_that_is_being_copied_stays_selected(opened: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other sections are renewed meanwhile."""
+    monkeypatch.setattr("stablecast.ops.fleet.site.FRESH_SECONDS", 0.0)
+    looks = iter([CONDITIONS["one store dead"][0]()])
+    async with served(lambda: next(looks, CONDITIONS["all well"][0]())) as base:
+        tab = await opened.tab()
+        await tab.go(f"{base}/")
+        await tab.evaluate("getSelection().selectAllChildren(document.querySelector('p.step'))")
+        await tab.until("document.querySelector('#stores small').textContent === '3 of 3 answer'")
+        assert (await tab.evaluate("getSelection().toString()")).startswith("systemctl status")
         await tab.call("Page.close")
 
 
