@@ -115,7 +115,8 @@ def _of_source(source: FleetSource) -> Iterator[FleetFinding]:
     if source.active:
         yield from _of_groups(source, topic)
     if source.unknown and not (source.active and (source.spare or 0) < 0):
-        text = f"{source.unknown} of its {plural(source.replicas, 'store')} did not answer, or were not asked"
+        which = f"{source.unknown} of its {plural(source.replicas, 'store')}"
+        text = f"nothing is known about {which}: no answer, or not asked"
         yield FleetFinding(Urgency.NOTICE, "unknown-store", topic, text)
     ahead = max(copy.synced for copy in source.copies)
     for copy in source.copies:

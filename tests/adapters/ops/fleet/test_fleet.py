@@ -114,7 +114,7 @@ def test_three_stores_that_are_well_have_no_finding() -> None:
         (
             [store("1", copy()), store("2", copy())],
             "unknown-store",
-            "topic orders: 1 of its 3 stores did not answer, or were not asked",
+            "topic orders: nothing is known about 1 of its 3 stores: no answer, or not asked",
         ),
         (
             [store("1", copy()), *(store(name, copy(sync=[5000, 5000, 4999])) for name in "23")],
