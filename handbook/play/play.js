@@ -11,8 +11,8 @@ const WORDS = { kill: "killed", cut: "cut off", wipe: "wiped", slow: "slow disk"
 const SENDS = Array.from({ length: 35 }, (_, index) => [300 + 100 * index, 1]);
 const SCENES = {
   calm: { faults: [] },
-  death: { faults: [["kill", "store1", "", 1000, 1500]] },
-  refill: { refill: true, faults: [["kill", "store1", "", 1000, 1500]] },
+  death: { refill: false, faults: [["kill", "store1", "", 1000, 1500]] },
+  refill: { faults: [["kill", "store1", "", 1000, 1500]] },
   election: { proxies: true, faults: [["kill", "source", "", 1000, 2800]] },
   loss: {
     rules: "5.3",
@@ -20,7 +20,7 @@ const SCENES = {
   },
 };
 const by = (id) => document.getElementById(id);
-const world = { seed: 7, rules: "safe", proxies: false, refill: false, drawn: false, faults: [] };
+const world = { seed: 7, rules: "safe", proxies: false, refill: true, drawn: false, faults: [] };
 let film = null, now = 0, playing = true, last = 0, asked = 0, begun = 0;
 
 // ------------------------------------------------------------------------------------------------- the world and its link
@@ -30,7 +30,7 @@ function readLink() {
   world.seed = Number(given.get("seed") ?? 7) || 0;
   world.rules = given.get("rules") === "5.3" ? "5.3" : "safe";
   world.proxies = given.get("proxies") === "1";
-  world.refill = given.get("refill") === "1";
+  world.refill = given.get("refill") !== "0";
   world.drawn = given.get("drawn") === "1";
   world.faults = (given.get("faults") ?? "").split(";").filter(Boolean).map((text) => {
     const [act, who, other, at, span] = text.split(".");
@@ -41,7 +41,7 @@ function readLink() {
 function writeLink() {
   const given = new URLSearchParams({ seed: world.seed, rules: world.rules });
   if (world.proxies) given.set("proxies", "1");
-  if (world.refill) given.set("refill", "1");
+  if (!world.refill) given.set("refill", "0");
   if (world.drawn) given.set("drawn", "1");
   if (world.faults.length) given.set("faults", world.faults.map((fault) => fault.join(".")).join(";"));
   history.replaceState(null, "", "#" + given);
@@ -53,7 +53,7 @@ function schedule() {
   const setup = {};
   if (world.rules === "5.3") setup.documented = true;
   if (world.proxies) setup.proxies = true;
-  if (world.refill) setup.refill = true;
+  if (!world.refill) setup.refill = false;
   const faults = [...world.faults].sort((a, b) => a[3] - b[3]).map(([act, who, other, at_ms, span]) =>
     ({ at_ms, kind: act, who, other, span_ms: Math.max(1, Math.min(span, HORIZON - at_ms)), amount: Number(act === "cut") }));
   return { seed: world.seed, setup, sends: SENDS, faults };
@@ -135,9 +135,12 @@ const chip = (word, good) => element("span", { className: "badge " + (good ? "go
 const struck = (act, who, ms) => film.schedule.faults.some((fault) =>
   fault.kind === act && (fault.who === who || (act === "cut" && fault.other === who)) && fault.at_ms <= ms && ms < fault.at_ms + fault.span_ms);
 
-function refills(name, ms) {
+const SEEN_MS = 400;  // A refill takes less than a frame, so its end is shown for a while.
+
+function refill(name, ms) {
   const last = film.events.filter(([at, who, what]) => at <= ms && who === name && what.includes("Refill")).pop();
-  return last?.[2] === "RefillStarted";
+  if (last?.[2] === "RefillStarted") return ["refills", "warn"];
+  return last?.[2] === "Refilled" && ms < last[0] + SEEN_MS ? ["refilled", "good"] : null;
 }
 
 function draw(frame) {
@@ -150,7 +153,8 @@ function draw(frame) {
     const badges = [];
     if (struck("cut", store.name, ms)) badges.push(["cut off", "bad"]);
     if (store.waits) badges.push(["waits", "warn"]);
-    if (refills(store.name, ms)) badges.push(["refills", "warn"]);
+    const got = refill(store.name, ms);
+    if (got) badges.push(got);
     if (store.slow) badges.push(["slow disk", "warn"]);
     if (store.proxies) badges.push(["stands in for the source", "good"]);
     const spans = store.disk.map(([first, stop, life]) => [first, stop, "life" + (life % 4)]);
@@ -175,7 +179,7 @@ function show() {
   by("seed").value = world.seed;
   by("rules").value = film.schedule.setup.documented ? "5.3" : "safe";
   by("proxies").checked = Boolean(film.schedule.setup.proxies);
-  by("refill").checked = Boolean(film.schedule.setup.refill);
+  by("refill").checked = film.schedule.setup.refill !== false;
   by("faults").replaceChildren(...film.schedule.faults.map((fault, index) => {
     const line = element("li", { textContent: `${(fault.at_ms / 1000).toFixed(2)} s  ${fault.who}${fault.other ? " and " + fault.other : ""}: ${WORDS[fault.kind] ?? fault.kind} for ${(fault.span_ms / 1000).toFixed(1)} s` });
     line.dataset.ms = fault.at_ms;
@@ -239,7 +243,7 @@ by("refill").onchange = () => { world.refill = by("refill").checked; world.drawn
 for (const button of document.querySelectorAll("[data-scene]")) {
   button.onclick = () => {
     const scene = SCENES[button.dataset.scene] ?? { faults: [] };
-    Object.assign(world, { rules: "safe", proxies: false, refill: false, drawn: button.dataset.scene === "drawn" }, scene, { faults: scene.faults.map((fault) => [...fault]) });
+    Object.assign(world, { rules: "safe", proxies: false, refill: true, drawn: button.dataset.scene === "drawn" }, scene, { faults: scene.faults.map((fault) => [...fault]) });
     now = 0;
     playing = true;
     ask();

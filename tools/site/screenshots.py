@@ -16,7 +16,8 @@ PAGES: Final = {
     "contents": "handbook/index.html",
     "tutorial": "handbook/tutorials/first-message.html",
     "example": "handbook/examples/refill.html",
-    "core": "play/index.html#seed=7&refill=1&faults=kill.store1..1000.1500",
+    "from": "handbook/howto/from-jetstream.html",
+    "core": "play/index.html#seed=7&faults=kill.store1..1000.1500",
 }
 SIZES: Final = {"desk": (1280, 900), "phone": (390, 844)}
 QUALITY: Final = 45

@@ -13,7 +13,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.tree import name
+from tests.support.tree import ROOT, name
+from tools.site.assembly import INCLUDED, MADE, captioned, relinked, with_contents
 from tools.site.drawings import pictures
 from tools.site.links import broken
 from tools.site.pages import HANDBOOK, fences, pages, steps
@@ -146,6 +147,19 @@ def test_an_undefined_word_and_a_stale_output_are_found(tmp_path: Path) -> None:
         "```console\n$ echo typed by hand | stablecast rules S1 | head -1\nnot this\n```\n", encoding="utf-8"
     )
     assert "not this" not in played(page)
+
+
+def test_what_a_forge_shows_becomes_what_sphinx_knows() -> None:
+    """Captions, the pages of an index, programs that the tree has, and pages that are made with the site."""
+    page = "**Terminal 2**\n\n```console\n$ ls\n```\n"
+    assert captioned(page) == "```{code-block} console\n:caption: Terminal 2\n\n$ ls\n```\n"
+    assert captioned("```console\n$ ls\n```\n") == "```console\n$ ls\n```\n"
+    index = "[one](one.md) [far](../howto/far.md) [two](two/index.md) [one](one.md) [all](../../spec/index.md)\n"
+    assert with_contents(index).partition(":hidden:\n\n")[2] == "one\ntwo/index\n../../spec/index\n```\n"
+    assert INCLUDED.findall("see\n\n[embed.py](../../examples/embed.py)\n") == ["../../examples/embed.py"]
+    metrics = "[metrics](../../adapters/stablecast/ops/monitor/metrics.py)"
+    assert relinked(metrics, Path("handbook/howto/page.md")) == "[metrics](../reference/metrics.md)"
+    assert all((ROOT / file).is_file() for file in MADE)
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ async def test_clicks_kill_a_store_elect_a_proxy_and_show_the_documented_loss(tm
 
         await _play(tab, "document.querySelector('[data-scene=refill]').click()")
         await _at(tab, 2540)
-        assert "refills" in await tab.text("#store1")
+        assert "refilled" in await tab.text("#store1")
         await _at(tab, 3000)
-        assert "refills" not in await tab.text("#store1")
+        assert "refilled" not in await tab.text("#store1")
         assert "Refilled" in await tab.text("#events")
 
         await _play(tab, "document.querySelector('[data-scene=election]').click()")
