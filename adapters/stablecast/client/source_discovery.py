@@ -186,9 +186,9 @@ def _log_lost_name(name: str) -> None:
 
 def _log_waits(waits: Sequence[Wait]) -> None:
     for wait in waits[:MAX_LOGGED_WAITS]:
-        log.warning("receiver of '%s' is unresolved for %.0f s: %s", wait.topic, wait.seconds, wait.reason)
+        log.warning("receiver of '%s' has found no source for %.0f s: %s", wait.topic, wait.seconds, wait.reason)
     if len(waits) > MAX_LOGGED_WAITS:
-        log.warning("%d more receivers are unresolved", len(waits) - MAX_LOGGED_WAITS)
+        log.warning("%d more receivers have found no source", len(waits) - MAX_LOGGED_WAITS)
 
 
 def _log_service(service: str, up: bool, reason: str) -> None:

@@ -287,7 +287,7 @@ class Transports:
         self.unusable += 1
         count = self._refused[place] = self._refused.get(place, 0) + 1
         if count.bit_count() == 1:
-            log.warning("a source that was found is passed over, %s: %s", place, error)
+            log.warning("a source that was found is ignored, %s: %s", place, error)
         if len(self._refused) > MAX_REFUSED:
             self._refused.clear()
 

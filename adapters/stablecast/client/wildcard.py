@@ -321,7 +321,7 @@ class WildcardReceiver(IteratedReceiver):
     def _pass_over(self, topic: str, reason: str) -> None:
         self.passed_over += 1
         if self.passed_over.bit_count() == 1:  # The 1st, 2nd, 4th ...: another host may make up any number of topics.
-            log.warning("pattern '%s' passes topic '%s' over: %s", self.pattern, topic, reason)
+            log.warning("pattern '%s' ignores topic '%s': %s", self.pattern, topic, reason)
 
     def _delete(self, topic: str) -> None:
         receiver = self._topics.pop(topic)

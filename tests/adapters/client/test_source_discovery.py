@@ -195,10 +195,10 @@ async def test_udp_may_be_switched_off(net: Network) -> None:
 
 def test_receivers_that_wait_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
     source_discovery._log_waits([Wait(f"topic/{number}", 10.0, "no relay answers") for number in range(7)])
-    assert caplog.messages[0] == "receiver of 'topic/0' is unresolved for 10 s: no relay answers"
-    assert caplog.messages[-1] == "2 more receivers are unresolved"
+    assert caplog.messages[0] == "receiver of 'topic/0' has found no source for 10 s: no relay answers"
+    assert caplog.messages[-1] == "2 more receivers have found no source"
     source_discovery._log_waits([Wait("orders", 20.0, "no relay answers")])
-    assert caplog.messages[-1] == "receiver of 'orders' is unresolved for 20 s: no relay answers"
+    assert caplog.messages[-1] == "receiver of 'orders' has found no source for 20 s: no relay answers"
     source_discovery._log_remark("unicast resolver 10.0.0.1:15380 went inactive", warning=True)
     assert caplog.messages[-1].endswith("went inactive")
 

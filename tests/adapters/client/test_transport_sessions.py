@@ -125,7 +125,7 @@ async def test_a_source_that_is_found_and_cannot_be_joined_is_passed_over(
     receiver = hearing.receiver("orders", options=HASTY)
     away = await sending.source("orders", options=OPTIONS["lbtrm"])
     await until(lambda: hearing.transports.unusable)
-    assert f"passed over, {away.place}: this interface" in caplog.text
+    assert f"is ignored, {away.place}: this interface" in caplog.text
     source = await sending.source("orders", options=OPTIONS["lbtru"])
     await ready(source, receiver)
     await source.send(b"heard")
