@@ -1,6 +1,7 @@
 """What a stranger can hand to the programs: bytes of a peer, and files. Each target names the errors that refuse it."""
 
 import atexit
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -23,13 +24,17 @@ from stablecast.evidence.capture.network import IpNetwork
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.frames import Foot, Head, first_line, last_line, parse_frame
 from stablecast.evidence.trace.tools.records import read_records
+from stablecast.lab.whole.command import SIMULATOR
 from stablecast.ops.operations import directory_contents
 from stablecast.resolver.lbmrd import config as lbmrd
 from stablecast.resolver.srs.xml_config import load_xml
 from stablecast.router import router_files
+from stablecast.runtime.policy import Policy
 from stablecast.store.client_records import clients_of, generation_of, memory_of
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run, StreamDecoder
+from stablecast.transports.resolution import patterns
+from stablecast.transports.resolution.records import MAX_TOPIC_BYTES
 from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, properties, rsocket, srs
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.properties import Properties, Property
@@ -90,6 +95,15 @@ def _services(data: bytes) -> None:
         srs.decode(frame.payload)
 
 
+def _pattern(data: bytes) -> None:
+    """Search for a foreign pattern in a topic: a line feed parts them. The fuzzer's limit of time judges the search."""
+    pattern, _, topic = data.decode(errors="replace").partition("\n")
+    found = patterns.compiled(patterns.translated(pattern[: patterns.MAX_PATTERN_BYTES]))
+    if found is not None:
+        found.search(topic[:MAX_TOPIC_BYTES])
+    patterns.expression(pattern).search(topic[:MAX_TOPIC_BYTES])
+
+
 def _journal(data: bytes) -> None:
     records = data.split(b"\n")
     clients_of(records), generation_of(records), memory_of(records)
@@ -133,6 +147,12 @@ def _payloads(kind: type[TcpSegment] | type[UdpDatagram]) -> Sequence[bytes]:
     carried = [network.unwrap(frame) for frame in frames(RELEASE / "wire.pcapng")]
     contents = [one.content for one in carried if one is not None]
     return [bytes(one.payload) for one in contents if isinstance(one, kind) and one.payload][:MANY]
+
+
+def _schedules() -> Iterable[bytes]:
+    lines = (ROOT / "tests" / "adapters" / "lab" / "whole" / "found.jsonl").read_text(encoding="utf-8").splitlines()
+    for schedule in map(json.loads, lines):
+        yield json.dumps({key: schedule[key] for key in schedule if key not in {"name", "defect"}}).encode()
 
 
 def _captures() -> Iterable[bytes]:
@@ -208,6 +228,9 @@ TARGETS: Final[dict[str, Target]] = {
     "service": Target(_services, _WIRE, lambda: [rsocket.encode(rsocket.Frame(rsocket.FrameKind.KEEPALIVE, 0))]),
     "properties": Target(properties.decode, _WIRE, lambda: [_properties()]),
     "presence": Target(decoded, (), lambda: [announcement(MemberConfig(5, 3), leaving=False)]),
+    "pattern": Target(
+        _pattern, _REFUSED, lambda: [rb"^ord[a-z]*\.(eu|us)$" + b"\norders.eu", b"[[:upper:]]+x?\nAAAA", b"a*b*\nab"]
+    ),
     "states": Target(_journal, _REFUSED, lambda: [b'{"forget":5}\n{"memory":1,"generation":3,"waiting":1}']),
     "segment": Target(
         partial(_file, "journal/00000001.seg", lambda path: directory_contents.read(path.parent, thorough=True)),
@@ -255,6 +278,13 @@ TARGETS: Final[dict[str, Target]] = {
         lambda: [b'<um-srs version="1.0"><srs><interface>127.0.0.1</interface><port>12000</port></srs></um-srs>'],
         file=True,
     ),
+    "policy": Target(
+        Policy.parse,
+        _REFUSED,
+        lambda: [b'[[allow]]\nnames = ["orders-*"]\nroles = ["source", "receiver"]\ntopics = ["orders/.*"]\n'],
+        file=True,
+    ),
+    "schedule": Target(partial(_file, "schedule.json", SIMULATOR._read), _REFUSED, _schedules, file=True),
     "router xml": Target(partial(_file, "r.xml", router_files.load), _REFUSED, lambda: [_ROUTER_XML], file=True),
     "router toml": Target(partial(_file, "r.toml", router_files.load), _REFUSED, lambda: [_ROUTER_TOML], file=True),
     "archive": Target(
