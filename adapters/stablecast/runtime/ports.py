@@ -5,7 +5,7 @@ import errno
 import socket
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
@@ -44,6 +44,23 @@ class PortError(StablecastError):
 
 class ScarcityError(PortError):
     """The process, or its host, has no descriptor or no memory left. That may pass."""
+
+
+class Server(Protocol):
+    """What accepts connections at a listening socket."""
+
+    @property
+    def sockets(self) -> tuple[machine.Socket, ...]:
+        """The listening sockets."""
+
+    async def start_serving(self) -> None:
+        """Begin to accept."""
+
+    def close(self) -> None:
+        """Stop accepting."""
+
+    async def wait_closed(self) -> None:
+        """Wait until the sockets are closed."""
 
 
 def refused(host: str, port: int, error: OSError, option: str = "interface") -> PortError:
@@ -139,7 +156,7 @@ def listen_within(host: str, ports: tuple[int, int]) -> machine.Socket:
     raise PortError(f"no port from {ports[0]} to {ports[1]} is free on {host}: widen the range or stop a program")
 
 
-async def close(server: asyncio.Server) -> None:
+async def close(server: Server) -> None:
     """Stop accepting connections; keep the connections of `server`, and those accepted just now.
 
     asyncio accepts in one turn of the loop and makes the connection in the next. If the server is closed in between,
@@ -156,7 +173,7 @@ async def close(server: asyncio.Server) -> None:
 
 def _socket(host: str, port: int) -> machine.Socket:
     try:
-        listening = machine.network.stream()
+        listening = machine.network.stream(socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise refused(host, port, error) from None
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

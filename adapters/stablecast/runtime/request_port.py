@@ -8,7 +8,7 @@ from functools import partial
 import attrs
 
 from stablecast.core.protocol.messages import Message as ControlMessage
-from stablecast.runtime import machine, ports, tls
+from stablecast.runtime import machine, ports, tls_server
 from stablecast.runtime.origins import Origin
 from stablecast.runtime.routing import Routing
 from stablecast.runtime.stream import Item, StreamReader
@@ -94,7 +94,7 @@ class RequestPort:
     _kind: "type[Peer] | None" = None
     # A set would close them in an order that no seed repeats. The values end peers that say nothing.
     _peers: "dict[Peer, asyncio.TimerHandle]" = attrs.field(factory=dict)
-    _server: asyncio.Server | None = None
+    _server: ports.Server | None = None
     _closed: bool = False
     malformed: int = 0
     silent: int = 0
@@ -113,14 +113,7 @@ class RequestPort:
 
     async def start(self) -> None:
         """Begin to accept peers on the listening socket."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            self._accept,
-            sock=self._listening,
-            start_serving=False,
-            ssl=tls.server(),
-            ssl_handshake_timeout=tls.handshake(),
-        )
+        self._server = await tls_server.server(self._accept, self._listening)
         await self._server.start_serving()
 
     async def close(self) -> None:
@@ -138,12 +131,12 @@ class RequestPort:
 
     def _made(self, peer: "Peer") -> None:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
-        full = len(self._peers) >= MAX_PEERS
+        full = len(self._peers) >= MAX_PEERS or not ports.has_room()
         if full and (superfluous := self._superfluous(peer)) is not None:
             self._peers.pop(superfluous).cancel()  # At once: another newcomer of this turn takes another place.
             superfluous.abort()
             full = False
-        if self._closed or full or not ports.has_room():
+        if self._closed or full:
             peer.abort()  # A peer that was accepted just before the port closed arrives here after it.
         self._peers[peer] = asyncio.get_running_loop().call_later(FIRST_MESSAGE_SECONDS, self._end_silent, peer)
 

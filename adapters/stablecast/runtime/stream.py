@@ -21,7 +21,7 @@ from functools import partial
 
 import attrs
 
-from stablecast.runtime import machine, ports, tls
+from stablecast.runtime import machine, ports, tls, tls_server
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.driver import report
 from stablecast.runtime.ports import keep_alive
@@ -68,7 +68,7 @@ class Subscriber(asyncio.Protocol):
         self.transport = transport
         keep_alive(transport)
         self.host = (transport.get_extra_info("peername") or ("",))[0]
-        if (self._server.full and not self._server.make_room(self.host)) or not ports.has_room():
+        if (self._server.full or not ports.has_room()) and not self._server.make_room(self.host):
             transport.abort()
             return
         if not self._server.admits(transport):
@@ -114,7 +114,7 @@ class StreamServer:
     admits: Admits = lambda _: True
     _slow: set[Subscriber] = attrs.field(factory=set)
     subscribers: list[Subscriber] = attrs.field(factory=list)
-    _server: asyncio.Server | None = None
+    _server: ports.Server | None = None
     _loop: asyncio.AbstractEventLoop = attrs.field(factory=asyncio.get_running_loop)
     _turn: list[bytes] = attrs.field(factory=list)
     _turn_bytes: int = 0
@@ -124,13 +124,7 @@ class StreamServer:
 
     async def start(self) -> None:
         """Begin to accept joiners on the listening socket."""
-        self._server = await self._loop.create_server(
-            lambda: Subscriber(self),
-            sock=self._listening,
-            start_serving=False,
-            ssl=tls.server(),
-            ssl_handshake_timeout=tls.handshake(),
-        )
+        self._server = await tls_server.server(lambda: Subscriber(self), self._listening)
         await self._server.start_serving()
 
     async def move(self, listening: machine.Socket) -> None:

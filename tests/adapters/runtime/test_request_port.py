@@ -13,7 +13,7 @@ from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.stream import Item
 from tests.adapters.runtime.peers import LOCAL, data
 from tests.support.machine import replace
-from tests.support.network import connected, hung_up_on, knocking
+from tests.support.network import connected, hung_up_on, knocking, until
 
 
 async def port_of() -> tuple[RequestPort, int, "asyncio.Queue[Item]"]:
@@ -158,6 +158,19 @@ async def test_the_last_descriptors_are_not_for_those_who_come(monkeypatch: pyte
     assert not await asyncio.get_running_loop().sock_recv(stranger, 1)
     await port.close()
     stranger.close()
+
+
+async def test_without_descriptors_a_newcomer_takes_the_place_of_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    port, number, heard = await port_of()
+    silent = await connected(number)
+    await until(lambda: len(port))
+    replace(monkeypatch, "process", free_descriptors=lambda: ports.LAST - 1)
+    good = await connected(number)
+    assert await hung_up_on(silent)
+    await asyncio.get_running_loop().sock_sendall(good, data(1))
+    await heard.get()
+    await port.close()
+    good.close()
 
 
 async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

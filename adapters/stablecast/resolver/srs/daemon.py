@@ -3,14 +3,13 @@
 import asyncio
 import itertools
 import json
-import socket
 from collections.abc import Callable
 from typing import assert_never
 
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.resolver.srs.statistics import ServiceStatistics
-from stablecast.runtime import machine, ports, tls
-from stablecast.runtime.address import is_ip6, join_any
+from stablecast.runtime import machine, ports, tls_server
+from stablecast.runtime.address import join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.policy import READERS, SENDERS, Right, Rights
@@ -67,7 +66,7 @@ class SrsDaemon:
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._peers: dict[int, asyncio.Transport] = {}
-        self._server: asyncio.Server | None = None
+        self._server: ports.Server | None = None
         self._closed = False
         self._driver: UntracedDriver[events.ServiceInput, events.ServiceEffect] = UntracedDriver(
             self._machine, self._perform, self._on_failed
@@ -92,18 +91,9 @@ class SrsDaemon:
             PortError: It cannot listen at the configured address.
         """
         daemon = cls(config, log, warn)
-        try:
-            daemon._server = await daemon._loop.create_server(
-                lambda: SrsConnection(daemon, next(daemon._numbers)),
-                config.interface.strip("[]"),
-                config.port,
-                family=socket.AF_INET6 if is_ip6(config.interface) else socket.AF_INET,
-                backlog=ports.BACKLOG,
-                ssl=tls.server(),
-                ssl_handshake_timeout=tls.handshake(),
-            )
-        except OSError as error:
-            raise ports.refused(config.interface, config.port, error, "port or interface") from error
+        listening = ports.listen(config.interface.strip("[]"), config.port, "port or interface")
+        daemon._server = await tls_server.server(lambda: SrsConnection(daemon, next(daemon._numbers)), listening)
+        await daemon._server.start_serving()
         daemon.address = join_any(*daemon._server.sockets[0].getsockname()[:2])
         if config.publishing_interval and not config.monitor.topic:
             daemon._report_later()
@@ -136,7 +126,8 @@ class SrsDaemon:
 
     def on_made(self, number: int, transport: asyncio.Transport, address: str) -> None:
         """Keep a connection that was made, and feed it to the machine."""
-        if self._closed or not ports.has_room():
+        scarce = not ports.has_room()
+        if self._closed or (scarce and not self._unheard):
             transport.abort()  # A client that was accepted just before the end arrives here after it.
         self._peers[number] = transport
         self._empty.clear()
@@ -144,7 +135,7 @@ class SrsDaemon:
         self.details.event("connect", address)
         if len(self._peers) > MAX_CLIENTS:
             self._make_room(address)
-        if len(self._unheard) >= MAX_UNHEARD:
+        if self._unheard and (scarce or len(self._unheard) >= MAX_UNHEARD):
             self._end_unheard(next(iter(self._unheard)))
         self._unheard[number] = self._loop.call_later(FIRST_BYTES_SECONDS, self._end_unheard, number)
         self.feed(events.ConnectionAccepted(number, address))

@@ -32,9 +32,9 @@ def _listed(place: Place) -> str:
     return "".join(f"{word:08X}" for word in words) + f":{place[1]:04X}"
 
 
-def stream() -> Socket:
-    """Return a new socket for TCP over IPv4."""
-    return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def stream(family: int = socket.AF_INET) -> Socket:
+    """Return a new socket for TCP."""
+    return socket.socket(family, socket.SOCK_STREAM)
 
 
 def datagram() -> Socket:

@@ -172,9 +172,12 @@ def raise_descriptor_limit() -> None:
 def free_descriptors() -> int:
     """Return the number of descriptors that this process may still open, 0 if none.
 
-    The system gives out the lowest free number, so all below it count as used.
+    Linux before 6.2 does not count them. It gives out the lowest free number, so there all below it count as used.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError):
+        if used := Path("/proc/self/fd").stat().st_size:
+            return max(0, allowed - used)
     try:
         lowest = os.open(os.devnull, os.O_RDONLY)
     except OSError:

@@ -15,6 +15,7 @@ from stablecast.transports.resolution.srs.events import ConnectionClosed
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 from tests.adapters.resolver.srs.services import LOCAL, Place, place, raw
+from tests.support.machine import replace
 from tests.support.network import connected, hung_up_on, knocking, until
 
 
@@ -148,10 +149,10 @@ async def test_a_port_in_use_is_reported_with_the_remedy(here: Place) -> None:
 
 
 async def test_a_service_that_cannot_listen_has_a_reason(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def exhausted(*_: object, **__: object) -> None:
+    def exhausted(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", exhausted)
+    replace(monkeypatch, "network", stream=exhausted)
     with pytest.raises(PortError, match=r"no descriptor left: raise its limit of open files"):
         await here.service()
 
