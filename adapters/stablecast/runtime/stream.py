@@ -37,6 +37,10 @@ Admits = Callable[[asyncio.BaseTransport], bool]
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one slow joiner by default; beyond that it is dropped."""
 
+GIVEN_BYTES = 1024 * 1024
+"""Bytes that the event loop is given for a joiner that does not read. It would look at all of them in each turn, and a
+crowd of such joiners took the source's time from those who read. The rest costs a place in a list."""
+
 OVERHANG = 64 * 1024 * 1024
 """Bytes that may wait beyond that while the source is held, for its control messages."""
 
@@ -62,6 +66,9 @@ class Subscriber(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.host = ""
         self.ended = asyncio.Event()
+        self._paused = False
+        self._kept: list[bytes] = []
+        self._kept_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Greet the joiner and add it to the server, unless the server is full."""
@@ -74,17 +81,41 @@ class Subscriber(asyncio.Protocol):
         if not self._server.admits(transport):
             transport.abort()
             return
-        if self._server.hold is not None:
-            transport.set_write_buffer_limits(high=self._server.maximum)
+        held = self._server.hold is not None
+        transport.set_write_buffer_limits(high=self._server.maximum if held else GIVEN_BYTES)
         transport.write(self._server.greet())  # Before `add`: no block may come before the greeting.
         self._server.add(self)
 
+    @property
+    def waiting(self) -> int:
+        """The bytes that wait for the joiner."""
+        return self._kept_bytes + (0 if self.transport is None else self.transport.get_write_buffer_size())
+
+    def put(self, blocks: list[bytes]) -> None:
+        """Write blocks, or keep them while the joiner does not read."""
+        if self.transport is None:
+            return
+        if not self._paused or self._server.hold is not None:
+            self.transport.writelines(blocks)
+            return
+        self._kept += blocks
+        self._kept_bytes += sum(map(len, blocks))
+
+    def write_kept(self) -> None:
+        """Write what was kept."""
+        blocks, self._kept, self._kept_bytes = self._kept, [], 0
+        if blocks and self.transport is not None:
+            self.transport.writelines(blocks)
+
     def pause_writing(self) -> None:
         """Report that the joiner does not keep up."""
+        self._paused = True
         self._server.on_slow(self, True)
 
     def resume_writing(self) -> None:
         """Report that the joiner keeps up again."""
+        self._paused = False
+        self.write_kept()
         self._server.on_slow(self, False)
 
     def data_received(self, data: bytes) -> None:
@@ -93,6 +124,7 @@ class Subscriber(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the joiner from the server."""
         self.transport = None
+        self._kept, self._kept_bytes = [], 0
         self.ended.set()
         self._server.on_slow(self, False)
         self._server.remove(self)
@@ -188,13 +220,13 @@ class StreamServer:
         if transport is None or transport.is_closing():
             return
         try:
-            transport.writelines(blocks)
+            subscriber.put(blocks)
         except Exception as error:  # noqa: BLE001 - the other joiners must still get the block
             report("a joiner is dropped because its connection failed", error)
             self.dropped += 1
             transport.abort()
             return
-        if transport.get_write_buffer_size() > (self.maximum if self.hold is None else self.maximum + OVERHANG):
+        if subscriber.waiting > (self.maximum if self.hold is None else self.maximum + OVERHANG):
             self.dropped += 1
             transport.abort()
 
@@ -207,7 +239,7 @@ class StreamServer:
 
     def statistics(self) -> dict[str, int]:
         """Return the number of joiners, the bytes that wait for them, and the number of dropped joiners."""
-        waiting = [one.transport.get_write_buffer_size() for one in self.subscribers if one.transport is not None]
+        waiting = [one.waiting for one in self.subscribers if one.transport is not None]
         return {"num_clients": len(waiting), "bytes_buffered": sum(waiting), "clients_dropped": self.dropped}
 
     async def close(self) -> None:
@@ -222,6 +254,7 @@ class StreamServer:
             await ports.close(self._server)
             for subscriber in leaving:
                 if subscriber.transport is not None:
+                    subscriber.write_kept()
                     subscriber.transport.close()
             async with asyncio.timeout(CLOSE_SECONDS):
                 for subscriber in leaving:

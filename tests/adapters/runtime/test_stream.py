@@ -25,6 +25,12 @@ class Reader(StreamReader):
         self.items += items
         self._changed.set()
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of all messages, in order."""
+        runs = (item for item in self.items if isinstance(item, Run))
+        return [run.first + at for run in runs for at in range(run.count)]
+
     async def read(self, count: int) -> list[Item]:
         while len(self.items) < count:
             self._changed.clear()
@@ -340,8 +346,41 @@ class WrittenBytes(asyncio.Transport):
     def is_closing(self) -> bool:
         return False
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
     def get_write_buffer_size(self) -> int:
         return 0
+
+
+async def test_what_a_joiner_does_not_read_is_not_given_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crowd of joiners that never read must cost a source little; each gets all in order once it reads."""
+    monkeypatch.setattr(module, "GIVEN_BYTES", 10_000)
+    listening = ports.listen(LOCAL, 0, "port")
+    server = StreamServer(listening, lambda: hello(5), 50_000_000)
+    await server.start()
+    slow = await reader_at(listening.getsockname())
+    await slow.read(1)
+    slow.pause()
+    written, (joiner,) = 0, server.subscribers
+    while server.statistics()["bytes_buffered"] < 500_000:
+        server.write(data(written, bytes(1_000)))
+        written += 1
+        await asyncio.sleep(0)
+    assert joiner.transport is not None
+    assert joiner.transport.get_write_buffer_size() < 2 * 10_000
+    slow.resume()
+    while len(slow.numbers) < written:
+        await slow.read(len(slow.items) + 1)
+    slow.pause()
+    while server.statistics()["bytes_buffered"] < 500_000:
+        server.write(data(written, bytes(1_000)))
+        written += 1
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(server.close())
+    slow.resume()
+    await closing
+    await slow.ended.wait()
+    assert slow.numbers == list(range(written))
 
 
 async def test_a_block_of_the_turn_in_which_a_joiner_comes_follows_its_greeting(
