@@ -37,7 +37,7 @@ Admits = Callable[[asyncio.BaseTransport], bool]
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one slow joiner by default; beyond that it is dropped."""
 
-GIVEN_BYTES = 1024 * 1024
+GIVEN_BYTES = 256 * 1024
 """Bytes that the event loop is given for a joiner that does not read. It would look at all of them in each turn, and a
 crowd of such joiners took the source's time from those who read. The rest costs a place in a list."""
 

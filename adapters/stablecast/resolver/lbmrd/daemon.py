@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from stablecast.resolver.endpoint import RECEIVE_BUFFER, Endpoint
+from stablecast.resolver.line_budget import LineBudget
 from stablecast.runtime import datagrams, machine
 from stablecast.runtime.address import check_ip, join
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark
@@ -26,6 +27,7 @@ class RelayDaemon:
         """Prepare the endpoint of a machine; `log` and `warn` get lines and must not raise."""
         self._machine = machine
         self._log = log
+        self._log_client = LineBudget(log)
         self._warn = warn
         self._endpoint: Endpoint[DatagramArrived, RelayEffect] = Endpoint(machine, self._on_effect)
         self._report: asyncio.TimerHandle | None = None
@@ -91,4 +93,4 @@ class RelayDaemon:
 
     def _on_effect(self, effect: RelayEffect) -> None:
         assert isinstance(effect, Remark)
-        (self._warn if effect.warning else self._log)(effect.text)
+        (self._warn if effect.warning else self._log_client)(effect.text)

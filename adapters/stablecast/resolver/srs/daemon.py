@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import assert_never
 
+from stablecast.resolver.line_budget import LineBudget
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.resolver.srs.statistics import ServiceStatistics
 from stablecast.runtime import machine, ports, tls_server
@@ -59,6 +60,7 @@ class SrsDaemon:
         self.config = config
         self.slow = 0
         self._log = log
+        self._log_client = LineBudget(log)
         self._warn = warn or log
         epoch = machine.entropy.below((1 << 32) - 1) + 1
         self._machine = ResolutionService(epoch, config.service(), Admission(self._admits))
@@ -199,8 +201,8 @@ class SrsDaemon:
                 self._write(connection, data)
             case events.Disconnect(connection):
                 self._abort(connection)
-            case Remark(text):
-                self._log(text)
+            case Remark(text, warning):
+                (self._warn if warning else self._log_client)(text)
             case _:
                 assert_never(effect)
 
