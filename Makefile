@@ -16,7 +16,7 @@ comma := ,
 STAMP = .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests tools examples)
 
-.PHONY: help .venv man demo fmt words one shaky test test-all test-changed checks coverage pure judges daemons models outside versions lint types verdicts trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release newcomers evidence clean
+.PHONY: help .venv man demo fmt words one shaky test test-all test-changed checks coverage pure judges daemons models outside versions lint types verdicts trace-rows mutants composed bench soak torture agreement site site-check site-outputs dist release locked licences newcomers evidence clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -203,11 +203,23 @@ fuzz: .venv  ## mutated bytes for every decoder and every reader of files (ARGS=
 agreement: .venv  ## one figure: simulated worlds against real processes (ARGS=--help: seeds; needs root)
 	@$(BIN)/python -m tools.agreement $(ARGS)
 
-dist: .venv  ## build the wheel and the archive of the sources: dist/
-	@$(BIN)/python -m tools.release
+dist: .venv  ## build the wheel and the archive of the sources: dist/ (ARGS=--published: by locked tools, with a list of parts)
+	@$(BIN)/python -m tools.release $(ARGS)
 
 release: .venv  ## build them, and use them with the oldest and the newest Python, without and with extras
-	@$(BIN)/python -m tools.release --check
+	@$(BIN)/python -m tools.release --check $(ARGS)
+
+# What builds install: exact versions with hashes, for all platforms from the oldest Python on.
+LOCKED := packaging/locked
+RESOLVE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11
+
+locked: .venv  ## resolve the dependencies of builds anew: packaging/locked (ARGS=--upgrade: the newest versions)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	@$(RESOLVE) $(ARGS) --output-file $(LOCKED)/runtime.txt
+	@$(RESOLVE) $(ARGS) --extra release --output-file $(LOCKED)/build.txt
+
+licences: .venv  ## the licence of each library that an installation brings; fails on one that is not allowed
+	@$(BIN)/python -m tools.release --licences
 
 newcomers: .venv  ## follow the pages for newcomers from an empty environment, and time it
 	@$(BIN)/python -m tools.release --newcomers

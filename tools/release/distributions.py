@@ -33,10 +33,13 @@ class Distributions:
             return sorted(content.namelist())
 
 
-def build(folder: Path = DIST, *, sources: bool = True) -> Distributions:
-    """Build into a folder; return the files. `sources` is false: only the wheel. Raises CalledProcessError."""
+def build(folder: Path = DIST, *, sources: bool = True, python: str = sys.executable) -> Distributions:
+    """Build into a folder; return the files. `sources` is false: only the wheel. Raises CalledProcessError.
+
+    `python` is that of an environment with hatchling.
+    """
     targets = ["-t", "wheel", *(("-t", "sdist") if sources else ())]
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *targets]
+    command = [python, "-m", "hatchling", "build", "-d", str(folder), *targets]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
     stem = f"stablecast-{PROJECT['version']}"
