@@ -11,6 +11,7 @@
 
 import hmac
 import ipaddress
+import logging
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -44,8 +45,14 @@ MAX_GUESSERS = 1024
 """Addresses whose wrong tokens are counted. The one that guessed first is forgotten when there are more."""
 
 
+TOLD = 1000
+"""Wrong tokens of all addresses: the first is logged, and then one in this many."""
+
+_logger = logging.getLogger("stablecast")
+
+
 class Guesses:
-    """Wrong tokens by address. Without a wait, programs try thousands in a second."""
+    """Wrong tokens by address, logged. Without a wait, programs try thousands in a second."""
 
     def __init__(self, token: str) -> None:
         self.wrong = 0
@@ -67,6 +74,8 @@ class Guesses:
             self._guessers.pop(address, None)
             return True
         self.wrong += 1
+        if self.wrong % TOLD == 1:
+            _logger.warning("%s sent a wrong token to the monitor (%d wrong ones so far)", address, self.wrong)
         if address not in self._guessers and len(self._guessers) == MAX_GUESSERS:
             del self._guessers[next(iter(self._guessers))]
         self._guessers[address] = (count + 1, now + WAIT_SECONDS if count >= FREE_GUESSES else 0.0)

@@ -153,6 +153,13 @@ async def test_who_guesses_the_token_must_wait() -> None:
             assert (answer.status, int(answer.headers["Retry-After"])) == (429, 1)
 
 
+def test_wrong_tokens_are_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    guesses = Guesses(TOKEN)
+    for _ in range(3):
+        guesses.is_right(make_mocked_request("GET", "/").clone(remote="10.0.0.7"), "wrong")
+    assert [record.args for record in caplog.records] == [("10.0.0.7", 1)]
+
+
 def test_few_guessers_are_remembered_and_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "MAX_GUESSERS", 8)
     guesses = Guesses(TOKEN)
