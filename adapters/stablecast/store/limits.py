@@ -3,11 +3,15 @@
 A registered client may always register again. A limit refuses new clients only.
 """
 
+from collections import Counter
+from collections.abc import Iterator
+
 import attrs
 
 from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.messages import Refusal, Refused, Register, Role
 from stablecast.core.store import StoreEndpoint
+from stablecast.runtime import machine
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.store.process import descriptors_for_streams
 from stablecast.text import plural
@@ -22,11 +26,51 @@ class OverLimit:
     answer: Refused
 
 
+COUNT_SECONDS = 1.0
+"""Time for which the clients of each host are not counted again."""
+
+
+def share(places: int) -> int:
+    """Return how many of all places one host may have. The others are for other hosts, because state may never end."""
+    return places - places // 4
+
+
+@attrs.define
+class HostCounts:
+    """The clients at each host. They are counted once most places are taken, because that looks at all clients."""
+
+    _at: float = -COUNT_SECONDS
+    _found: Counter[tuple[Role | None, str]] = attrs.field(factory=Counter)
+
+    def over(self, request: Register, store: StoreEndpoint, role: Role | None, places: int) -> bool:
+        """Return whether the host of a newcomer has its share of the places for a role, or for all (None)."""
+        now = machine.clock.monotonic()
+        if now - self._at >= COUNT_SECONDS:
+            self._at, self._found = now, Counter(_hosts(store))
+        host = _host(request.reply_to)
+        if self._found[role, host] >= share(places):
+            return True
+        self._found[role, host] += 1  # It counts before the next look.
+        return False
+
+
+def _hosts(store: StoreEndpoint) -> Iterator[tuple[Role | None, str]]:
+    for place, reg_ids in store.clients.places.items():
+        host = _host(place)
+        for reg_id in reg_ids:
+            yield None, host
+            yield store.clients.records[reg_id].client.role, host
+
+
+def _host(place: str) -> str:
+    return place.rpartition(":")[0]
+
+
 def refusal(
-    request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool
+    request: Register, store: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool, hosts: HostCounts
 ) -> OverLimit | None:
     """Return the refusal of a registration beyond a limit, None if it is within the limits."""
-    why = _why(request, machine, limits, disk_bytes, draining)
+    why = _why(request, store, limits, disk_bytes, draining) or _crowd(request, store, limits, hosts)
     return OverLimit(why, Refused(*request.names, Refusal.INCOMPATIBLE)) if why else None
 
 
@@ -35,16 +79,31 @@ def barred(request: Register) -> OverLimit:
     return OverLimit(Refusal.NOT_PERMITTED.text, Refused(*request.names, Refusal.NOT_PERMITTED))
 
 
-def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool) -> str:
-    if machine.knows(request):
+def _crowd(request: Register, store: StoreEndpoint, limits: StoreLimits, hosts: HostCounts) -> str:
+    """Return why the host of a newcomer gets no more places; empty while it does."""
+    taken = {
+        "clients": (None, len(store.status.clients), limits.clients),
+        "sources": (Role.SOURCE, len(store.status.repositories), limits.sources),
+    }
+    if store.knows(request):
+        return ""
+    for name, (role, count, places) in taken.items():
+        wanted = role in (None, request.role)
+        if wanted and count >= share(places) and hosts.over(request, store, role, places):
+            return f"its host has {share(places)} of {places} {name} already, and the others are for other hosts"
+    return ""
+
+
+def _why(request: Register, store: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool) -> str:
+    if store.knows(request):
         return ""
     if draining:
         return "the store is being drained"
-    if len(machine.status.clients) >= limits.clients:
+    if len(store.status.clients) >= limits.clients:
         return _full(plural(limits.clients, "client"), limits.clients, "clients")
     if request.role is Role.RECEIVER:
         return ""
-    if len(machine.status.repositories) >= limits.sources:
+    if len(store.status.repositories) >= limits.sources:
         return _full(plural(limits.sources, "source"), limits.sources, "sources")
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"

@@ -56,7 +56,7 @@ from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.lock import shown_to_others
 from stablecast.store.journal.segments import RecordPlace
-from stablecast.store.limits import OverLimit, barred, refusal
+from stablecast.store.limits import HostCounts, OverLimit, barred, refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.name_service import NameService
@@ -102,6 +102,7 @@ class Store:
         self.address = settings.listen
         self.draining = False
         self.generation = directory_identity.StoreGeneration(settings.state_directory, settings.name)
+        self._hosts = HostCounts()
         self.room = FreeSpace(settings.limits.room_bytes)
         self._ending = False
         self._stopping = False
@@ -389,7 +390,8 @@ class Store:
             self._contents.answer(message)
             return
         if isinstance(message, Register):
-            why = refusal(message, self._machine, self.settings.limits, self._journal.disk_bytes, self.draining)
+            limits, size = self.settings.limits, self._journal.disk_bytes
+            why = refusal(message, self._machine, limits, size, self.draining, self._hosts)
             if why is not None:
                 self.oddities["over-limit"] += 1
                 self._deny(message, why)

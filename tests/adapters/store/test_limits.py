@@ -1,5 +1,6 @@
 """Limits keep newcomers out, and never those who are in."""
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,24 @@ async def test_a_newcomer_is_refused_and_who_is_in_may_return(limits: StoreLimit
             await context.source("first", stores=[store.address])
         assert store.oddities["over-limit"] >= 1
         assert any(text.startswith("127.0.0.1:") and why in text for text in said)
+
+
+@pytest.mark.parametrize(("limits", "what"), [(StoreLimits(sources=4), "sources"), (StoreLimits(clients=4), "clients")])
+async def test_one_host_leaves_places_to_the_others(limits: StoreLimits, what: str, tmp_path: Path) -> None:
+    """State may last for ever, so a stranger who registers without end must not keep all others out."""
+    said: list[str] = []
+    log = lambda *words: said.append(words[3])  # noqa: E731
+    async with serving(tmp_path, limits=limits, log=log) as store, AsyncExitStack() as stack:
+        for number in range(3):
+            crowd = await stack.enter_async_context(Context(session_id=1 + number))
+            await crowd.source(f"crowd-{number}", stores=[store.address])
+        crowd = await stack.enter_async_context(Context(session_id=9))
+        events = Events()
+        await crowd.source("crowd", stores=[store.address], on_event=events, wait=False)
+        await until(lambda: events.of(RegistrationError))
+        assert any(f"its host has 3 of 4 {what} already" in text for text in said)
+        other = await stack.enter_async_context(Context(interface="127.0.0.2", session_id=10))
+        await other.source("other", stores=[store.address])
 
 
 async def test_a_receiver_is_no_source(tmp_path: Path) -> None:
