@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from stablecast.runtime import tls
 from stablecast.runtime.address import is_ip6, join, split_service
-from stablecast.runtime.ports import keep_alive
+from stablecast.runtime.ports import prepare
 from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.text import refusal
 from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
@@ -32,7 +32,7 @@ class Channel(asyncio.Protocol):
         if self._given_up:
             transport.abort()
             return
-        keep_alive(transport)
+        prepare(transport)
         self._channels.on_made(self._number, transport)
 
     def data_received(self, data: bytes) -> None:

@@ -20,7 +20,7 @@ from stablecast.runtime import tls
 from stablecast.runtime.address import parse
 from stablecast.runtime.driver import report
 from stablecast.runtime.origins import Origins
-from stablecast.runtime.ports import keep_alive
+from stablecast.runtime.ports import prepare
 from stablecast.runtime.routing import Routing
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
@@ -67,7 +67,7 @@ class Attempt(asyncio.Protocol):
         if self._link is None:
             transport.abort()
             return
-        keep_alive(transport)
+        prepare(transport)
         transport.set_write_buffer_limits(high=ROOM_BYTES - 1)
         self._link.connected(transport)
 

@@ -37,6 +37,9 @@ INTERVAL_SECONDS = 5
 PROBES = 3
 """Unanswered probes after which the kernel breaks the connection."""
 
+UNSENT_BYTES = 256 * 1024
+"""Bytes of a connection that the kernel has not sent, beyond which it takes no more."""
+
 
 class PortError(StablecastError):
     """A port or group that cannot be used; the message names it and the remedy."""
@@ -181,15 +184,20 @@ def _socket(host: str, port: int) -> machine.Socket:
     return listening
 
 
-def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Enable keepalive probes: without them a connection to a host that is gone stays half open for ever."""
-    keep_socket_alive(transport.get_extra_info("socket"))
+def prepare(transport: asyncio.BaseTransport) -> None:
+    """Probe a silent peer, and bound what the system keeps for one that does not read.
+
+    Without probes a connection to a host that is gone stays half open for ever. Without the bound the system keeps
+    megabytes for each connection, and a few hundred that read nothing slow down all of the host.
+    """
+    prepare_socket(transport.get_extra_info("socket"))
 
 
-def keep_socket_alive(connected: Any) -> None:
-    """Enable keepalive probes on a connected socket that has no transport."""
+def prepare_socket(connected: Any) -> None:
+    """Do the same for a connected socket that has no transport."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
+        (socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES),
         (socket.TCP_KEEPIDLE, IDLE_SECONDS),
         (socket.TCP_KEEPINTVL, INTERVAL_SECONDS),
         (socket.TCP_KEEPCNT, PROBES),

@@ -24,7 +24,7 @@ import attrs
 from stablecast.runtime import machine, ports, tls, tls_server
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.driver import report
-from stablecast.runtime.ports import keep_alive
+from stablecast.runtime.ports import prepare
 from stablecast.text.scarcity import is_scarce
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -66,14 +66,14 @@ class Subscriber(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.host = ""
         self.ended = asyncio.Event()
-        self._paused = False
+        self.keeps = False
         self._kept: list[bytes] = []
         self._kept_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Greet the joiner and add it to the server, unless the server is full."""
         self.transport = transport
-        keep_alive(transport)
+        prepare(transport)
         self.host = (transport.get_extra_info("peername") or ("",))[0]
         if (self._server.full or not ports.has_room()) and not self._server.make_room(self.host):
             transport.abort()
@@ -91,15 +91,11 @@ class Subscriber(asyncio.Protocol):
         """The bytes that wait for the joiner."""
         return self._kept_bytes + (0 if self.transport is None else self.transport.get_write_buffer_size())
 
-    def put(self, blocks: list[bytes]) -> None:
-        """Write blocks, or keep them while the joiner does not read."""
-        if self.transport is None:
-            return
-        if not self._paused or self._server.hold is not None:
-            self.transport.writelines(blocks)
-            return
+    def keep(self, blocks: list[bytes], size: int) -> bool:
+        """Keep blocks, `size` bytes in all, for a joiner that does not read. Return False if that is too much."""
         self._kept += blocks
-        self._kept_bytes += sum(map(len, blocks))
+        self._kept_bytes += size
+        return self._kept_bytes <= self._server.maximum
 
     def write_kept(self) -> None:
         """Write what was kept."""
@@ -109,12 +105,12 @@ class Subscriber(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Report that the joiner does not keep up."""
-        self._paused = True
+        self.keeps = self._server.hold is None
         self._server.on_slow(self, True)
 
     def resume_writing(self) -> None:
         """Report that the joiner keeps up again."""
-        self._paused = False
+        self.keeps = False
         self.write_kept()
         self._server.on_slow(self, False)
 
@@ -124,7 +120,7 @@ class Subscriber(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the joiner from the server."""
         self.transport = None
-        self._kept, self._kept_bytes = [], 0
+        self.keeps, self._kept, self._kept_bytes = False, [], 0
         self.ended.set()
         self._server.on_slow(self, False)
         self._server.remove(self)
@@ -199,7 +195,7 @@ class StreamServer:
     def write(self, block: bytes) -> None:
         if not self.subscribers:
             return
-        self._put(self.subscribers[0], [block])
+        self._put(self.subscribers[0], [block], len(block))
         if len(self.subscribers) > 1:
             if not self._turn:
                 self._loop.call_soon(self._end_turn)
@@ -210,17 +206,20 @@ class StreamServer:
 
     def _end_turn(self) -> None:
         """Write the blocks of the turn to all joiners but the last, which has them already."""
-        blocks, self._turn, self._turn_bytes = self._turn, [], 0
+        blocks, size, self._turn, self._turn_bytes = self._turn, self._turn_bytes, [], 0
         if blocks:
             for subscriber in self.subscribers[1:]:
-                self._put(subscriber, blocks)
+                self._put(subscriber, blocks, size)
 
-    def _put(self, subscriber: Subscriber, blocks: list[bytes]) -> None:
+    def _put(self, subscriber: Subscriber, blocks: list[bytes], size: int) -> None:
+        if subscriber.keeps and subscriber.keep(blocks, size):
+            return
         transport = subscriber.transport
         if transport is None or transport.is_closing():
             return
         try:
-            subscriber.put(blocks)
+            if not subscriber.keeps:
+                transport.writelines(blocks)
         except Exception as error:  # noqa: BLE001 - the other joiners must still get the block
             report("a joiner is dropped because its connection failed", error)
             self.dropped += 1
@@ -295,7 +294,7 @@ class StreamReader(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Keep the transport, which pausing and closing need."""
         self._transport = transport
-        keep_alive(transport)
+        prepare(transport)
         self.barred = not self._admits(transport)
         if self._closing or self.barred:
             self.abort()

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from stablecast.runtime.ports import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
+from stablecast.runtime.ports import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, UNSENT_BYTES, prepare
 from stablecast.runtime.stream import StreamReader
 
 
@@ -11,7 +11,7 @@ async def test_the_kernel_sends_probes() -> None:
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         transport, _ = await loop.create_connection(asyncio.Protocol, *listening.getsockname())
-        keep_alive(transport)
+        prepare(transport)
         connected = transport.get_extra_info("socket")
         assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         spans = [
@@ -19,6 +19,8 @@ async def test_the_kernel_sends_probes() -> None:
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         ]
         assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, PROBES]
+        # Otherwise it keeps megabytes for each peer that does not read, and slows down all when it has a gigabyte.
+        assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) == UNSENT_BYTES
         transport.abort()
         await asyncio.sleep(0)
 

@@ -386,7 +386,7 @@ async def test_what_a_joiner_does_not_read_is_not_given_to_the_loop(monkeypatch:
 async def test_a_block_of_the_turn_in_which_a_joiner_comes_follows_its_greeting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "keep_alive", lambda _: None)
+    monkeypatch.setattr(module, "prepare", lambda _: None)
     server = StreamServer(ports.listen(LOCAL, 0, "port"), lambda: hello(5))
     subscriber, transport = Subscriber(server), WrittenBytes()
     subscriber.connection_made(transport)
@@ -400,7 +400,7 @@ async def test_blocks_of_the_turn_in_which_a_third_joiner_comes_are_written_once
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They are older than the third one, which is from then on the one that is written to at once."""
-    monkeypatch.setattr(module, "keep_alive", lambda _: None)
+    monkeypatch.setattr(module, "prepare", lambda _: None)
     server = StreamServer(ports.listen(LOCAL, 0, "port"), lambda: hello(5))
     joined = [(Subscriber(server), WrittenBytes()) for _ in range(3)]
     for subscriber, transport in joined[:2]:

@@ -13,7 +13,7 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Opene
 import attrs
 
 from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Remote
-from stablecast.runtime.ports import keep_socket_alive
+from stablecast.runtime.ports import prepare_socket
 from stablecast.text import refusal
 from stablecast.text.json_text import from_json
 
@@ -42,7 +42,7 @@ class _PatientConnection(HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        keep_socket_alive(self.sock)
+        prepare_socket(self.sock)
         self.sock.settimeout(None)
 
 

@@ -14,7 +14,7 @@ from stablecast.runtime.address import join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.policy import READERS, SENDERS, Right, Rights
-from stablecast.runtime.ports import keep_alive
+from stablecast.runtime.ports import prepare
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.service import Admission, ResolutionService
 from stablecast.transports.resolution.srs.settings import MAX_CLIENTS
@@ -31,7 +31,7 @@ class SrsConnection(asyncio.Protocol):
         self._number = number
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        keep_alive(transport)
+        prepare(transport)
         self._daemon.on_made(self._number, transport, join_any(*transport.get_extra_info("peername")[:2]))
 
     def data_received(self, data: bytes) -> None:
