@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +62,58 @@ async def member(number: int) -> asyncio.StreamWriter:
     _, writer = await asyncio.open_connection(LOCAL, number, ssl=tls.client())
     writer.write(codec.encode(Keepalive(Role.RECEIVER, 7, 5, respond=False)))
     return writer
+
+
+@asynccontextmanager
+async def between(number: int, change: Callable[[bytes], bytes]) -> AsyncIterator[tuple[int, bytearray]]:
+    """Stand between a member and a port: hear all, and change what the member says. Yields a port, and the bytes."""
+    heard, over = bytearray(), asyncio.Event()
+
+    async def carry(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, change: Callable[[bytes], bytes]
+    ) -> None:
+        with suppress(ConnectionError):
+            while octets := await reader.read(1 << 16):
+                heard.extend(octets)
+                writer.write(change(octets))
+        writer.close()
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(LOCAL, number)
+        await asyncio.gather(carry(reader, back, change), carry(there, writer, lambda octets: octets))
+        over.set()
+
+    async with await asyncio.start_server(meet, LOCAL, 0) as server:
+        yield server.sockets[0].getsockname()[1], heard
+        await over.wait()
+        await asyncio.sleep(0)
+
+
+async def test_who_reads_packets_reads_no_message() -> None:
+    said = codec.encode(Keepalive(Role.RECEIVER, 7, 5, respond=False))
+    async with listening() as (port, number), between(number, lambda octets: octets) as (middle, heard):
+        writer = await member(middle)
+        await until(lambda: any(peer.messages_rcved for peer in port._peers))
+        assert len(heard) > len(said)
+        assert said not in heard
+        writer.transport.abort()
+        await until(lambda: not len(port))
+
+
+async def test_who_changes_packets_ends_the_connection() -> None:
+    def change(octets: bytes) -> bytes:
+        return octets[:-1] + bytes((octets[-1] ^ 1,)) if changing else octets
+
+    changing = False
+    async with listening() as (port, number), between(number, change) as (middle, _):
+        writer = await member(middle)
+        await until(lambda: any(peer.messages_rcved for peer in port._peers))
+        (peer,) = port._peers
+        changing = True
+        writer.write(codec.encode(Keepalive(Role.RECEIVER, 7, 6, respond=False)))
+        await peer.ended.wait()
+        assert peer.messages_rcved == 1
+        writer.transport.abort()
 
 
 def unfinished(port: RequestPort) -> int:
