@@ -24,6 +24,7 @@ import attrs
 from stablecast.runtime import machine, ports, tls, tls_server
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.driver import report
+from stablecast.runtime.join_attempts import join_attempts
 from stablecast.runtime.ports import prepare
 from stablecast.text.scarcity import is_scarce
 from stablecast.transports import codec
@@ -378,6 +379,7 @@ class StreamJoiner:
     _messages: int = 0
     _reported: str = ""
     _ungreeted: int = 0
+    _failed: bool = False
     _task: "asyncio.Task[None]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -429,13 +431,16 @@ class StreamJoiner:
         reader = self._reader = StreamReader(self._on_greeting, admits=self._admits)
         connected = False
         try:
-            async with asyncio.timeout(JOIN_SECONDS):
-                await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
+            async with join_attempts().place(host, failed=self._failed):
+                self._failed = True  # Until something comes.
+                async with asyncio.timeout(JOIN_SECONDS):
+                    await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
             connected = True
             if self._paused:
                 reader.pause()
             await reader.ended.wait()
             told = reader.bytes_rcved or self._over or reader.barred
+            self._failed = not reader.bytes_rcved
             self._ungreeted = 0 if told else self._ungreeted + 1
             why = UNGREETED if tls.client() is None else UNWANTED
             self._report(tls.cause(reader.failure) or (why if self._ungreeted >= UNGREETED_ATTEMPTS else ""))

@@ -81,12 +81,15 @@ def barred(request: Register) -> OverLimit:
 
 def _crowd(request: Register, store: StoreEndpoint, limits: StoreLimits, hosts: HostCounts) -> str:
     """Return why the host of a newcomer gets no more places; empty while it does."""
-    taken = {
-        "clients": (None, len(store.status.clients), limits.clients),
-        "sources": (Role.SOURCE, len(store.status.repositories), limits.sources),
-    }
     if store.knows(request):
         return ""
+    sources = len(store.status.repositories)
+    # Each stream takes a descriptor, and the process may have fewer than the limit.
+    places = min(limits.sources, sources + descriptors_for_streams()) if _has_stream(request) else limits.sources
+    taken = {
+        "clients": (None, len(store.status.clients), limits.clients),
+        "sources": (Role.SOURCE, sources, places),
+    }
     for name, (role, count, places) in taken.items():
         wanted = role in (None, request.role)
         if wanted and count >= share(places) and hosts.over(request, store, role, places):
@@ -107,9 +110,13 @@ def _why(request: Register, store: StoreEndpoint, limits: StoreLimits, disk_byte
         return _full(plural(limits.sources, "source"), limits.sources, "sources")
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"
-    if not is_source_string(split_domain(request.transport)[1]) and not descriptors_for_streams():
+    if _has_stream(request) and not descriptors_for_streams():
         return "no descriptor is left for its stream: raise the hard limit of open files (ulimit -Hn, LimitNOFILE)"
     return ""
+
+
+def _has_stream(request: Register) -> bool:
+    return request.role is Role.SOURCE and not is_source_string(split_domain(request.transport)[1])
 
 
 def _full(shown: str, most: int, limit: str) -> str:

@@ -6,6 +6,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import events
 from stablecast.core.protocol.messages import Refused, Register, Registered, Role
 from stablecast.core.protocol.refusals import difference
+from stablecast.runtime.line_budget import LineBudget
 from stablecast.store.journal import JournalError
 from stablecast.store.limits import OverLimit
 from stablecast.store.log_lines import Severity, Write
@@ -56,9 +57,15 @@ class StoreLog:
         self.expired_messages = 0
         self._oddities = oddities
         self._events = events
+        self._budget = LineBudget(lambda text: self.write(Severity.WARNING, "clients", text))
 
     def write(self, severity: Severity, code: str, text: str) -> None:
         self._log(severity, self._name, code, text)
+
+    def _client(self, severity: Severity, code: str, text: str) -> None:
+        """Log what became of a client, within the budget."""
+        if self._budget.take():
+            self.write(severity, code, text)
 
     def resolution(self, text: str, warning: bool) -> None:
         """Log a remark of topic resolution: a second store of the same name (P-206), a relay that is away."""
@@ -68,18 +75,18 @@ class StoreLog:
         what = "registered again" if message.old else "registered"
         code = f"{message.role.name.lower()}-registered"
         who = f"{to} for topic {topic!r}"
-        self.write(Severity.INFO, code, f"{who}: RegID {message.reg_id} {what}, life {message.incarnation:#x}")
+        self._client(Severity.INFO, code, f"{who}: RegID {message.reg_id} {what}, life {message.incarnation:#x}")
 
     def denied(self, message: Refused, to: str, asked: Register | None) -> None:
         """Log the machine's refusal of a registration, with the option that does not fit; None: it is not known."""
         who = to if asked is None else f"{to} for topic {asked.topic!r}"
         told = "" if asked is None else difference(asked, message)
         text = f"{who}: RegID {message.reg_id} is refused: {message.reason.text}{': ' if told else ''}{told}"
-        self.write(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
+        self._client(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
 
     def refused(self, request: Register, why: OverLimit) -> None:
         code = f"{request.role.name.lower()}-refused"
-        self.write(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
+        self._client(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
 
     def damaged(self, source_reg_id: int, first: int, last: int, error: JournalError) -> None:
         """Count and log messages that the disk cannot read."""
@@ -106,7 +113,8 @@ class StoreLog:
             self.expired += 1
             self.expired_messages += event.messages
         who = f"{event.role.name.lower()} {event.reg_id} of topic {event.topic!r} is forgotten"
-        self.write(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
+        write = self.write if lost else self._client
+        write(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
 
     def _not_refilled(self, event: events.NotRefilled) -> None:
         """Log messages that no other store sent."""

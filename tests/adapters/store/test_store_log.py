@@ -20,7 +20,9 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.core.protocol.messages import Pace, Refusal, Refused, Registered, Role, Wishes
 from stablecast.core.protocol.refusals import difference
+from stablecast.runtime.line_budget import LINES
 from stablecast.store.journal import JournalError
+from stablecast.store.limits import OverLimit
 from stablecast.store.log_lines import Severity
 from stablecast.store.store_log import EVERY, NAMED_DAMAGES, StoreLog
 from tests.core.samples import register
@@ -138,3 +140,11 @@ def test_messages_that_went_for_their_age_are_a_warning_and_those_of_sources_cou
     assert (told, code) == (severity, "client-deleted")
     assert ("of source 3" in text) is (role is Role.RECEIVER)
     assert (bench.teller.expired, bench.teller.expired_messages) == expired
+
+
+def test_a_stranger_that_registers_without_end_does_not_fill_the_log() -> None:
+    bench = Bench()
+    for number in range(LINES + 5):
+        answer = Refused(Role.SOURCE, 0, 1, number, 5, Refusal.INCOMPATIBLE)
+        bench.teller.refused(register(reg_id=number), OverLimit("why", answer))
+    assert len(bench.lines) == LINES

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import attrs
 
 from stablecast.resolver.endpoint import RECEIVE_BUFFER, Endpoint
-from stablecast.resolver.line_budget import LineBudget
 from stablecast.runtime import datagrams, machine
 from stablecast.runtime.address import check_ip, join
+from stablecast.runtime.line_budget import LineBudget
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from stablecast.transports.resolution.udp.relay import SECRET_BYTES, UNPROVEN, VARIABLE, RelayConfig, RelayMachine

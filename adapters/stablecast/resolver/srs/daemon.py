@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import assert_never
 
-from stablecast.resolver.line_budget import LineBudget
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.resolver.srs.statistics import ServiceStatistics
 from stablecast.runtime import machine, ports, tls_server
 from stablecast.runtime.address import join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
+from stablecast.runtime.line_budget import LineBudget
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.policy import READERS, SENDERS, Right, Rights
 from stablecast.runtime.ports import prepare

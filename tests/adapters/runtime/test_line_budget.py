@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.resolver.line_budget import LINES, PERIOD_SECONDS, LineBudget
+from stablecast.runtime.line_budget import LINES, PERIOD_SECONDS, LineBudget
 from tests.support.machine import replace
 
 
