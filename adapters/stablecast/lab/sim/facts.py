@@ -133,6 +133,16 @@ class Facts:
         left = known - forgotten if forgotten else set(self.disks)
         return not (self.judge.recoverable(left) and self.judge.recoverable(set(self.disks) - lost))
 
+    def out_of_reach(self, life: int, sender: int, number: int) -> bool:
+        """Return whether a receiver that follows `life` can get a message from no store that it may ask.
+
+        A store of that life lost its copy, and those that have one never registered the life: they are away for it.
+        """
+        there = self.granted.get(life, set())
+        lost = any(number in self.deprived.get(store, {}).get(sender, RangeSet()) for store in there)
+        have = {store for store in self.disks if self.has(store, sender, number)}
+        return lost and bool(have) and not have & there
+
     def whole(self, life: int, number: int) -> bool:
         """Return whether all of the message with this number is stable.
 

@@ -152,8 +152,10 @@ class ReceiverCheckers:
         if process in self.leaving:
             return
         for low, high, sender in self.missed(receiver, stop):
-            if high > first and self.facts.order[sender] <= session.order:
-                text = f"{process} reports {max(low, first)}..{high - 1} of life {sender:#x} lost, which are stable"
+            parts = range(max(low, first), high)
+            there = [number for number in parts if not self.facts.out_of_reach(life, sender, number)]
+            if there and self.facts.order[sender] <= session.order:
+                text = f"{process} reports {there[0]}..{there[-1]} of life {sender:#x} lost, which are stable"
                 self.facts.report("S3", text)
         self.ledgers[receiver].lost.add(first, stop)
 

@@ -173,3 +173,16 @@ def test_a_receiver_that_waits_for_a_moved_store_for_ever_is_found(monkeypatch: 
     assert run(FOUND["turn_behind_a_moved_store"]).violations == ()
     monkeypatch.setattr(StoreRegistrations, "impatient", property(lambda _: False, nothing))
     assert {violation.rule for violation in run(FOUND["turn_behind_a_moved_store"]).violations} == {"L1"}
+
+
+@pytest.mark.no_cover
+def test_a_store_that_sends_nothing_is_found_beside_one_that_is_away_for_a_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The damage excuses the receiver alone. Without it a store of the life has the message, and nobody is excused."""
+    found = FOUND["damaged_beside_a_store_of_another_life"]
+    whole = attrs.evolve(found, faults=found.faults[:-1])
+    assert run(whole).violations == ()
+    monkeypatch.setattr(Repository, "available", lambda *_: [])
+    assert {violation.rule for violation in run(found).violations} == {"S3"}
+    assert {violation.rule for violation in run(whole).violations} == {"L1"}

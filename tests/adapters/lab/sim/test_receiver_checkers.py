@@ -2,6 +2,7 @@
 
 import pytest
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Life, StoreEntry
 from stablecast.lab.sim.setup import STORES
 from tests.adapters.lab.sim.checker_world import (
@@ -60,6 +61,34 @@ def test_what_is_stable_is_not_reported_lost() -> None:
     stable(checkers, 6, 8)
     checkers.receivers.on_loss(READER, PROCESS, LIFE, 7, 8)
     assert broken(checkers) == ["S3"]
+
+
+@pytest.mark.parametrize(
+    ("registered", "damaged", "cut", "found"),
+    [
+        (STORES[:2], STORES[:1], STORES[1:2], []),
+        (STORES[:2], STORES[:1], (), ["S3"]),
+        (STORES[:2], (), STORES[:2], ["S3"]),
+        (STORES[:2], STORES[:1], STORES[1:], ["S3"]),
+        (STORES, STORES[:2], (), ["S3"]),
+        (STORES[:1], STORES[1:2], STORES[:1], ["S3"]),
+    ],
+)
+def test_what_only_a_store_has_that_is_away_for_a_life_may_be_lost(
+    registered: tuple[str, ...], damaged: tuple[str, ...], cut: tuple[str, ...], found: list[str]
+) -> None:
+    """Of the stores that registered the life one lost its copy, and none has one."""
+    checkers = world()
+    stable(checkers, 6, 8)
+    begin(checkers)
+    for name in registered:
+        checkers.facts.on_granted(name, STREAM, LIFE)
+    for name in damaged:
+        checkers.facts.deprived[name] = {LIFE: RangeSet([(6, 8)])}
+    for name in (*damaged, *cut):
+        checkers.facts.disks[name].durable.clear()
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 7, 8)
+    assert broken(checkers) == found
 
 
 def test_a_session_is_told_only_what_the_application_consumed() -> None:
