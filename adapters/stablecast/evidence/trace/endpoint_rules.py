@@ -202,6 +202,8 @@ class NothingUnread:
 
     def _on_complete(self, event: RegistrationComplete) -> None:
         self.floor = event.number
+        if not self.delivered:  # What lies below, the session before delivered: the application has it in hand.
+            self.next = event.number
         # A receiver that sets the pace acknowledges what lies below its start: no store shall keep that for it.
         if self.paces:
             self.consumed.add(event.number - 1, event.number)

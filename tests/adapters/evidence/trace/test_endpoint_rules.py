@@ -294,6 +294,16 @@ def test_a1_lets_reading_through() -> None:
     assert judged(receiver(), *facts, consumed(5)) == [("A1", "number 5 is acknowledged and was never consumed")]
 
 
+def test_a1_leaves_what_lies_below_the_start_to_the_session_before() -> None:
+    assert judged(receiver(), begins(193), Consumed(182, 192)) == []
+    assert judged(receiver(), begins(193), Consumed(182, 193))[0][0] == "A1"
+    # A store that grants late takes the start back, and what lies above it is this session's again.
+    assert judged(receiver(), begins(193), begins(100), Consumed(99, 100))[0][0] == "A1"
+    delivered = (begins(193), deliver(193, 2))
+    assert judged(receiver(), *delivered, Consumed(190, 194)) == []
+    assert judged(receiver(), *delivered, Consumed(190, 195))[0][0] == "A1"
+
+
 def test_d1_is_for_receivers_that_deliver_in_order() -> None:
     machine = receiver(ordering=Ordering.ARRIVAL)
     assert judged(machine, begins(3), deliver(5, 2), deliver(3, 1), Consumed(5, 6), Consumed(3, 3)) == []
