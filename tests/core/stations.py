@@ -83,9 +83,9 @@ class Station:
         self.machine.on_quorum(token, held, self.record, now, self.out)
         check_invariants(self.machine)
 
-    def over(self, token: ElectionToken, now: int) -> None:
+    def over(self, token: ElectionToken, now: int, *, failed: bool = False) -> None:
         """Report that our proxy is over, as its host does."""
-        self.machine.on_over(token, self.record, now, self.out)
+        self.machine.on_over(token, self.record, now, self.out, failed)
         check_invariants(self.machine)
 
     def source(self, now: int, life: int = LIFE) -> None:

@@ -84,7 +84,7 @@ def test_every_pair_is_classified(
     }
     expected = {
         LifetimeChart: 1,
-        ElectionChart: 12,
+        ElectionChart: 15,
         RegistrationChart: 8,
         SourceChart: 24,
         ReceiverChart: 19,

@@ -299,9 +299,16 @@ SHARED: Final = (
     Mutant(
         "a-proxy-that-is-over-runs-on",
         "store/proxy_election",
-        "        if self._is_ours(token):\n            self._fire(_E.OVERTAKEN",
-        "        if False:\n            self._fire(_E.OVERTAKEN",
-        Test("core/store/test_proxy_election.py::test_our_proxy_ends_when_a_later_life_was_counted"),
+        "        if self._is_ours(token):\n            self._fire(_E.FAILED",
+        "        if False:\n            self._fire(_E.FAILED",
+        Test("core/store/test_proxy_election.py::test_our_proxy_ends_when_a_later_life_was_counted_or_it_failed"),
+    ),
+    Mutant(
+        "a-store-does-not-hear-that-its-proxy-failed",
+        "adapters/store/proxy",
+        "            self._on_change(ProxyOver(effect.source_reg_id, effect.election, failed=True))\n",
+        "",
+        Test("adapters/store/test_proxy.py::test_a_store_is_told_that_its_proxy_fails"),
     ),
     Mutant(
         "a-store-without-state-counts-for-the-quorum",

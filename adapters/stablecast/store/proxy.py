@@ -136,6 +136,7 @@ class Proxies:
         except StablecastError as error:
             self._running.pop(effect.source_reg_id, None)
             self._on_failed(effect.source_reg_id, error)
+            self._on_change(ProxyOver(effect.source_reg_id, effect.election, failed=True))
 
     def _on_event(self, effect: StartProxy, event: Event) -> None:
         change = change_of(effect, event)

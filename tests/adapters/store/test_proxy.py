@@ -155,6 +155,25 @@ def _states(store: Store) -> list[str]:
     return [state for _, (state, _, _) in abstract(store._machine.registry.elections)]
 
 
+async def test_a_store_is_told_that_its_proxy_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its election begins anew then, and not when the lease of the proxy is over."""
+
+    async def fail(*_: object) -> None:
+        raise PortError("no port is left")
+
+    monkeypatch.setattr(Context, "host", fail)
+    told: list[ProxyQuorum | ProxyOver] = []
+    proxies = Proxies(lambda: Context(interface=LOCAL), lambda *_: None, told.append)
+    effect = effect_for(f"{LOCAL}:1")
+    proxies.start(effect)
+    await proxies._running[effect.source_reg_id]
+    assert told == [ProxyOver(effect.source_reg_id, effect.election, failed=True)]
+    assert len(proxies) == 0
+    proxies.start(effect)
+    await proxies.close()
+    assert len(told) == 1, "one that was stopped did not fail"
+
+
 async def test_a_proxy_that_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with network(tmp_path) as net:
         where = await net.store()

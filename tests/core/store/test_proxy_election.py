@@ -123,20 +123,23 @@ def test_its_own_token_is_no_news_and_when_that_proxy_has_ended_it_is_late() -> 
 
 
 @pytest.mark.parametrize("serving", [False, True])
-def test_our_proxy_ends_when_a_later_life_was_counted(serving: bool) -> None:
+@pytest.mark.parametrize(("failed", "why"), [(False, "a later life was counted"), (True, "it failed")])
+def test_our_proxy_ends_when_a_later_life_was_counted_or_it_failed(serving: bool, failed: bool, why: str) -> None:
     """It could announce nothing more. Nobody waits for the end of its lease, and what it still asks for is late."""
     station = Station()
     token, now = station.serve() if serving else station.stand()
     drain(station.out)
-    station.over(HIGHEST, now)
+    station.over(HIGHEST, now, failed=failed)
     assert station.machine.ours
-    station.over(token, now)
+    station.over(token, now, failed=failed)
     assert station.state is S.WAITING
     assert station.out[0] == StopProxy(50)
-    assert isinstance(events(station.out)[0], ProxyEnded)
+    (ended,) = events(station.out)
+    assert isinstance(ended, ProxyEnded)
+    assert ended.text.endswith(why)
     assert 2 * ((station.machine.timers.next() or 0) - now) in range(INTERVAL, 3 * INTERVAL + 1)
     assert not station.proxy(token, now)
-    station.over(token, now)
+    station.over(token, now, failed=failed)
     assert station.proxy(HIGHEST, now)
 
 

@@ -243,10 +243,11 @@ class ProxyQuorum:
 
 @attrs.frozen
 class ProxyOver:
-    """Store: its proxy with this token is over, because a later life was counted."""
+    """Store: its proxy with this token is over, because a later life was counted; if it `failed`, for that reason."""
 
     source_reg_id: int
     election: ElectionToken
+    failed: bool = False
 
 
 @attrs.frozen

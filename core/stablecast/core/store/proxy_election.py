@@ -2,7 +2,7 @@
 
     WATCHING --silent--> WAITING --over--> STANDING --own--> SERVING     --silent, lost--> WAITING
                          WAITING --taken---------------> FOLLOWING       --silent--> WAITING
-    any other --returned--> WATCHING             STANDING, SERVING --taken--> FOLLOWING, --overtaken--> WAITING
+    any other --returned--> WATCHING             STANDING, SERVING --taken--> FOLLOWING, --overtaken, failed--> WAITING
 
 A *proxy* is an ordinary source that registers with all stores of the real one, the store that runs it included, under
 the same RegID or session id. Its registration carries a token, and stores learn of each other's proxies by these
@@ -16,8 +16,8 @@ registrations alone.
 * A registration with our own token is that of our own proxy, and no news (T23); if that proxy has ended, it is late.
 * The holder of the RegID may fall silent again: the source, the proxy of another store (P-548), or our own. Then the
   election begins anew, as it does if our proxy does not register with us within an interval.
-* Our proxy ends when it learns that a later life was counted. It announces nothing more, and while it had the RegID no
-  other proxy could stand in.
+* Our proxy ends when it learns that a later life was counted, or when it fails. It announces nothing more, and while it
+  had the RegID no other proxy could stand in.
 * The real source takes its RegID back from any holder: the one theft of an active RegID, in one step with the end of
   the proxy (P-541; formal design, 7.9).
 * With Repair.ELECTION a proxy never takes the RegID of an active source. While nobody has it, a proxy for a life that
@@ -80,6 +80,7 @@ class ElectionEvent(IntEnum):
     OVER = 4
     LOST = 5
     OVERTAKEN = 6
+    FAILED = 7
 
 
 class ElectionTimer(IntEnum):
@@ -96,6 +97,7 @@ _ENDINGS = {
     ElectionEvent.OVER: "it did not register in time",
     ElectionEvent.LOST: "it lost the quorum of stores that have its state",
     ElectionEvent.OVERTAKEN: "a later life was counted",
+    ElectionEvent.FAILED: "it failed",
 }
 
 
@@ -130,6 +132,7 @@ class ElectionChart(Chart):
     )
     lost = states.SERVING.to(states.WAITING, on=["stop", "wait"])
     overtaken = states.WAITING.from_(states.STANDING, states.SERVING, on=["stop", "wait"])
+    failed = states.WAITING.from_(states.STANDING, states.SERVING, on=["stop", "wait"])
 
 
 @attrs.define
@@ -205,10 +208,12 @@ class Election:
         else:
             self._fire(_E.LOST, record, now, out)
 
-    def on_over(self, token: ElectionToken, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """Process that the proxy with this token was overtaken; late reports are ignored."""
+    def on_over(
+        self, token: ElectionToken, record: ClientRecord, now: int, out: list[Effect], failed: bool = False
+    ) -> None:
+        """Process that the proxy with this token was overtaken, or `failed`; late reports are ignored."""
         if self._is_ours(token):
-            self._fire(_E.OVERTAKEN, record, now, out)
+            self._fire(_E.FAILED if failed else _E.OVERTAKEN, record, now, out)
 
     def check(self, record: ClientRecord, now: int, out: list[Effect]) -> bool:
         """Check who is alive and do what is due; return whether the source's state is to be deleted now."""
@@ -362,9 +367,9 @@ ELECTION = lower(
         _S.SERVING: (_E.OWN,),
     },
     reject={
-        _S.WATCHING: (_E.OWN, _E.OVER, _E.LOST, _E.OVERTAKEN),
-        _S.WAITING: (_E.OWN, _E.LOST, _E.OVERTAKEN),
+        _S.WATCHING: (_E.OWN, _E.OVER, _E.LOST, _E.OVERTAKEN, _E.FAILED),
+        _S.WAITING: (_E.OWN, _E.LOST, _E.OVERTAKEN, _E.FAILED),
         _S.SERVING: (_E.OVER,),
-        _S.FOLLOWING: (_E.OWN, _E.OVER, _E.LOST, _E.OVERTAKEN),
+        _S.FOLLOWING: (_E.OWN, _E.OVER, _E.LOST, _E.OVERTAKEN, _E.FAILED),
     },
 )

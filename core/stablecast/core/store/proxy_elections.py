@@ -74,7 +74,7 @@ class Elections:
             return
         record = records[event.source_reg_id]
         if isinstance(event, ProxyOver):
-            election.on_over(event.election, record, now, out)
+            election.on_over(event.election, record, now, out, event.failed)
         else:
             election.on_quorum(event.election, event.held, record, now, out)
 
