@@ -74,7 +74,7 @@ def test_the_outputs_of_a_page_are_real(page: Path) -> None:
 
 
 SAYS: Final = re.compile("not registered with enough stores|no relay answers|no source answered|none could be joined")
-"""What a program says whose stores or relay are away."""
+"""The sentence of a program whose stores or relay are away."""
 
 DAEMON: Final = re.compile(r"stablecast (lbmrd|store) (?!status|read|evict)")
 

@@ -79,7 +79,7 @@ class SurveyedRouter:
 
 
 Member = SurveyedStore | SurveyedService | SurveyedRouter
-"""What a monitor shows."""
+"""The daemons that a monitor can show."""
 
 
 @attrs.frozen
