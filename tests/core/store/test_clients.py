@@ -274,6 +274,18 @@ def test_a_silent_client_is_asked_once_an_interval() -> None:
     assert machine.check(99 * SECOND) == ([], [])
 
 
+def test_who_only_registers_is_asked_less_and_less_often() -> None:
+    """Ten thousand such clients of a stranger took nine tenths of a store's time."""
+    machine = ClientTable(attrs.evolve(CONFIG, keepalive_ns=SECOND), Seeded(1))
+    source = machine.add(register(reg_id=50), 0)
+    asked = [second for second in range(15) if machine.check(second * SECOND)[1]]
+    assert asked == [1, 3, 7]
+    machine.renew(source, register(reg_id=50), 15 * SECOND)
+    assert [second for second in range(15, 29) if machine.check(second * SECOND)[1]] == [23]
+    machine.on_heard(source, 29 * SECOND)
+    assert [second for second in range(29, 34) if machine.check(second * SECOND)[1]] == [30, 31, 32, 33]
+
+
 @pytest.mark.rows("P-537")
 def test_a_client_that_returns_has_its_timers_back() -> None:
     """The look at it must not wait until its state would have been deleted."""

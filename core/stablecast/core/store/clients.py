@@ -38,13 +38,16 @@ LAST_TERM = 0xFFFF_FFFF
 class ClientRecord:
     """A client and its timers; `client` is its record in the journal.
 
-    `asked_at` (ns): when it was asked for a sign of life. `warned`: the release of unread messages was reported.
+    `asked_at` (ns): when it was asked for a sign of life. `patience`: intervals to the next such question. `spoke`: the
+    client has said more than that it registers. `warned`: the release of unread messages was reported.
     `since`: the ticket of the write by which this holder got the RegID.
     """
 
     client: Client
     lifetime: Lifetime
     asked_at: int = 0
+    patience: int = 1
+    spoke: bool = False
     warned: bool = False
     since: int = 0
 
@@ -52,7 +55,7 @@ class ClientRecord:
         """Return when to ask for a sign of life, if none comes before; None: never."""
         if not keepalive_ns or not self.lifetime.active:
             return None
-        return max(self.lifetime.heard_at, self.asked_at) + keepalive_ns
+        return max(self.lifetime.heard_at, self.asked_at) + keepalive_ns * self.patience
 
 
 @attrs.define
@@ -168,15 +171,18 @@ class ClientTable:
         self._settle(record.client)
         # Unread messages that were removed are reported once for each registration (P-122).
         record.warned = False
+        spoke, patience = record.spoke, record.patience
         self.on_heard(record, now)
+        record.spoke, record.patience = spoke, patience
 
     def on_heard(self, record: ClientRecord, now: int) -> None:
         """Record a sign of life of a client."""
         lifetime = record.lifetime
         returned = lifetime.state is not LifetimeState.ACTIVE
         lifetime.on_heard(now)
-        # The deadlines of an active client only move back. `check` schedules them again, so traffic costs nothing here.
-        if returned:
+        sooner, record.spoke, record.patience = record.patience > 1, True, 1
+        # Other deadlines of an active client only move back. `check` schedules them again, so traffic costs nothing.
+        if returned or sooner:
             self._schedule(record)
 
     def on_acknowledged(self, record: ClientRecord, number: int) -> bool:
@@ -260,6 +266,8 @@ class ClientTable:
             silent_at = record.silent_at(self.config.keepalive_ns)
             if silent_at is not None and silent_at <= now:
                 record.asked_at = now
+                if not record.spoke:
+                    record.patience *= 2  # Anybody may register, and answer nothing: that must not cost much.
                 silent.append(record)
             self._schedule(record)
         return expired, silent
