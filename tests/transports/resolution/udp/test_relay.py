@@ -14,6 +14,7 @@ from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from stablecast.transports.resolution.udp.relay import (
     CHECK_INTERVAL,
     CLIENT_TTL,
+    MAX_STRANGE,
     MAX_UNPROVEN,
     PATIENCE,
     VARIABLE,
@@ -103,6 +104,18 @@ def test_an_unproven_address_gets_no_more_than_it_sent() -> None:
         relay.receive(DatagramArrived(alive, B), 0)
         assert [len(data) <= len(alive) for to, data in sent(relay) if to == B] == [True]
     assert relay.counters()["unproven"] == 3
+
+
+def test_a_stranger_that_is_no_client_cannot_flood_the_clients() -> None:
+    """Each datagram is copied to all. A context that has just started sends a few before it has its proof."""
+    relay = known(A, B)
+    for number in range(MAX_STRANGE + 3):
+        relay.receive(DatagramArrived(QUERY, C), SECOND + number)
+    relay.receive(DatagramArrived(QUERY, B), SECOND + 9)
+    assert sent(relay) == [(A, QUERY), (B, QUERY)] * MAX_STRANGE + [(A, QUERY)]
+    assert (relay.counters()["strange"], relay.counters()["forwarded"]) == (3, MAX_STRANGE + 1)
+    relay.receive(DatagramArrived(QUERY, C), 2 * SECOND)
+    assert sent(relay) == [(A, QUERY), (B, QUERY)]
 
 
 def test_an_operator_hears_of_a_context_that_proves_nothing() -> None:
@@ -260,6 +273,7 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
         "keepalives": 2,
         "unproven": 1,
         "excluded": 0,
+        "strange": 0,
         "foreign": 0,
         "malformed": len(nonsense),
         "refused": 0,

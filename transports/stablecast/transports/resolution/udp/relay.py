@@ -49,6 +49,9 @@ PATIENCE = 5 * SECOND
 MAX_UNPROVEN = 1_024
 """Addresses without a proof that are remembered for that; the oldest is forgotten first."""
 
+MAX_STRANGE = 16
+"""Datagrams a second that are forwarded for senders that are no clients: contexts that have just started."""
+
 PROOF_BYTES = 8
 """Bytes of a proof: it takes the place of the relay's context instance, which nobody uses."""
 
@@ -75,6 +78,7 @@ class RelayCounters:
     """Counters of a relay, in datagrams; `expired` counts clients, `copies` the sent datagrams.
 
     `unproven` counts keepalives without a proof, and `excluded` how often an address sent nothing else for a while.
+    `strange` counts datagrams of others than clients that were not forwarded.
     """
 
     received: int = 0
@@ -84,6 +88,7 @@ class RelayCounters:
     keepalives: int = 0
     unproven: int = 0
     excluded: int = 0
+    strange: int = 0
     foreign: int = 0
     malformed: int = 0
     refused: int = 0
@@ -101,6 +106,7 @@ class RelayMachine:
         unproven: The first keepalive of each address that has brought back no proof (ns), oldest first.
         domains: The clients of each domain, by its name.
         domain: The domain of each client.
+        strange: Datagrams of others than clients since `strange_since` (ns), which is a second ago at most.
     """
 
     secret: bytes
@@ -110,6 +116,8 @@ class RelayMachine:
     domain: dict[str, str] = attrs.field(factory=dict, init=False)
     of_host: Counter[str] = attrs.field(factory=Counter, init=False)
     unproven: dict[str, int] = attrs.field(factory=dict, init=False)
+    strange: int = attrs.field(default=0, init=False)
+    strange_since: int = attrs.field(default=0, init=False)
     counted: RelayCounters = attrs.field(factory=RelayCounters, init=False)
     outbox: list[RelayEffect] = attrs.field(factory=list, init=False)
 
@@ -133,6 +141,9 @@ class RelayMachine:
             self._on_alive(event, packet, now)
         elif not self.config.proven and not self._admit(event.sender, now):
             self._refuse(event.sender)
+        elif self.config.proven and event.sender not in self.last_heard and not self._admit_strange(now):
+            why = f"{MAX_STRANGE} a second are forwarded for senders that are no clients"
+            self._count_and_log("strange", f"a datagram from {event.sender} is dropped: {why}")
         elif proof_of(packet) is None:  # To forward an answer could make a loop.
             self.counted.foreign += packet is None
             self._forward(event, packet)
@@ -180,6 +191,13 @@ class RelayMachine:
         if not proven and len(answer) > len(event.data):
             answer = BARE_ANSWER
         self.outbox.append(SendDatagram(event.sender, answer))
+
+    def _admit_strange(self, now: int) -> bool:
+        """Return whether a datagram of a sender that is no client may be forwarded: each is copied to all clients."""
+        if now - self.strange_since >= SECOND:
+            self.strange, self.strange_since = 0, now
+        self.strange += 1
+        return self.strange <= MAX_STRANGE
 
     def _watch_unproven(self, sender: str, now: int) -> None:
         """Log an address whose keepalives never bring back a proof, because its context gets nothing."""
