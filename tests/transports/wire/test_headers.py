@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import router_headers as r
 from stablecast.transports.wire.chained_headers import LEAD, MAX_LENGTH
 from stablecast.transports.wire.errors import WireError
 from tests.support.layouts import HEADERS, records, sample
@@ -18,14 +19,14 @@ SIZES = {
     h.ProxyElection: 40, h.CtxInst: 12, h.ClientLifetime: 16, h.UmeSessionId: 12, h.LjiReq: 36,
     h.ReceiverKeepalive: 24, h.SriReq: 12, h.Sri: 16, h.TopicIdx: 8, h.TopicSourceExfunc: 16, h.StoreExt: 24,
     h.ElectionToken: 8, h.TcpSid: 8, h.FilterInit: 20, h.FilterRequest: 16, h.Domain: 8, h.OriginatingDomain: 8,
-    h.Stream: 20, h.StoreDomain: 8, h.Hmac: 24, h.Destination: 28, h.TopicInterest: 8, h.PatternInterest: 16,
-    h.GatewayAdvertisement: 48, h.GatewayCapabilities: 20, h.PatternIndex: 12, h.GatewayKeepalive: 64,
-    h.RouteInfo: 32, h.RouteNeighbor: 20, h.TopicSource: 8,
+    h.Stream: 20, h.StoreDomain: 8, h.Hmac: 24, h.Destination: 28, r.TopicInterest: 8, r.PatternInterest: 16,
+    r.GatewayAdvertisement: 48, r.GatewayCapabilities: 20, h.PatternIndex: 12, r.GatewayKeepalive: 64,
+    r.RouteInfo: 32, r.RouteNeighbor: 20, h.TopicSource: 8,
 }  # fmt: skip
 """Bytes of each header of fixed size with its lead, from the tables of the formats."""
 VARIABLE = {
-    h.TopicName, h.StoreName, h.Tsni, h.ExtendedOption, h.ApplicationHeader, h.ApplicationChain, h.ContextInformation,
-    h.Authentication, h.GatewayName, h.TopicDomainInterest, h.PatternDomainInterest,
+    h.TopicName, h.StoreName, h.Tsni, h.ExtendedOption, h.ApplicationHeader, h.ApplicationChain, r.ContextInformation,
+    h.Authentication, r.GatewayName, h.TopicDomainInterest, h.PatternDomainInterest,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 from stablecast.transports.wire import lbmr_gateway as g
+from stablecast.transports.wire import router_headers as r
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support.layouts import sample
 from tests.support.pcap import Capture
@@ -32,13 +33,13 @@ NAMES: dict[type[Any], str] = {
     h.StoreName: "ume_storename", h.TcpSid: "tcp_sid", h.TopicIdx: "topic_idx", h.TopicName: "topicname",
     h.TopicSourceExfunc: "topic_source_exfunc", h.Tsni: "tsni", h.UmeSessionId: "ume_sid",
     h.ApplicationChain: "apphdr_chain", h.ApplicationHeader: "apphdr", h.Authentication: "auth_request",
-    h.ContextInformation: "ctxinfo", h.Destination: "destination", h.Domain: "domain", h.FilterInit: "ssf_init",
+    r.ContextInformation: "ctxinfo", h.Destination: "destination", h.Domain: "domain", h.FilterInit: "ssf_init",
     h.FilterRequest: "ssf_creq", h.Hmac: "hmac", h.OriginatingDomain: "odomain", h.StoreDomain: "ume_store_domain",
-    h.Stream: "stream", h.GatewayAdvertisement: "advertisement", h.GatewayCapabilities: "tnwg_capabilities",
-    h.GatewayKeepalive: "tnwg_ka", h.GatewayName: "gateway_name", h.PatternDomainInterest: "pattern_md_interest",
-    h.PatternIndex: "patidx", h.PatternInterest: "pattern_interest", h.RouteInfo: "route_info",
-    h.RouteNeighbor: "route_info_neighbor", h.TopicDomainInterest: "topic_md_interest",
-    h.TopicInterest: "topic_interest", h.TopicSource: "topic_source",
+    h.Stream: "stream", r.GatewayAdvertisement: "advertisement", r.GatewayCapabilities: "tnwg_capabilities",
+    r.GatewayKeepalive: "tnwg_ka", r.GatewayName: "gateway_name", h.PatternDomainInterest: "pattern_md_interest",
+    h.PatternIndex: "patidx", r.PatternInterest: "pattern_interest", r.RouteInfo: "route_info",
+    r.RouteNeighbor: "route_info_neighbor", h.TopicDomainInterest: "topic_md_interest",
+    r.TopicInterest: "topic_interest", h.TopicSource: "topic_source",
 }  # fmt: skip
 """The name of each header in tshark."""
 WIDE_FLAGS = (h.Store, h.StoreExt, h.StoreGroup, h.ElectionToken)
@@ -59,15 +60,15 @@ OPTIONS = {
 STRUCTURED: dict[type[h.Header], h.Header] = {
     h.ApplicationChain: h.ApplicationChain(first=1, chain=bytes.fromhex("ff 08 0000 00000009")),
     h.Authentication: h.Authentication(opid=1, blocks=b"\x04user"),
-    h.ContextInformation: attrs.evolve(sample(h.ContextInformation), flags=0x0800, name=b"store-A\0"),
-    h.GatewayName: h.GatewayName(gateway_name=b"gateway\0"),
+    r.ContextInformation: attrs.evolve(sample(r.ContextInformation), flags=0x0800, name=b"store-A\0"),
+    r.GatewayName: r.GatewayName(gateway_name=b"gateway\0"),
     h.TopicDomainInterest: h.TopicDomainInterest(domain_count=2, domains=(1, 2)),
     h.PatternDomainInterest: attrs.evolve(sample(h.PatternDomainInterest), domain_count=2, domains=(1, 2)),
 }
 """Samples whose bytes have a structure that their layout does not contain."""
 OTHERWISE: set[tuple[type, str]] = {
-    (h.ContextInformation, "name"),
-    (h.GatewayName, "gateway_name"),
+    (r.ContextInformation, "name"),
+    (r.GatewayName, "gateway_name"),
     (h.ApplicationHeader, "data"),
 }
 """Fields that tshark shows as text, or not by their value."""

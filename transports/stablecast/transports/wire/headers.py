@@ -11,6 +11,17 @@ import attrs
 from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.chained_headers import check_length
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.router_headers import (
+    ContextInformation,
+    GatewayAdvertisement,
+    GatewayCapabilities,
+    GatewayKeepalive,
+    GatewayName,
+    PatternInterest,
+    RouteInfo,
+    RouteNeighbor,
+    TopicInterest,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -512,13 +523,6 @@ FilterRequest = f.read_only(
 """SSF_CREQ: a receiver includes or excludes a topic."""
 
 
-ContextInformation = f.read_only(
-    "ContextInformation", 64, flags=f.Spare(f.U16), reserved=f.Spare(f.U8), hop_count=f.U8, port=f.U16, addr=f.Ipv4,
-    domain_id=f.U32, ctxinst=f.Octets8, name=f.Rest,
-)  # fmt: skip
-"""CTXINFO: the address of a context; its name fills the rest."""
-
-
 Domain = f.read_only("Domain", 67, flags=f.Spare(f.U16), domain=f.U32)
 """DOMAIN: a routing domain."""
 
@@ -535,29 +539,7 @@ Hmac = f.read_only("Hmac", 98, flags=f.Spare(f.U8), padding=f.Spare(f.U8), data=
 """HMAC: a keyed hash of the message."""
 
 
-# Gateways.
-
-
-TopicInterest = f.read_only("TopicInterest", 57, flags=f.Spare(f.U16), domain_id=f.U32)
-"""TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
-
-
-PatternInterest = f.read_only("PatternInterest", 58, flags=f.Spare(f.U8), type=f.U8, domain_id=f.U32, index=f.I64)
-"""PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
-
-
-GatewayAdvertisement = f.read_only(
-    "GatewayAdvertisement", 59, flags=f.Spare(f.U8), hop_count=f.U8, ad_flags=f.U32, cost=f.U32, transport_idx=f.U32,
-    topic_idx=f.U32, low_seqno=f.U32, high_seqno=f.U32, domain_id=f.U32, pat_idx=f.I64, ctxinst=f.Octets8,
-)  # fmt: skip
-"""ADVERTISEMENT: a source on the gateway's other side."""
-
-
-GatewayCapabilities = f.read_only(
-    "GatewayCapabilities", 68, flags=f.U16, capabilities1=f.U32, capabilities2=f.U32, capabilities3=f.U32,
-    capabilities4=f.U32,
-)  # fmt: skip
-"""TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
+# Gateways; those between linked routers are in `router_headers`.
 
 
 PatternIndex = f.read_only("PatternIndex", 69, flags=f.Spare(f.U16), patidx=f.U64)
@@ -582,31 +564,6 @@ PatternDomainInterest = f.read_only(
 """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
 
 
-GatewayKeepalive = f.read_only(
-    "GatewayKeepalive", 79, flags=f.Spare(f.U16), index=f.U32, ts_seconds=f.U64, ts_microseconds=f.U32,
-    reserved_1=f.Spare(f.U32), reserved_2=f.Spare(f.U64), reserved_3=f.Spare(f.U64), reserved_4=f.Spare(f.U64),
-    reserved_5=f.Spare(f.U64), reserved_6=f.Spare(f.U64),
-)  # fmt: skip
-"""TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
-
-
-RouteInfo = f.read_only(
-    "RouteInfo", 86, flags=f.Spare(f.U16), gateway_version=f.U32, configuration_signature=f.U32, node_id=f.U64,
-    topology=f.U32, vers=f.U16, sqn=f.U16, ttl=f.U8, reserved1=f.Spare(f.U8), reserved2=f.Spare(f.U16),
-)  # fmt: skip
-"""ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
-
-
-RouteNeighbor = f.read_only(
-    "RouteNeighbor", 87, flags=f.Spare(f.U16), node_id=f.U64, ingress_cost=f.U32, egress_cost=f.U32
-)
-"""ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
-
-
-GatewayName = f.read_only("GatewayName", 88, flags=f.Spare(f.U16), gateway_name=f.Rest)
-"""GATEWAY_NAME: name of a gateway, with the NULs after it."""
-
-
 TopicSource = f.read_only("TopicSource", 103, flags=f.Spare(f.U16), domain_id=f.U32)
 """TOPIC_SOURCE: a source of a topic, or its end."""
 
@@ -620,19 +577,18 @@ class UnknownHeader:
 
 
 Header = (
-    Ack | ApplicationChain | ApplicationHeader | Batch | Capability | ClientLifetime | CtxInst | CtxInstD |
-    Destination | ElectionToken | ExtendedOption | Fragment | Keepalive | LjInfo | LjiReq | OriginatingDomain |
-    Otid | Preg | PregResp | ProxyElection | ProxySource | RangedAck | ReceiverKeepalive | RxReq | Sri | SriReq |
-    Store | StoreExt | StoreGroup | StoreId | Stream | TcpSid | TopicIdx | TopicName | TopicSourceExfunc | Tsni |
-    UmeSessionId | UnknownHeader
+    Ack | ApplicationChain | ApplicationHeader | Batch | Capability | ClientLifetime | ContextInformation | CtxInst |
+    CtxInstD | Destination | ElectionToken | ExtendedOption | Fragment | GatewayAdvertisement | GatewayCapabilities |
+    GatewayKeepalive | GatewayName | Keepalive | LjInfo | LjiReq | OriginatingDomain | Otid | PatternInterest | Preg |
+    PregResp | ProxyElection | ProxySource | RangedAck | ReceiverKeepalive | RouteInfo | RouteNeighbor | RxReq | Sri |
+    SriReq | Store | StoreExt | StoreGroup | StoreId | Stream | TcpSid | TopicIdx | TopicInterest | TopicName |
+    TopicSourceExfunc | Tsni | UmeSessionId | UnknownHeader
 )  # fmt: skip
 """The headers that stablecast sends or follows."""
 
 READ_ONLY = (
-    AckId, Authentication, ContextInformation, CtxInstR, Domain, FilterInit, FilterRequest,
-    GatewayAdvertisement, GatewayCapabilities, GatewayKeepalive, GatewayName, Hmac,
-    PatternDomainInterest, PatternIndex, PatternInterest, Request, RouteInfo, RouteNeighbor, SourceIndex,
-    StoreCtxInst, StoreDomain, StoreName, TopicDomainInterest, TopicInterest, TopicSource
+    AckId, Authentication, CtxInstR, Domain, FilterInit, FilterRequest, Hmac, PatternDomainInterest, PatternIndex,
+    Request, SourceIndex, StoreCtxInst, StoreDomain, StoreName, TopicDomainInterest, TopicSource
 )  # fmt: skip
 """The other headers, which occur in captures."""
 
