@@ -8,6 +8,7 @@ from tools.mutants.domains import DOMAINS
 from tools.mutants.identities import IDENTITIES
 from tools.mutants.journal import JOURNAL
 from tools.mutants.known_stores import KNOWN_STORES
+from tools.mutants.links import LINKS
 from tools.mutants.mutant import Mutant
 from tools.mutants.origins import ORIGINS
 from tools.mutants.programs import PROGRAMS
@@ -50,6 +51,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *PROGRAMS,
     *ORIGINS,
     *DOMAINS,
+    *LINKS,
     *ROUTERS,
     *ROUTING,
     *ROWS,

@@ -94,6 +94,8 @@ async def serve(
         if detached is not None:
             detached.ready()
         status = f"routes between {plural(len(config.portals), 'domain')}"
+        if config.peers:
+            status += f" and {plural(len(config.peers), 'other router')}"
         await stack.enter_async_context(ServiceManager.of_environment().serving(status))
         await interrupted
     say({"stopped": True} if job.as_json else "stopped")
@@ -130,7 +132,8 @@ def _hang_up(path: Path, config: RouterConfig, log: Log) -> None:
     if now is None:
         return
     rolling = attrs.evolve(config.daemon, log=now.daemon.log)
-    if (now.name, now.portals, now.routes, now.daemon) != (config.name, config.portals, config.routes, rolling):
+    before = (config.name, config.portals, config.peers, config.routes, rolling)
+    if (now.name, now.portals, now.peers, now.routes, now.daemon) != before:
         log.write(Severity.WARNING, "", CODE, f"{path} changed; restart the router to follow it")
 
 
@@ -139,7 +142,9 @@ def _say_ready(view: RouterView, monitor: str, as_json: bool) -> None:
     if as_json:
         say({"ready": True, "router": view.name, "portals": portals, **({"monitor": monitor} if monitor else {})})
         return
-    between = ", ".join(f"{one.name} (domain {one.domain}) at {one.address}" for one in view.portals)
+    between = ", ".join(
+        f"{one.name} ({'link' if one.link else f'domain {one.domain}'}) at {one.address}" for one in view.portals
+    )
     say(f'router "{view.name}" is ready: {between}')
     if monitor:
         say(f"monitor at http://{monitor}")

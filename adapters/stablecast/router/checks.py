@@ -14,7 +14,7 @@ from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.settings import UseOtr
-from stablecast.router.config import PortalConfig, RouterConfig
+from stablecast.router.config import PeerConfig, PortalConfig, RouterConfig
 from stablecast.transports.resolution.udp.settings import PhasePace
 from stablecast.transports.routing.access import AccessEntry, AccessList, Subject
 
@@ -47,7 +47,10 @@ def check(routers: Sequence[RouterConfig], plans: Sequence[Plan], clients: Seque
         found += at(router.path, _request_ports(router))
         for portal in router.portals:
             found += at(_named((router, portal)), _portal(portal))
+        for peer in router.peers:
+            found += at(f'{router.path}: portal "{peer.name}"', _peer(peer))
     found += at("routers", _names(routers))
+    found += at("routers", _links(routers))
     for first, second in combinations(portals, 2):
         found += at(_named(second), _two(first, second))
     if routers:
@@ -128,6 +131,18 @@ def _portal(portal: PortalConfig) -> Found:
             )
 
 
+def _peer(peer: PeerConfig) -> Found:
+    if peer.signs.timeout_ns < ROUTE_TIMES * peer.signs.interval_ns:
+        text = f"timeout of gateway-keepalive is below {ROUTE_TIMES} intervals"
+        yield ("link-timeout", AdviceLevel.WARNING, f"{text}: signs of life that come late end the link")
+    for way, entries in (("inbound", peer.inbound), ("outbound", peer.outbound)):
+        yield from _access(way, entries)
+        for number, entry in enumerate(entries or (), 1):
+            if any(not one.subject.outbound and one.comparison != "ne" for one in entry.conditions):
+                text = f"{way} entry {number} never applies: what comes over a link has no transport of its own"
+                yield ("access-never", AdviceLevel.ERROR, text)
+
+
 def _access(way: str, entries: AccessList | None) -> Found:
     """Find entries that never apply, and lists that let nothing pass."""
     if entries is None:
@@ -172,6 +187,26 @@ def _names(routers: Sequence[RouterConfig]) -> Found:
         if other != router.path:
             text = f'{other} and {router.path} both name their router "{router.name}"'
             yield ("router-name", AdviceLevel.ERROR, f"{text}: names are unique in a network")
+
+
+def _links(routers: Sequence[RouterConfig]) -> Found:
+    """Find links that cannot work: to the router itself, or a second one between two routers."""
+    listening = {(peer.interface, peer.port): router for router in routers for peer in router.peers if not peer.address}
+    seen: dict[frozenset[str], str] = {}
+    for router in routers:
+        for peer in router.peers:
+            other = listening.get((peer.address, peer.port))
+            if not peer.address or other is None:
+                continue
+            named = f'{router.path}: portal "{peer.name}"'
+            if other is router:
+                text = f"{named} connects to {peer.address}:{peer.port}, where the same router listens"
+                yield ("link-to-itself", AdviceLevel.ERROR, f"{text}: name the address of another router")
+                continue
+            first = seen.setdefault(frozenset((router.path, other.path)), named)
+            if first != named:
+                text = f"{named} is a second link between the routers of {first}"
+                yield ("second-link", AdviceLevel.ERROR, f"{text}: one of the two carries nothing, so take it out")
 
 
 def _two(first: PlacedPortal, second: PlacedPortal) -> Found:

@@ -1,4 +1,4 @@
-"""The configuration of a router, read and checked: its process, and one portal for each domain.
+"""The configuration of a router, read and checked: its process, one portal for each domain and for each other router.
 
 Times are nanoseconds, sizes bytes, rates bits a second. `router_files` reads it from XML and TOML files.
 """
@@ -184,6 +184,48 @@ class PortalConfig:
 
 
 @attrs.frozen
+class SignsOfLife:
+    """The questions for a sign of life on a link (R-133); they measure the time to the other router and back."""
+
+    interval_ns: int = option_field("interval", k.SPAN_AT_LEAST_1, "time between questions", SECOND)
+    timeout_ns: int = option_field("timeout", k.SPAN_AT_LEAST_1, "silence after which the link has ended", 3 * SECOND)
+
+
+@attrs.frozen
+class PeerConfig:
+    """One portal that leads to another router, over one connection.
+
+    Attributes:
+        address: The host of the other router, which this one connects to; empty: it listens.
+        port: The port there, or here.
+        interface: The address of this host; empty: any.
+        signs: The times after which a silent link ends.
+        window, inbound, outbound: As in `PortalConfig`.
+    """
+
+    name: str = option_field("name", TEXT, "name of the portal within the router", "")
+    cost: int = option_field("cost", k.NumberKind(1, k.MAX_COUNT), "cost of a path through the portal", 1)
+    source_deletion_delay_ns: int = option_field(
+        "source-deletion-delay", k.SPAN, "time for which a lost source keeps its proxies (R-062)", SECOND
+    )
+    max_queue_bytes: int = option_field(
+        "max-queue", k.NumberKind(1, k.MAX_COUNT, "bytes"), "data that may wait to leave (R-164)", 1_000_000
+    )
+    address: str = ""
+    port: int = 0
+    interface: str = ""
+    signs: SignsOfLife = SignsOfLife()
+    window: NumberWindow = NumberWindow()
+    inbound: AccessList | None = None
+    outbound: AccessList | None = None
+
+    @property
+    def silence_ns(self) -> int:
+        """Return the time in which the end of a link is certainly known."""
+        return self.signs.timeout_ns + self.signs.interval_ns
+
+
+@attrs.frozen
 class RouteTimes:
     """The times of route information between routers (R-085 to R-089), which a single router does not send."""
 
@@ -203,7 +245,8 @@ class RouterConfig:
 
     Attributes:
         name: Its name, unique among all routers.
-        portals: Its portals, two or more.
+        portals: Its portals in domains.
+        peers: Its portals to other routers; there are two of both at least.
         daemon: Log, pidfile, user and monitor of its process.
         routes: Times between routers.
         notices: Notices about the file.
@@ -213,6 +256,7 @@ class RouterConfig:
 
     name: str = ""
     portals: tuple[PortalConfig, ...] = ()
+    peers: tuple[PeerConfig, ...] = ()
     daemon: DaemonPlan = DaemonPlan()
     routes: RouteTimes = RouteTimes()
     notices: tuple[ConfigProblem, ...] = ()
@@ -223,4 +267,6 @@ class RouterConfig:
     def healing_ns(self) -> int:
         """Return the longest time without routes after the crash of a router on the only path (R-118)."""
         longest = max((portal.times.routes.longest_ns for portal in self.portals), default=0)
+        if self.peers:
+            return longest + max(peer.silence_ns for peer in self.peers)
         return self.routes.timeout_ns + 2 * self.routes.check_ns + self.routes.backoff_ns + longest

@@ -3,8 +3,9 @@
 import asyncio
 from typing import assert_never
 
-from stablecast.core.errors import StablecastError
+from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.router.config import RouterConfig
+from stablecast.router.peer_portal import PeerPortal
 from stablecast.router.portal import PortalContext
 from stablecast.router.snapshot import view_of
 from stablecast.router.views import RouterView, Write
@@ -14,11 +15,15 @@ from stablecast.runtime.logs import Severity
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
+from stablecast.transports.routing.link_messages import Hello
 from stablecast.transports.routing.portals import Drop
 from stablecast.transports.routing.router import Router
 
 DRAIN_SECONDS = 5.0
 """Time that closing waits until what was sent has left, and final advertisements with it."""
+
+LEAST_NODE = 1 << 63
+"""The least node of a router in a network: above the numbers of all domains."""
 
 LOOK_SECONDS = 0.01
 """Interval at which closing checks that."""
@@ -39,8 +44,14 @@ class RouterDaemon:
             PortalContext(config.name, number, portal, self._feed, self._remark)
             for number, portal in enumerate(config.portals)
         ]
-        settings = [portal.settings for portal in self.portals]
-        self.router = Router.create(settings, machine.clock.monotonic_ns())
+        node = LEAST_NODE | machine.entropy.bits(63)
+        self.peers = [
+            PeerPortal(number, peer, Hello(node, config.name), self._feed, self._remark)
+            for number, peer in enumerate(config.peers, len(self.portals))
+        ]
+        self.everything: list[PortalContext | PeerPortal] = [*self.portals, *self.peers]
+        settings = [portal.settings for portal in self.everything]
+        self.router = Router.create(settings, machine.clock.monotonic_ns(), node, config.name)
         self._driver: UntracedDriver[ev.RouterInput, fx.RouterEffect] = UntracedDriver(
             self.router, self._perform, self._on_failed
         )
@@ -54,9 +65,9 @@ class RouterDaemon:
             OptionError, ConfigError, MisuseError: An option of a portal is wrong.
         """
         daemon = cls(config, write)
-        opened: list[PortalContext] = []
+        opened: list[PortalContext | PeerPortal] = []
         try:
-            for portal in daemon.portals:
+            for portal in daemon.everything:
                 await portal.open()
                 opened.append(portal)
         except BaseException:
@@ -68,7 +79,7 @@ class RouterDaemon:
 
     def snapshot(self, *, brief: bool = False) -> RouterView:
         """Return what the router shows of itself; `brief`: without interest and proxies, which cost more."""
-        addresses = [portal.address for portal in self.portals]
+        addresses = [portal.address for portal in self.everything]
         return view_of(self.config.name, self.router, addresses, brief=brief)
 
     async def close(self) -> None:
@@ -81,8 +92,8 @@ class RouterDaemon:
                     await asyncio.sleep(LOOK_SECONDS)  # Nothing reports that the last advertisement has left.
         except TimeoutError:
             self._write(Severity.WARNING, "", "stopping", "not everything that waited has left")
-        for portal in self.portals:
-            await portal.close()
+        for one in reversed(self.everything):
+            await one.close()
 
     def _feed(self, event: ev.RouterInput) -> None:
         self._driver.feed(event)
@@ -93,6 +104,9 @@ class RouterDaemon:
     def _perform(self, effect: fx.RouterEffect) -> None:
         if isinstance(effect, Remark):
             self._remark(effect.text, effect.warning)
+            return
+        if effect.portal >= len(self.portals):
+            self._perform_on_link(self.peers[effect.portal - len(self.portals)], effect)
             return
         portal = self.portals[effect.portal]
         match effect:
@@ -118,8 +132,23 @@ class RouterDaemon:
                 portal.open_proxy(effect, self.router.streams)
             case fx.CloseProxy(source=source):
                 portal.close_proxy(source)
+            case fx.LinkSend() | fx.LinkDrop():
+                raise MisuseError(f"portal {effect.portal} is in a domain")
             case _:
                 assert_never(effect)
+
+    def _perform_on_link(self, peer: PeerPortal, effect: fx.PortalEffect) -> None:
+        match effect:
+            case fx.Forward():
+                peer.forward(effect)
+            case fx.SendUnicast():
+                peer.send(effect)
+            case fx.LinkSend(octets=octets):
+                peer.tell(octets)
+            case fx.LinkDrop(reason=reason):
+                peer.drop(reason)
+            case _:
+                raise MisuseError(f"portal {effect.portal} is no domain's, and there is no {describe(effect)}")
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Tell the machine what did not happen; it tries again, or counts what was lost."""

@@ -29,6 +29,7 @@ DROPS: Final[Mapping[str, tuple[str, str]]] = {
     "blocking": ("dropping", "its queue is full"),
     "fragment size": ("message-too-large", "a datagram of the portal is too small for them"),
     "error": ("send-failed", "its transport refused them"),
+    "link down": ("link-down", "the link ended while they waited for it"),
 }
 """Code and cause for each reason for which messages of topics are dropped; duplicates are no trouble."""
 
@@ -52,7 +53,8 @@ class RouterLog:
     def begin(self, view: RouterView) -> None:
         """Write where each portal serves."""
         for portal in view.portals:
-            self._line(Severity.INFO, portal.name, "ready", f"serves domain {portal.domain} at {portal.address}")
+            does = "leads to another router" if portal.link else f"serves domain {portal.domain}"
+            self._line(Severity.INFO, portal.name, "ready", f"{does} at {portal.address}")
 
     def look(self, view: RouterView, now: int) -> None:
         """Write what changed since the last look; `now` in ns."""
@@ -68,7 +70,8 @@ class RouterLog:
             return
         self._queues[portal.name] = waits
         if waits:
-            text = f"{portal.queue.now:,} of {portal.queue.limit:,} bytes wait to leave for domain {portal.domain}"
+            where = "the link" if portal.link else f"domain {portal.domain}"
+            text = f"{portal.queue.now:,} of {portal.queue.limit:,} bytes wait to leave for {where}"
             self._line(Severity.INFO, portal.name, "queueing", text)
         else:
             self._line(Severity.INFO, portal.name, "flushed", "nothing waits to leave any more")

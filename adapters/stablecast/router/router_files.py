@@ -18,12 +18,16 @@ name = "right"
 domain-id = 2
 lbm-config = "right.cfg"
 
+[[portals.peer]]
+name = "north"
+single-tcp.initiator = { address = "10.30.0.7", port = 14380 }   # or single-tcp.acceptor.listen-port
+
 All problems of a file are reported together. A wrong line of an option file that a portal names is left out with a
 notice, as documented (R-282).
 """
 
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -44,7 +48,8 @@ from stablecast.config.xml_file import entry_of
 from stablecast.config.xml_reader import Element, kept_text, parse_plain, place_of, text_of, validate
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import PatternType
-from stablecast.router.config import STEP, PortalConfig, RouterConfig, RouteTimes
+from stablecast.router.config import STEP, NumberWindow, PeerConfig, PortalConfig, RouterConfig, RouteTimes
+from stablecast.router.elements import DEAD, REFUSED, UNUSED, UNUSED_OF_PEERS
 from stablecast.runtime import machine
 from stablecast.runtime.address import MAX_PORT, check_ip
 from stablecast.runtime.interfaces import address_of
@@ -60,6 +65,10 @@ DTD = machine.installed_file(Path(__file__).with_name("router.dtd")).decode()
 
 PORTAL = options_of(PortalConfig)
 """Elements of an endpoint with a text."""
+PEER = options_of(PeerConfig)
+"""Elements of a peer portal with a text."""
+SIGNS = options_of(PeerConfig, "signs")
+"""Attributes of its `gateway-keepalive`."""
 
 _RESOLUTION = {
     "initial-request": "initial",
@@ -90,36 +99,9 @@ ROUTES = {
 }
 """Attributes of the elements about routes, by path."""
 
-_ALONE = "it matters only between routers, and networks of routers are not here yet"
-_FIGURES = "the web-monitor has the figures: /api/router and /metrics"
-_TABLES = "tables grow as needed"
-UNUSED = {
-    "topicmap": _TABLES,
-    "patternmap": _TABLES,
-    "monitor": _FIGURES,
-    "daemon-monitor": _FIGURES,
-    "publishing-interval": _FIGURES,
-    "route-info": _ALONE,
-    "route-group": "there are no hotlinks",
-    "uim-max-queue": "messages to another domain and data share max-queue",
-    "remote-topic": _ALONE,
-    "remote-pattern": _ALONE,
-    "topic-resolution/remote-topic-interest": _ALONE,
-    "topic-resolution/remote-pattern-interest": _ALONE,
-}
-"""Elements that are accepted without effect, each with the reason for its notice."""
+_PORT = {"initiator": "port", "acceptor": "listen-port"}
+"""The element with the port, for either end of a link."""
 
-DEAD = frozenset(
-    {"late-join", "propagation-delay"}
-    | {f"{what}-{end}" for what in ("topic", "pattern") for end in ("purge", "interest-generate", "domain-activity")}
-    | {"topic-use-check", "pattern-use-check"}
-)
-"""Elements that have had no effect for long; they are accepted with a notice, whatever stands in them (R-280)."""
-
-REFUSED = {
-    "peer": "peer portals join routers to networks, which are not here yet: join domains by endpoint portals",
-    "tcp": "links of two connections are not here: use single-tcp",
-}
 _DAEMON = ("log", "uid", "gid", "pidfile", "lbm-license-file", "web-monitor")
 """Elements of the process that daemons of all kinds have."""
 
@@ -157,7 +139,7 @@ def load(path: Path, *, here: bool = True) -> RouterConfig:
 
 def _move_options(root: Element) -> None:
     """Write the options of tables as the XML form has them: `context = {...}` becomes entries of lbm-attributes."""
-    for portal in root.iterfind("portals/endpoint"):
+    for portal in root.iterfind("portals/*"):
         for table in [one for one in portal if one.tag in SCOPES]:
             attributes = portal.find("lbm-attributes")
             if attributes is None:
@@ -176,7 +158,7 @@ def _take_out(root: Element, found: ConfigFindings) -> None:
         if name in DEAD:
             found.notice(place_of(element), f"{name} has no effect, here and where it was documented: take it out")
             parent.remove(element)
-        elif name in REFUSED and parent.tag in ("portals", "peer"):
+        elif name in REFUSED and parent.tag in ("peer", "single-tcp"):
             found.problem(place_of(element), REFUSED[name])
 
 
@@ -198,17 +180,28 @@ class _Reader:
                 routes = self._attributes(routes, element, options)
         for unused, reason in UNUSED.items():
             for element in (*root.iterfind(f"daemon/{unused}"), *root.iterfind(f"portals/endpoint/{unused}")):
-                self.found.notice(place_of(element), f"{unused.rpartition('/')[2]} has no effect: {reason}")
+                self._unused(element, reason)
+        for unused, reason in UNUSED_OF_PEERS.items():
+            for element in root.iterfind(f"portals/peer/{unused}"):
+                self._unused(element, reason)
         files = root.findall("daemon/xml-config")
         elements = root.findall("portals/endpoint")
         portals = [self._portal(element, files[-1] if files else None) for element in elements]
-        self._apart(elements, portals)
-        if len(portals) < LEAST_PORTALS:
-            self.found.problem(
-                place_of(root), f"a router has {LEAST_PORTALS} portals at least, one for each domain that it joins"
-            )
+        peer_elements = root.findall("portals/peer")
+        peers = [self._peer(element) for element in peer_elements]
+        names = [*(one.name for one in portals), *(one.name for one in peers)]
+        self._apart("name", [*elements, *peer_elements], names)
+        self._apart("domain", elements, [one.domain for one in portals])
+        places = ["" if one.address or not one.port else f"{one.interface}:{one.port}" for one in peers]
+        self._apart("listen-port", peer_elements, places)
+        if len(portals) + len(peers) < LEAST_PORTALS:
+            text = f"a router has {LEAST_PORTALS} portals at least, one for each domain and each router that it joins"
+            self.found.problem(place_of(root), text)
         shown = self.path.stem if name is None or not kept_text(name) else kept_text(name)
-        return RouterConfig(shown, tuple(portals), plan, routes)
+        return RouterConfig(shown, tuple(portals), tuple(peers), plan, routes)
+
+    def _unused(self, element: Element, reason: str) -> None:
+        self.found.notice(place_of(element), f"{element.tag!s} has no effect: {reason}")
 
     def _entries(self, daemon: Element) -> Iterable[tuple[str, ConfigEntry]]:
         """Yield the entries that all daemons have, as this file means them."""
@@ -226,15 +219,12 @@ class _Reader:
                 entry = attrs.evolve(entry, attributes={"size": "0", **entry.attributes, "type": kind})
             yield str(element.tag), entry
 
-    def _apart(self, elements: list[Element], portals: list[PortalConfig]) -> None:
-        """Report names and domains that two portals share."""
-        for what in ("name", "domain"):
-            seen: dict[object, PortalConfig] = {}
-            for element, portal in zip(elements, portals, strict=True):
-                value = getattr(portal, what)
-                if value and seen.setdefault(value, portal) is not portal:
-                    reason = "a router is in a domain once" if what == "domain" else "name each differently"
-                    self.found.problem(place_of(element), f"two portals have the {what} '{value}': {reason}")
+    def _apart(self, what: str, elements: Sequence[Element], values: Sequence[object]) -> None:
+        """Report names, domains and ports that two portals share."""
+        reason = "a router is in a domain once" if what == "domain" else "give each another one"
+        for place, (element, value) in enumerate(zip(elements, values, strict=True)):
+            if value and value in values[:place]:
+                self.found.problem(place_of(element), f"two portals have the {what} '{value}': {reason}")
 
     def _attributes(self, config: Any, element: Element, options: Mapping[str, Option]) -> Any:
         for name, value in element.attrib.items():
@@ -256,20 +246,58 @@ class _Reader:
         for name in ("name", "domain-id"):
             if element.find(name) is None:
                 self.found.problem(place, f"the portal has no {name}")
-        self._check(element, portal)
+        self._check(element, portal.window)
+        self._check_times(element, portal)
         inbound, outbound = (self._list(element.find(f"acl/{way}")) for way in ("inbound", "outbound"))
         made = self._options(element, portal, xml_config)
         return attrs.evolve(portal, inbound=inbound, outbound=outbound, options=made)
 
-    def _check(self, element: Element, portal: PortalConfig) -> None:
+    def _peer(self, element: Element) -> PeerConfig:
+        peer, place = PeerConfig(), place_of(element)
+        for child in element:
+            if str(child.tag) in PEER:
+                peer = self.found.configured(peer, PEER, str(child.tag), kept_text(child), place_of(child))
+        if not peer.name:
+            self.found.problem(place, "the portal has no name")
+        for child in element.iterfind("gateway-keepalive"):
+            peer = self._attributes(peer, child, SIGNS)
+            if child.get("idle") is not None:
+                self.found.notice(place_of(child), "idle has no effect: links are asked for signs of life always")
+        for child in element.iterfind("sqn-window"):
+            peer = attrs.evolve(peer, window=self._attributes(peer.window, child, options_of(NumberWindow)))
+        self._check(element, peer.window)
+        inbound, outbound = (self._list(element.find(f"acl/{way}")) for way in ("inbound", "outbound"))
+        return attrs.evolve(self._link(element, peer), inbound=inbound, outbound=outbound)
+
+    def _link(self, element: Element, peer: PeerConfig) -> PeerConfig:
+        """Return a peer portal with the ends of its connection."""
+        ends = [one for name in ("initiator", "acceptor") for one in element.iterfind(f"single-tcp/{name}")]
+        if len(ends) != 1:
+            text = "single-tcp has one initiator, which connects, or one acceptor, which listens"
+            self.found.problem(place_of(element), text)
+            return peer
+        (end,) = ends
+        place = place_of(end)
+        address, port = (
+            text_of(one) if (one := end.find(name)) is not None else "" for name in ("address", _PORT[str(end.tag)])
+        )
+        if end.tag == "initiator" and not address:
+            self.found.problem(place, "the initiator has no address of the other router")
+        interface = text_of(one) if (one := element.find("single-tcp/interface")) is not None else ""
+        if interface:
+            interface = self.found.attempt(place, "", lambda: address_of(interface))
+        number = self.found.number(port, 1, MAX_PORT, place, "the port")
+        return attrs.evolve(peer, address=address, port=number, interface=interface)
+
+    def _check(self, element: Element, window: NumberWindow) -> None:
         for name in {str(one.tag) for one in element if one.tag != "route-group"}:
             if len(again := element.findall(name)) > 1:
                 self.found.problem(place_of(again[1]), f"{name} is repeated: write it once")
-        size, increment = portal.window.size, portal.window.increment
-        for window in element.iterfind("sqn-window"):
+        size, increment = window.size, window.increment
+        for one in element.iterfind("sqn-window"):
             if size % STEP or increment % STEP or size % increment or increment >= size:
                 text = f"size {size} must be a multiple of increment {increment}, both multiples of {STEP}"
-                self.found.problem(place_of(window), f"{text}, and the increment the smaller one")
+                self.found.problem(place_of(one), f"{text}, and the increment the smaller one")
         for hotlink in element.iterfind("hotlink-index"):
             if text_of(hotlink) != "0":
                 self.found.problem(place_of(hotlink), "there are no hotlinks: leave out hotlink-index, or write 0")
@@ -278,6 +306,8 @@ class _Reader:
                 self.found.notice(
                     place_of(smart), "smart-batch 0 has no effect: a batch leaves when nothing else waits"
                 )
+
+    def _check_times(self, element: Element, portal: PortalConfig) -> None:
         for name in ("domain-route", "remote-topic-interest", "remote-pattern-interest"):
             for one in element.iterfind(f"topic-resolution/{name}"):
                 field = getattr(portal.times, _RESOLUTION[name])

@@ -40,14 +40,36 @@ class SymbolView:
 
 
 @attrs.frozen
+class LinkView:
+    """The link of a peer portal.
+
+    Attributes:
+        router: The name of the router at its other end; empty: there is no link now.
+        trips: How often a sign of life was answered.
+        least_ns, mean_ns, most_ns, last_ns: The time to the other router and back.
+        stray: Messages of sources that came over the link while another way counted.
+        untold: Patterns that were too long to be told.
+    """
+
+    router: str = ""
+    trips: int = 0
+    least_ns: int = 0
+    mean_ns: int = 0
+    most_ns: int = 0
+    last_ns: int = 0
+    stray: int = 0
+    untold: int = 0
+
+
+@attrs.frozen
 class PortalView:
     """One portal.
 
     Attributes:
         name: Its name.
-        domain: The number of its domain.
+        domain: The number of its domain; 0: it leads to another router.
         cost: Its cost.
-        address: Its request port, `ip:port`, through which contexts reach other domains.
+        address: Its request port, `ip:port`, through which contexts reach other domains; or that of its link.
         topics, pcre_patterns, regex_patterns: Interest of its own domain.
         remote_topics, remote_patterns: Interest of the other domains, for which it looks for sources here.
         proxy_receivers: Topics whose sources it has joined here.
@@ -62,6 +84,7 @@ class PortalView:
         rejected: Topics and sources that an access list keeps out.
         queue: Data that wait to leave.
         interest: Topics and patterns that are wanted here, `MAX_SHOWN` at most.
+        link: The link of a peer portal.
         trouble: A sentence about what keeps the portal from its work; empty: nothing.
     """
 
@@ -88,12 +111,13 @@ class PortalView:
     rejected: int = 0
     queue: QueueView = QueueView()
     interest: tuple[SymbolView, ...] = ()
+    link: LinkView | None = None
     trouble: str = ""
 
 
 @attrs.frozen
 class RouteView:
-    """The way to a domain: through which portal, and at which address its contexts reach the router."""
+    """The way to a domain: through which portal, and the cost of all portals on the way."""
 
     domain: int
     portal: str
@@ -101,9 +125,31 @@ class RouteView:
 
 
 @attrs.frozen
+class KnownRouter:
+    """A router of the network: its node, its name, the domains beside it, and the names of the routers beside it."""
+
+    node: str
+    name: str
+    domains: tuple[int, ...] = ()
+    routers: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class RouterView:
-    """A whole router: its name, its portals in the order of its file, and the domains that it reaches."""
+    """A whole router.
+
+    Attributes:
+        name: Its name.
+        portals: Its portals in the order of its file: those in domains, and then those to other routers.
+        routes: The domains that it reaches.
+        node: Its place in the network, 16 hexadecimal digits, another one for each life.
+        signature: The checksum of its map; equal on all routers that agree.
+        routers: All routers that it reaches, itself included.
+    """
 
     name: str
     portals: tuple[PortalView, ...] = ()
     routes: tuple[RouteView, ...] = ()
+    node: str = ""
+    signature: int = 0
+    routers: tuple[KnownRouter, ...] = ()

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from stablecast.cli import check
+from stablecast.router.elements import UNUSED, UNUSED_OF_PEERS
 from stablecast.router.log_lines import DROPS, PUBLISHED, UNICAST_DROPS
-from stablecast.router.router_files import PORTAL, PORTAL_ATTRIBUTES, ROUTES, UNUSED
+from stablecast.router.router_files import PEER, PORTAL, PORTAL_ATTRIBUTES, ROUTES
 from tests.support.tree import ROOT
 
 RELAY = '<option name="resolver_unicast_daemon" scope="context" value="127.0.0.1:{port}"/>'
@@ -253,6 +254,44 @@ def test_the_process_of_a_router_is_checked_like_that_of_stores(findings: Findin
     assert {"monitor-exposed", "no-log-file", "no-directory"} <= findings.of(router(daemon=daemon)).keys()
 
 
+def link(name: str, end: str, more: str = "") -> str:
+    return f"<peer><name>{name}</name><single-tcp><interface>127.0.0.1</interface>{end}</single-tcp>{more}</peer>"
+
+
+def listens(port: int) -> str:
+    return f"<acceptor><listen-port>{port}</listen-port></acceptor>"
+
+
+def calls(port: int, address: str = "127.0.0.1") -> str:
+    return f"<initiator><address>{address}</address><port>{port}</port></initiator>"
+
+
+@pytest.mark.rows("R-099")
+def test_links_that_cannot_work_are_found(findings: Findings) -> None:
+    first = router(portal(1), link("a", listens(7001)), link("b", listens(7002)), name="first")
+    second = router(portal(2), link("a", calls(7001)), name="second")
+    assert findings.of(first, second) == {}
+    twice = router(portal(2), link("a", calls(7001)), link("b", calls(7002)), name="second")
+    assert findings.of(first, twice)["second-link"][0] == "error"
+    itself = router(portal(1), link("a", listens(7001)), link("b", calls(7001)))
+    assert findings.of(itself)["link-to-itself"][0] == "error"
+
+
+def test_times_and_lists_of_a_link(findings: Findings) -> None:
+    short = '<gateway-keepalive interval="1000" timeout="2000"/>'
+    never = '<acl><inbound><ace match="reject"><transport comparison="eq" value="tcp"/></ace></inbound></acl>'
+    found = findings.of(router(portal(1), link("a", listens(7001), short + never)))
+    assert found["link-timeout"][0] == "warning"
+    assert found["access-never"][0] == "error"
+
+
+@pytest.mark.rows("R-239")
+def test_links_heal_faster_than_documented_times(findings: Findings) -> None:
+    timeouts = "source ume_store_activity_timeout 6000\nsource ume_store 127.0.0.1:14567\n"
+    assert "below-healing" in findings.of(router(), client=timeouts)
+    assert "below-healing" not in findings.of(router(portal(1), link("a", listens(7001))), client=timeouts)
+
+
 def test_the_chapter_has_every_code_of_a_check_and_of_a_line() -> None:
     chapter = (ROOT / "spec" / "router_daemon.md").read_text(encoding="utf-8")
     source = (ROOT / "adapters/stablecast/router/checks.py").read_text(encoding="utf-8")
@@ -269,7 +308,8 @@ def test_the_chapter_has_every_code_of_a_check_and_of_a_line() -> None:
 def test_the_chapter_has_every_element_of_a_file() -> None:
     chapter = (ROOT / "spec" / "router_daemon.md").read_text(encoding="utf-8")
     known = set(re.findall(r"`([\w-]+)`", chapter))
-    assert {path.rpartition("/")[2] for path in (*PORTAL, *PORTAL_ATTRIBUTES, *ROUTES, *UNUSED)} <= known
+    elements = (*PORTAL, *PORTAL_ATTRIBUTES, *ROUTES, *UNUSED, *PEER, *UNUSED_OF_PEERS)
+    assert {path.rpartition("/")[2] for path in elements} <= known
     followed = {path: options for path, options in PORTAL_ATTRIBUTES.items() if path not in UNUSED}
     assert {name for options in followed.values() for name in options} <= known
 

@@ -199,7 +199,7 @@ def test_a_patterns_language_is_translated(tmp_path: Path) -> None:
         ("<late-join provide-late-join='yes'/>", "<late-join>: late-join has no effect"),
         ("<topic-purge periodic-ivl='3'><x/></topic-purge>", "<topic-purge>: topic-purge has no effect"),
         ("<smart-batch>0</smart-batch>", "a batch leaves when nothing else waits"),
-        ("<remote-topic timeout='9000'/>", "it matters only between routers"),
+        ("<remote-topic timeout='9000'/>", "routers tell each other changes at once"),
         ("<route-group>3</route-group>", "there are no hotlinks"),
         ("<publishing-interval><group name='default' ivl='3'/></publishing-interval>", "/metrics"),
     ],
@@ -352,7 +352,7 @@ def test_a_portal_needs_a_name_and_a_domain_and_company(tmp_path: Path) -> None:
     assert [line.rpartition(": ")[2] for line in problems(write(tmp_path, text))] == [
         "the portal has no name",
         "the portal has no domain-id",
-        "a router has 2 portals at least, one for each domain that it joins",
+        "a router has 2 portals at least, one for each domain and each router that it joins",
     ]
 
 
@@ -365,11 +365,99 @@ def test_portals_are_not_counted(tmp_path: Path) -> None:
     assert len(load(write(tmp_path, text)).portals) == 300
 
 
-@pytest.mark.rows("R-131")
-def test_peer_portals_are_refused_with_one_sentence(tmp_path: Path) -> None:
-    peer = "<peer><name>p</name><single-tcp><acceptor><listen-port>26123</listen-port></acceptor></single-tcp></peer>"
-    (line,) = problems(write(tmp_path, XML.replace("</portals>", f"{peer}</portals>")))
-    assert "peer portals join routers to networks" in line
+IDLE = """<peer><name>p</name><batching><min-length>9</min-length></batching><max-datagram>9</max-datagram><single-tcp>
+<acceptor><listen-port>7</listen-port></acceptor><receive-buffer>9</receive-buffer><send-buffer>9</send-buffer>
+<keepalive/><nodelay/></single-tcp><gateway-keepalive idle="no"/></peer>"""
+
+
+@pytest.mark.rows("R-135", "R-136", "R-137", "R-139")
+def test_what_has_no_effect_on_a_link_is_named(tmp_path: Path) -> None:
+    """R-135 to R-139."""
+    notices = load(write(tmp_path, with_links(IDLE))).notices
+    assert {one.text.partition(" ")[0] for one in notices} == {
+        "max-datagram",
+        "batching",
+        "receive-buffer",
+        "send-buffer",
+        "keepalive",
+        "nodelay",
+        "idle",
+    }
+
+
+LINKS = """
+<peer><name>north</name><cost>3</cost><single-tcp><interface>127.0.0.1</interface><acceptor>
+  <listen-port>26123</listen-port></acceptor></single-tcp><gateway-keepalive interval="500" timeout="2000"/>
+  <acl><outbound><ace match="accept"><topic>orders</topic></ace></outbound></acl></peer>
+<peer><name>south</name><sourcemap size="9"/><single-tcp><initiator><address>edge.example</address>
+  <port>26124</port></initiator><nodelay/></single-tcp><sqn-window size="4096" increment="1024"/></peer>
+"""
+
+
+def with_links(links: str) -> str:
+    return XML.replace("</portals>", f"{links}</portals>")
+
+
+@pytest.mark.rows("R-130", "R-279")
+def test_peer_portals(tmp_path: Path) -> None:
+    """R-130, R-279: one side listens and the other connects; what has no effect is named."""
+    config = load(write(tmp_path, with_links(LINKS)))
+    north, south = config.peers
+    assert (north.name, north.cost, north.interface, north.address, north.port) == ("north", 3, "127.0.0.1", "", 26_123)
+    assert (north.signs.interval_ns, north.signs.timeout_ns) == (SECOND // 2, 2 * SECOND)
+    assert north.outbound is not None
+    assert (south.address, south.port, south.window.size) == ("edge.example", 26_124, 4_096)
+    assert [one.text.partition(" ")[0] for one in config.notices] == ["sourcemap", "nodelay"]
+
+
+def test_peer_portals_in_toml(tmp_path: Path) -> None:
+    path = tmp_path / "router.toml"
+    path.write_text(
+        """
+[[portals.endpoint]]
+name = "home"
+domain-id = 1
+context = { resolver_unicast_daemon = "127.0.0.1:15380" }
+
+[[portals.peer]]
+name = "north"
+single-tcp.initiator = { address = "10.30.0.7", port = 14380 }
+gateway-keepalive = { interval = 500 }
+
+[[portals.peer]]
+name = "south"
+single-tcp.acceptor.listen-port = 14381
+"""
+    )
+    north, south = load(path).peers
+    assert (north.address, north.port, north.signs.interval_ns) == ("10.30.0.7", 14_380, SECOND // 2)
+    assert (south.address, south.port) == ("", 14_381)
+
+
+@pytest.mark.rows("R-131", "R-147")
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("<tcp/>", "two connections"),
+        ("<udp/>", "no UDP beside it"),
+        ("<single-tcp><tls/><acceptor><listen-port>1</listen-port></acceptor></single-tcp>", "STABLECAST_TLS"),
+        ("<single-tcp><compression/><acceptor><listen-port>1</listen-port></acceptor></single-tcp>", "not compressed"),
+        ("<single-tcp/>", "one initiator"),
+        ("<single-tcp><initiator><port>7</port></initiator></single-tcp>", "no address"),
+        ("<single-tcp><acceptor><listen-port>0</listen-port></acceptor></single-tcp>", "the port"),
+    ],
+)
+def test_a_link_that_cannot_work_is_refused(tmp_path: Path, link: str, reason: str) -> None:
+    """R-131, R-147."""
+    (line,) = problems(write(tmp_path, with_links(f"<peer><name>p</name>{link}</peer>")))
+    assert reason in line
+
+
+def test_two_portals_cannot_listen_at_one_port(tmp_path: Path) -> None:
+    listening = "<single-tcp><acceptor><listen-port>26123</listen-port></acceptor></single-tcp>"
+    peers = "".join(f"<peer><name>p{one}</name>{listening}</peer>" for one in range(2))
+    (line,) = problems(write(tmp_path, with_links(peers)))
+    assert "listen-port" in line
 
 
 @pytest.mark.parametrize("text", [XML.replace('version="1.0">', 'version="2.0">'), XML.replace(' version="1.0">', ">")])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stablecast.transports.resolution.udp.store_names import MAX_NAMES
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
-from stablecast.transports.routing.names import FORGET_NS, RATE, DomainNames, answers, question
+from stablecast.transports.routing.names import FORGET_NS, RATE, DomainNames, answer, answers, question
 from stablecast.transports.wire import lbmr, lbmr_extended
 from tests.transports.routing.bench import Bench
 
@@ -69,7 +69,7 @@ def test_what_routers_say_is_not_passed_on() -> None:
     bench = Bench.begun(3)
     bench.feed(ev.Overheard(0, asking("FAR")))
     routers = lbmr.standard_options(b"z-router", lbmr.SourceType.GATEWAY)
-    record = next(record for _, record in answers(telling("FAR"), 2))
+    record = next(answer(told) for told in answers(telling("FAR"), 2))
     packet = lbmr_extended.Packet(lbmr_extended.RemoteContexts.of(record, question("FAR")), routers)
     assert bench.feed(ev.Overheard(1, packet)) == []
 
@@ -83,6 +83,6 @@ def test_any_record_is_an_answer_or_none(name: str, port: int, flags: int) -> No
         lbmr_extended.RemoteAddress(flags=0, domain=9, address="10.0.0.1", port=port),
     )
     body = lbmr_extended.RemoteContexts.of(lbmr_extended.RemoteRecord(flags, options))
-    found = dict(answers(lbmr_extended.Packet(body, STORE), 2))
+    found = {told.name: answer(told) for told in answers(lbmr_extended.Packet(body, STORE), 2)}
     told = bool(name.partition("\0")[0]) and port > 0 and not flags & lbmr_extended.RemoteRecord.QUERY
     assert len(found) == told

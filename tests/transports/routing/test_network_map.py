@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def networks(draw: st.DrawFn) -> tuple[int, Links]:
     return count, links
 
 
+@pytest.mark.rows("R-081")
 def test_the_cost_of_a_path_is_that_of_all_portals() -> None:
     """R-081: both ends of each link, and the endpoints."""
     made = seen_by(2, records(3, {(0, 1): (5, 3), (1, 2): (2, 4)}))
@@ -61,6 +63,7 @@ def test_the_cost_of_a_path_is_that_of_all_portals() -> None:
     assert made.ways()[1].onward == {3: (3,)}
 
 
+@pytest.mark.rows("R-083")
 def test_of_equal_paths_that_with_the_lowest_nodes_counts() -> None:
     """R-083: a ring of four; the way from domain 1 to router 2 is the same for both that could be on it."""
     found = records(4, {(0, 1): (1, 1), (1, 2): (1, 1), (2, 3): (1, 1), (0, 3): (1, 1)})
@@ -76,12 +79,15 @@ def test_routers_are_joined_only_if_both_say_so() -> None:
     assert set(made.ways()) == {1, 2}
     assert made.learn(alone)
     assert set(made.ways()) == {1}
+    assert made.reached() == {BASE}
 
 
 def test_no_path_leads_through_a_domain() -> None:
     """Routers 0 and 1 are both in domain 9, and not joined otherwise."""
     shared = [NodeRecord(BASE + n, "", 1, (Neighbour(n + 1), Neighbour(9))) for n in range(2)]
-    assert set(seen_by(0, shared).ways()) == {1, 9}
+    ways = seen_by(0, shared).ways()
+    assert set(ways) == {1, 9}
+    assert ways[1].onward == {9: (9,)}
 
 
 def test_an_older_record_and_one_that_cannot_be_true_are_refused() -> None:
@@ -135,6 +141,7 @@ def trees(maps: list[NetworkMap]) -> dict[int, dict[int, Way]]:
     return found
 
 
+@pytest.mark.rows("R-083", "R-084")
 @given(networks())
 def test_equal_maps_have_equal_trees_that_reach_each_domain_once(network: tuple[int, Links]) -> None:
     """Each router is entered once, from the one that all think of, and each domain is behind one portal."""

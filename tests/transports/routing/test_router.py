@@ -17,7 +17,8 @@ from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing.access import AccessEntry, Condition, Subject
 from stablecast.transports.routing.forwarding import UnicastDrop, way_of
 from stablecast.transports.routing.portals import EVERYTHING, Drop, PortalSettings, Standing
-from stablecast.transports.routing.router import AT_ONCE, Router
+from stablecast.transports.routing.router import Router
+from stablecast.transports.routing.sources import AT_ONCE
 from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.lbmc import Message
 from tests.transports.routing.bench import (
@@ -86,6 +87,15 @@ def test_a_source_is_joined_once_and_repeated_where_it_is_wanted() -> None:
         fx.JoinSource(0, ORIGIN, "orders", SOURCE),
     ]
     assert bench.feed(ev.SourceFound(0, "orders", SOURCE)) == []
+
+
+def test_a_source_is_not_repeated_where_it_came_in() -> None:
+    """Nor in its own domain: a service knows what a router that is gone repeated in another one."""
+    bench = Bench.begun(3)
+    bench.feed(*(ev.Overheard(portal, packet(ORDERS)) for portal in range(3)))
+    astray = attrs.evolve(SOURCE, address="10.0.2.9:14371", session_id=77, index=7, cost=1, hops=1, domain=1)
+    found = bench.feed(ev.SourceFound(1, "orders", astray))
+    assert [one.portal for one in found if isinstance(one, fx.OpenProxy)] == [2]
 
 
 def test_the_proxy_itself_is_no_source() -> None:
@@ -296,7 +306,7 @@ def test_a_source_that_waits_for_its_turn_may_be_gone_by_then() -> None:
     bench.run(SECOND)
     assert len(bench.of(fx.OpenProxy)) == len(bench.of(fx.CloseProxy))
     assert not bench.router.table.sources
-    assert not bench.router.unsettled
+    assert not bench.router.sources.unsettled
 
 
 @pytest.mark.rows("R-062")

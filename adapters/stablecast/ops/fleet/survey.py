@@ -75,7 +75,7 @@ class SurveyedRouter:
 
     @property
     def domains(self) -> list[int]:
-        return [portal["domain"] for portal in self.record["portals"]]
+        return [portal["domain"] for portal in self.record["portals"] if portal["domain"]]
 
 
 Member = SurveyedStore | SurveyedService | SurveyedRouter

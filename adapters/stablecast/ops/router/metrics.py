@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 
+from stablecast.core.machine.units import SECOND
 from stablecast.router.views import PortalView, RouterView
 from stablecast.text.open_metrics import END, head, kind_of, label
 
@@ -53,6 +54,10 @@ PORTAL_METRICS = (
                  lambda one: {"": one.unhandled}),
     PortalMetric("stablecast_router_nameless_sources", "Sources without an identity, which are not forwarded.",
                  lambda one: {"": one.unidentified}),
+    PortalMetric("stablecast_router_link_up", "1 while a portal is linked to another router.",
+                 lambda one: {"": int(bool(one.link.router))} if one.link else {}),
+    PortalMetric("stablecast_router_link_stray_total", "Messages that came over a link while another way counted.",
+                 lambda one: {"": one.link.stray} if one.link else {}),
 )
 # fmt: on
 
@@ -69,5 +74,19 @@ def exposition(view: RouterView, *, openly: bool = False) -> Iterator[str]:
     name = "stablecast_router_routes"
     yield head(name, "Domains that the router reaches.", kind_of(name), openly)
     yield f"{name}{{{router}}} {len(view.routes)}\n"
+    name = "stablecast_router_link_trip_seconds"
+    yield head(name, "Time to the router at the other end of a link and back.", kind_of(name), openly)
+    for portal in view.portals:
+        if portal.link is not None and portal.link.trips:
+            figures = {"least": portal.link.least_ns, "mean": portal.link.mean_ns, "most": portal.link.most_ns}
+            for what, span in {**figures, "last": portal.link.last_ns}.items():
+                labels = f'{router},portal="{label(portal.name)}",figure="{what}"'
+                yield f"{name}{{{labels}}} {span / SECOND:.6f}\n"
+    name = "stablecast_router_known_routers"
+    yield head(name, "Routers of the network that are reached, with this one.", kind_of(name), openly)
+    yield f"{name}{{{router}}} {len(view.routers)}\n"
+    name = "stablecast_router_map_signature"
+    yield head(name, "Checksum of the map of the network: equal on all routers that agree.", kind_of(name), openly)
+    yield f"{name}{{{router}}} {view.signature}\n"
     if openly:
         yield END

@@ -87,7 +87,7 @@ class RouterSite(GuardedSite):
             "facts": _render("portal", {"portal": portal}),
             "interest": _render("interest", {"portal": portal, "wanted": _wanted(portal)}),
         }
-        title = f"Portal {portal.name}: domain {portal.domain}"
+        title = f"Portal {portal.name}: {'a link' if portal.link else f'domain {portal.domain}'}"
         return html(pages.document(Page(title, (("/", f"Router {view.name}"),), blocks), live=False))
 
     async def _record(self, _: web.Request) -> web.StreamResponse:

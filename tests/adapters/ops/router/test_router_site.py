@@ -15,7 +15,16 @@ from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.router import health
 from stablecast.ops.router.metrics import exposition
 from stablecast.ops.router.site import RouterSite, level, record
-from stablecast.router.views import Flow, PortalView, QueueView, RouterView, RouteView, SymbolView
+from stablecast.router.views import (
+    Flow,
+    KnownRouter,
+    LinkView,
+    PortalView,
+    QueueView,
+    RouterView,
+    RouteView,
+    SymbolView,
+)
 
 DROPS = dict.fromkeys(("duplicate", "blocking", "fragment size", "error"), 0)
 LEFT = PortalView(
@@ -162,3 +171,33 @@ def test_the_guard_of_stores_stands_before_it() -> None:
     assert got(ROUTER, "/api/router", token="secret")[0] == 303
     assert got(ROUTER, "/metrics", accept="*/*", token="secret")[0] == 401
     assert got(ROUTER, "/readyz", token="secret")[0] == 200
+
+
+NORTH = PortalView(
+    name="north",
+    domain=0,
+    address="10.30.0.7:14380",
+    dropped=DROPS,
+    link=LinkView("<far>", 7, 1_000_000, 2_000_000, 3_000_000, 2_500_000, stray=4),
+)
+ROUTERS = (KnownRouter("8" * 16, "edge", (1,), ("<far>",)), KnownRouter("9" * 16, "<far>", (2,), ("edge",)))
+NETWORK = attrs.evolve(ROUTER, portals=(LEFT, NORTH), node="8" * 16, signature=0xAB, routers=ROUTERS)
+
+
+@pytest.mark.rows("R-292", "R-293")
+def test_links_and_the_network_are_shown() -> None:
+    """R-292, R-293: who is at the other end, the time to it, and all routers with their neighbours."""
+    status, page = got(NETWORK, "/")
+    assert status == 200
+    assert "link: &lt;far&gt;" in page
+    assert "000000ab" in page
+    assert "9" * 16 in page
+    assert "<far>" not in page
+    _, page = got(NETWORK, "/portals/1")
+    assert "1.000, 2.000, 3.000, 2.500" in page
+    metrics = "".join(exposition(NETWORK))
+    assert 'stablecast_router_link_up{router="edge",portal="north",domain="0"} 1' in metrics
+    assert 'stablecast_router_link_trip_seconds{router="edge",portal="north",figure="mean"} 0.002000' in metrics
+    assert 'stablecast_router_known_routers{router="edge"} 2' in metrics
+    assert 'stablecast_router_map_signature{router="edge"} 171' in metrics
+    assert 'stablecast_router_link_up{router="edge",portal="left"' not in metrics

@@ -104,8 +104,13 @@ def admits(entries: AccessList | None, properties: Properties) -> bool:
 
 
 def properties_of(topic: str, record: SourceRecord) -> Properties:
-    """Return what access lists see of a source: the topic, and the transport that this router joins (R-274)."""
+    """Return what access lists see of a source: the topic, and the transport that this router joins (R-274).
+
+    What comes over a link is joined nowhere.
+    """
     found: dict[Subject, str | int] = {Subject.TOPIC: topic}
+    if not record.address:
+        return found
     transport = places.transport_of(record.address, record.session_id)
     match transport:
         case lbmr.LbtrmTransport():

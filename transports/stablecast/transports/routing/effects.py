@@ -94,7 +94,7 @@ class CloseProxy:
 
 @attrs.frozen
 class Forward:
-    """Send messages on the stream of a proxy source."""
+    """Send messages on the stream of a proxy source, or over a link."""
 
     portal: int
     source: bytes
@@ -102,15 +102,31 @@ class Forward:
 
 
 @attrs.frozen
+class LinkSend:
+    """Tell something on a link, before all data that waits."""
+
+    portal: int
+    octets: bytes
+
+
+@attrs.frozen
+class LinkDrop:
+    """End a link, and feed `LinkEnded`; the next one begins with everything."""
+
+    portal: int
+    reason: str
+
+
+@attrs.frozen
 class SendUnicast:
-    """Send one message to a request port in the domain of a portal."""
+    """Send one message to a request port in the domain of a portal, or over a link (no address)."""
 
     portal: int
     address: str
     octets: bytes
 
 
-RouterEffect = (
+PortalEffect = (
     Wake
     | Want
     | AskUse
@@ -122,5 +138,7 @@ RouterEffect = (
     | CloseProxy
     | Forward
     | SendUnicast
-    | Remark
+    | LinkSend
+    | LinkDrop
 )
+RouterEffect = PortalEffect | Remark

@@ -36,7 +36,7 @@ class UnicastDrop(Enum):
 
 @attrs.frozen
 class Onward:
-    """A message that leaves through a portal to an address in its domain, with one hop more."""
+    """A message that leaves through a portal to an address in its domain, or over a link, with one hop more."""
 
     portal: int
     address: str
@@ -60,11 +60,17 @@ class Forwarding:
     portals: dict[int, int]
     streams: dict[tuple[bytes, int], StreamWindow] = attrs.field(factory=dict, init=False)
 
-    def route(self, domain: int, octets: bytes, way: Routed) -> Onward | UnicastDrop:
-        """Return where a message from a domain goes, which is then noted as passed, or why it does not."""
+    def route(self, domain: int, octets: bytes, way: Routed, link: int | None = None) -> Onward | UnicastDrop:
+        """Return where a message from a domain goes, which is then noted as passed, or why it does not.
+
+        `link` is the portal by which its destination is reached unless it is in a domain of this router.
+        """
         if way.origin.domain != domain:
             return UnicastDrop.FOREIGN
         portal = self.portals.get(way.destination.domain)
+        address = f"{way.destination.ip}:{way.destination.port}"
+        if portal is None:
+            portal, address = link, ""
         if portal is None:
             return UnicastDrop.NO_ROUTE
         if way.stream is None:
@@ -73,7 +79,7 @@ class Forwarding:
             return UnicastDrop.HOPS
         if not self._window((way.stream.ctxinst, way.stream.stream_id)).first_time(way.stream.sqn):
             return UnicastDrop.DUPLICATE
-        return Onward(portal, f"{way.destination.ip}:{way.destination.port}", hopped(octets))
+        return Onward(portal, address, hopped(octets))
 
     def _window(self, stream: tuple[bytes, int]) -> StreamWindow:
         window = self.streams.pop(stream, None) or StreamWindow()

@@ -121,6 +121,39 @@ class UnicastFailed:
     reason: UnicastDrop = UnicastDrop.LINK_DOWN
 
 
+@attrs.frozen
+class LinkBegun:
+    """A link begins: the other side has said who it is. The one before it on the portal has ended."""
+
+    portal: int
+    node: int
+    name: str
+
+
+@attrs.frozen
+class LinkArrived:
+    """A link brought items, in order, after its hello."""
+
+    portal: int
+    items: tuple[Run | Message, ...]
+
+
+@attrs.frozen
+class LinkHeld:
+    """The connection of a link takes no data now, or takes them again."""
+
+    portal: int
+    held: bool
+
+
+@attrs.frozen
+class LinkEnded:
+    """A link has ended, whichever side ended it."""
+
+    portal: int
+    reason: str
+
+
 RouterInput = (
     Overheard
     | InterestTold
@@ -134,4 +167,8 @@ RouterInput = (
     | ProxyHeld
     | UnicastArrived
     | UnicastFailed
+    | LinkBegun
+    | LinkArrived
+    | LinkHeld
+    | LinkEnded
 )

@@ -12,6 +12,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp.schedule import Limiter
 from stablecast.transports.resolution.udp.settings import RateLimit
 from stablecast.transports.resolution.udp.store_names import MAX_NAME_BYTES, MAX_NAMES
+from stablecast.transports.routing.link_messages import NameTold
 from stablecast.transports.wire import lbmr, lbmr_extended
 from stablecast.transports.wire.fields import name_of, octets_of
 
@@ -59,11 +60,11 @@ class DomainNames:
         return now - self.asked.get(name, -FORGET_NS) < FORGET_NS
 
 
-def answers(packet: AnyPacket, domain: int) -> Iterator[tuple[str, lbmr_extended.RemoteRecord]]:
-    """Yield the names whose stores a packet tells, each with its record for other domains; `domain` is their own."""
+def answers(packet: AnyPacket, domain: int) -> Iterator[NameTold]:
+    """Yield the names whose stores a packet tells, and where they are; `domain` is their own."""
     if isinstance(packet, lbmr.ContextInfo):
         if packet.name and packet.flags & _INFO.ADDRESS and not packet.flags & _INFO.QUERY:
-            yield packet.name, _answer(packet.name, domain, (packet.address, packet.port), packet.instance)
+            yield NameTold(packet.name, domain, False, (packet.address, packet.port), packet.instance)
     elif isinstance(packet, lbmr_extended.Packet) and isinstance(packet.body, lbmr_extended.RemoteContexts):
         for record in packet.body.records:
             name, where, instance = "", ("", 0), bytes(8)
@@ -76,17 +77,18 @@ def answers(packet: AnyPacket, domain: int) -> Iterator[tuple[str, lbmr_extended
                     case lbmr_extended.RemoteInstance():
                         instance = option.instance
             if name and where[1] and not record.flags & _RECORD.QUERY:
-                yield name, _answer(name, domain, where, instance)
+                yield NameTold(name, domain, False, where, instance)
 
 
-def _answer(name: str, domain: int, where: tuple[str, int], instance: bytes) -> lbmr_extended.RemoteRecord:
-    host, port = where
+def answer(told: NameTold) -> lbmr_extended.RemoteRecord:
+    """Return the record that tells other domains where a store is."""
+    host, port = told.address
     return _RECORD(
         0,
         (
-            lbmr_extended.RemoteAddress(flags=0, domain=domain, address=host, port=port),
-            lbmr_extended.RemoteInstance(flags=0, instance=instance),
-            lbmr_extended.RemoteOrigin(flags=0, domain=domain),
-            lbmr_extended.RemoteName(flags=0, name=octets_of(name) + b"\0"),
+            lbmr_extended.RemoteAddress(flags=0, domain=told.domain, address=host, port=port),
+            lbmr_extended.RemoteInstance(flags=0, instance=told.instance),
+            lbmr_extended.RemoteOrigin(flags=0, domain=told.domain),
+            lbmr_extended.RemoteName(flags=0, name=octets_of(told.name) + b"\0"),
         ),
     )

@@ -9,10 +9,10 @@ path with the lowest nodes counts, compared from the domain on. Data of a domain
 interest. Domains are leaves: routers that share one tell each other nothing there.
 
 While maps differ, two neighbours may think of different trees. So each tells the other the *name* of its path from each
-domain, a hash that grows node by node. Data goes over a link only where the path of the further one is that of the
-nearer one and one node more, by both of their maps. Names of paths that agree grow along every chain of such links, so
-no chain is a circle, whatever the maps are. That the next node is further away in both maps would not be enough: of
-four routers, two with an old and two with a new map, each pair may agree about that, and the four be a circle.
+domain, a hash that grows node by node. A router takes data from a link only where its path is that of the other side
+and one node more. Paths grow along every chain of such links, so no chain is a circle, whatever the maps are. That the
+next node is further away in both maps would not be enough: of four routers, two with an old and two with a new map,
+each pair may agree about that, and the four be a circle.
 """
 
 import struct

@@ -1,4 +1,7 @@
-"""One portal of a router: its settings, what its domain wants, what waits to leave through it, and its counters."""
+"""One portal of a router: its settings, what its domain wants, what waits to leave through it, and its counters.
+
+A portal is in a domain, or at one end of a link to another router; then its domain is 0.
+"""
 
 from collections import Counter
 from enum import Enum, IntEnum
@@ -11,6 +14,7 @@ from stablecast.transports.routing.access import AccessList, Properties, admits
 from stablecast.transports.routing.duplicates import SIZE, STEP
 from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.routing.interest import DomainInterest, UseTimes
+from stablecast.transports.routing.link import Link, RoundTrips
 from stablecast.transports.routing.names import DomainNames
 from stablecast.transports.routing.queues import MAX_QUEUE_BYTES, PortalQueues
 from stablecast.transports.wire.lbmr import Query, ResolutionRequest
@@ -27,7 +31,7 @@ class Standing(IntEnum):
     """What a portal does in its domain."""
 
     LISTENS = 0
-    """It waits whether another router is there already."""
+    """It waits whether another router is there already, or for a link."""
     FORWARDS = 1
     STANDS_ASIDE = 2
     """Another router is in the domain."""
@@ -40,6 +44,8 @@ class Drop(Enum):
     BLOCKING = "blocking"
     FRAGMENT_SIZE = "fragment size"
     ERROR = "error"
+    LINK_DOWN = "link down"
+    """They waited for a link that ended."""
 
 
 @attrs.frozen
@@ -47,7 +53,7 @@ class PortalSettings:
     """One portal.
 
     Attributes:
-        domain: The number of its domain, not 0.
+        domain: The number of its domain; 0: it leads to another router.
         instances: The names of its contexts, 8 bytes each: a packet from another router has none of them.
         leased: Whether contexts of the domain are asked what they use; a service tells it.
         listen_ns: Time for which it listens for another router before it forwards.
@@ -55,6 +61,7 @@ class PortalSettings:
         wake_ns, wake_every_ns: Duration and interval of the requests at the start (R-030); 0: none.
         routes_ns, routes_least_ns: Longest and shortest time between two announcements of its routes (R-095).
         deletion_ns: Time for which a lost source keeps its proxies (R-062).
+        alive_ns, silence_ns: Time between questions for a sign of life on a link, and silence after which it is dead.
     """
 
     name: str
@@ -69,6 +76,8 @@ class PortalSettings:
     routes_ns: int = SECOND
     routes_least_ns: int = 100 * MILLISECOND
     deletion_ns: int = SECOND
+    alive_ns: int = SECOND
+    silence_ns: int = 3 * SECOND
     topic_uses: UseTimes = UseTimes()
     pattern_uses: UseTimes = UseTimes()
     use_rate: RateLimit = RateLimit(records=500, bits=500_000)
@@ -93,6 +102,8 @@ class PortalCounters:
         unidentified: Sources without an identity, which are never repeated.
         unopened: Proxies that could not be opened. The 1st, 2nd, 4th ... of them is named.
         rejected: Looks at sources that an access list kept out.
+        stray: Messages of sources that came over a link by which they should not come now.
+        untold: Patterns that were too long to be told on a link.
         dropped: Messages that did not leave here, by reason.
         unicast_dropped: Unicast messages that came in here and went no further, by reason.
     """
@@ -109,13 +120,22 @@ class PortalCounters:
     unidentified: int = 0
     unopened: int = 0
     rejected: int = 0
+    stray: int = 0
+    untold: int = 0
     dropped: Counter[Drop] = attrs.field(factory=Counter)
     unicast_dropped: Counter[UnicastDrop] = attrs.field(factory=Counter)
 
 
 @attrs.define
 class Portal:
-    """One portal; `wants` are the topics and patterns that it looks for on behalf of the others."""
+    """One portal.
+
+    Attributes:
+        wants: The topics and patterns that it looks for on behalf of the others.
+        link: The link to another router that it has now.
+        trips: Times to the other router and back.
+        backoff_ns: Time for which the next link stays out of the map, because the last one broke soon.
+    """
 
     settings: PortalSettings
     interest: DomainInterest = attrs.field(init=False)
@@ -127,6 +147,9 @@ class Portal:
     wants: dict[Query, None] = attrs.field(factory=dict)
     announced_at: int | None = None
     counted: PortalCounters = attrs.field(factory=PortalCounters)
+    link: Link | None = None
+    trips: RoundTrips = attrs.field(factory=RoundTrips)
+    backoff_ns: int = 0
 
     def __attrs_post_init__(self) -> None:
         one = self.settings

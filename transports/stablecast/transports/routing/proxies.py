@@ -12,8 +12,12 @@ import attrs
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing.duplicates import NumberWindow
+from stablecast.transports.routing.link_messages import SourceTold
 from stablecast.transports.routing.portals import PortalSettings
 from stablecast.transports.wire.lbmc import Message
+
+MAX_COST, MAX_HOPS = 0x7FFF_FFFF, 0xFF
+"""The largest cost and number of routers that an advertisement can say."""
 
 
 @attrs.define
@@ -24,12 +28,14 @@ class ProxySource:
         window: The numbers that have passed.
         names: Its session and index on this hop; None: it is not open yet.
         most_bytes: Bytes of the longest message that fits; 0: any.
+        told: What a link was told of it; None: it is a source in a domain.
     """
 
     portal: int
     window: NumberWindow
     names: tuple[int, int] | None = None
     most_bytes: int = 0
+    told: SourceTold | None = None
 
 
 @attrs.define
@@ -39,6 +45,7 @@ class RoutedSource:
     Attributes:
         origin: Its OTID.
         portal: The portal in whose domain it was found.
+        domain: The domain in which it is.
         record: Where it can be joined; None: it was lost, and only its proxies are left for a while.
         joined: Where it is joined.
         info: Its newest announcement, as it came.
@@ -50,6 +57,7 @@ class RoutedSource:
     origin: bytes
     topic: str
     portal: int
+    domain: int = 0
     record: SourceRecord | None = None
     joined: SourceRecord | None = None
     info: Message | None = None
@@ -57,20 +65,22 @@ class RoutedSource:
     proxies: dict[int, ProxySource] = attrs.field(factory=dict)
     elsewhere: dict[int, SourceRecord] = attrs.field(factory=dict)
 
-    @property
-    def nearest(self) -> int:
-        """Return the portal that has found the nearest of the other places, of which there must be one."""
-        return min(self.elsewhere, key=lambda portal: (distance(self.elsewhere[portal]), portal))
+    def leave(self) -> Iterator[fx.RouterEffect]:
+        """Leave the place where the source is joined. What comes over a link has no place, and comes unasked."""
+        if self.joined is not None:
+            if self.joined.address:
+                yield fx.LeaveSource(self.portal, self.origin)
+            self.joined = None
 
     def move(self) -> Iterator[fx.RouterEffect]:
         """Join the source where it is if there are proxies, and leave any other place."""
         wanted = self.record if self.proxies else None
         if self.joined is not None and (wanted is None or wanted.name != self.joined.name):
-            self.joined = None
-            yield fx.LeaveSource(self.portal, self.origin)
+            yield from self.leave()
         if wanted is not None and self.joined is None:
             self.joined = wanted
-            yield fx.JoinSource(self.portal, self.origin, self.topic, wanted)
+            if wanted.address:
+                yield fx.JoinSource(self.portal, self.origin, self.topic, wanted)
 
 
 def told(record: SourceRecord, entry: PortalSettings) -> SourceRecord:
@@ -80,8 +90,8 @@ def told(record: SourceRecord, entry: PortalSettings) -> SourceRecord:
         address="",
         session_id=0,
         index=0,
-        cost=record.cost + entry.cost,
-        hops=record.hops + 1,
+        cost=min(record.cost + entry.cost, MAX_COST),
+        hops=min(record.hops + 1, MAX_HOPS),
         domain=record.domain or entry.domain,
     )
 

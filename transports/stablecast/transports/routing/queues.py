@@ -29,11 +29,17 @@ class QueuedBlock:
 
 @attrs.define
 class SourceQueue:
-    """The queue of one source; `lost` are the newest ranges of numbers that were dropped."""
+    """The queue of one source.
+
+    Attributes:
+        lost: The newest ranges of numbers that were dropped.
+        cut: Whether something was dropped since all could leave.
+    """
 
     blocks: deque[QueuedBlock] = attrs.field(factory=deque)
     size: int = 0
     closed: bool = False
+    cut: bool = False
     lost: RangeSet = attrs.field(factory=RangeSet)
 
 
@@ -43,12 +49,14 @@ class PortalQueues:
 
     Attributes:
         most_bytes: The bound of all of them.
+        held: Whether nothing leaves now, whatever its source.
         size: Bytes that wait now.
         peak: The most bytes that ever waited.
         dropped: Messages that were dropped.
     """
 
     most_bytes: int = MAX_QUEUE_BYTES
+    held: bool = attrs.field(default=False, init=False)
     queues: dict[bytes, SourceQueue] = attrs.field(factory=dict, init=False)
     size: int = attrs.field(default=0, init=False)
     peak: int = attrs.field(default=0, init=False)
@@ -61,7 +69,7 @@ class PortalQueues:
     def passes(self, source: bytes) -> bool:
         """Return whether a message of a source may leave at once: nothing of it waits, and nothing holds it."""
         found = self.queues.get(source)
-        return found is None or not (found.closed or found.blocks)
+        return not self.held and (found is None or not (found.closed or found.blocks))
 
     def first(self, source: bytes) -> int | None:
         """Return the first number of a source that waits, or None if none does."""
@@ -88,6 +96,15 @@ class PortalQueues:
         queue.size = 0
         return taken
 
+    def release(self) -> list[tuple[bytes, list[QueuedBlock], bool]]:
+        """Let everything leave again; return what waits of each source, and whether the last of it was dropped."""
+        self.held = False
+        found = []
+        for source, queue in self.queues.items():
+            cut, queue.cut = queue.cut, False
+            found.append((source, self.open(source), cut))
+        return found
+
     def forget(self, source: bytes) -> None:
         """Remove a source with what waits of it, because its proxy is closed (R-169)."""
         queue = self.queues.pop(source, None)
@@ -99,6 +116,7 @@ class PortalQueues:
 
     def _drop(self, queue: SourceQueue) -> None:
         block = queue.blocks.pop()
+        queue.cut = True
         queue.size -= len(block.octets)
         self.size -= len(block.octets)
         self.dropped += block.count

@@ -10,51 +10,37 @@ A portal first listens. If another router is in its domain, it says so and stand
 same domains each message would arrive twice. It takes part as soon as the other one is silent for long enough.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import assert_never
 
 import attrs
 
 from stablecast.core.machine.timers import soonest
-from stablecast.transports.codec.routed import Routed
+from stablecast.transports.codec.identity import find
+from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.codec.routed import Routed, destination_of
+from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
-from stablecast.transports.resolution.records import SourceRecord, sender_of
+from stablecast.transports.resolution.records import sender_of
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
-from stablecast.transports.routing.access import properties_of
-from stablecast.transports.routing.duplicates import NumberWindow
-from stablecast.transports.routing.forwarding import Forwarding, UnicastDrop
-from stablecast.transports.routing.names import answers, question
-from stablecast.transports.routing.portals import EVERYTHING, Drop, Portal, PortalSettings, Standing
-from stablecast.transports.routing.proxies import ProxySource, RoutedSource, RoutedSources, distance, told
+from stablecast.transports.routing import link_messages as lm
+from stablecast.transports.routing.forwarding import Forwarding, Onward, UnicastDrop
+from stablecast.transports.routing.interest import DomainInterest
+from stablecast.transports.routing.names import answer, answers, question
+from stablecast.transports.routing.network import DueItem, Matter, Network
+from stablecast.transports.routing.network_map import MAX_DOMAIN
+from stablecast.transports.routing.portals import EVERYTHING, Portal, PortalSettings, Standing
+from stablecast.transports.routing.proxies import RoutedSource, RoutedSources
+from stablecast.transports.routing.sources import Sources
 from stablecast.transports.routing.streams import Streams
-from stablecast.transports.wire import lbmr, lbmr_extended
+from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import TopicIdx
 
-MAX_SOURCES = 131_072
-"""Sources that a router knows; further ones are counted and not repeated."""
-
-RETRY_NS = 5_000_000_000
-"""Time until a proxy source that could not be opened is tried again, in nanoseconds."""
-
-AT_ONCE = 16
-"""Sources of which one turn opens or closes proxies. The others wait for the next turns, and streams go on between."""
-
-
-class Matter(IntEnum):
-    """The reasons for a look at something."""
-
-    LISTENED = 0
-    RIVAL = 1
-    ROUTES = 2
-    LOST = 3
-    RETRY = 4
-
-
-DueItem = tuple[Matter, int, bytes]
-"""A reason, a portal, and an OTID, where they matter."""
+ALONE = MAX_DOMAIN + 1
+"""The node of a router that has no links, in which nobody else sees it."""
 
 
 @attrs.define
@@ -62,31 +48,36 @@ class Router:
     """The machine of one router; use `create`.
 
     Attributes:
-        unsettled: The sources whose proxies are opened or closed in the next turns.
-        room: Sources whose proxies this turn may still open or close.
         turned: When this turn began: the last timeout that was handled, in nanoseconds.
     """
 
     portals: list[Portal]
     forwarding: Forwarding
+    node: int = ALONE
+    name: str = ""
     table: RoutedSources = attrs.field(factory=RoutedSources, init=False)
     agenda: KeyedDeadlines[DueItem] = attrs.field(factory=KeyedDeadlines, init=False)
     outbox: list[fx.RouterEffect] = attrs.field(factory=list, init=False)
     streams: Streams = attrs.field(init=False)
-    beyond: int = attrs.field(default=0, init=False)
-    unsettled: OrderedDict[bytes, None] = attrs.field(factory=OrderedDict, init=False)
-    room: int = attrs.field(default=AT_ONCE, init=False)
+    network: Network = attrs.field(init=False)
+    sources: Sources = attrs.field(init=False)
     turned: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.streams = Streams(self.portals, self.table, self.outbox)
+        self.network = Network(self.node, self.name, self.portals, self.agenda, self.outbox)
+        self.sources = Sources(self.portals, self.network, self.streams, self.table, self.agenda, self.outbox)
 
     @classmethod
-    def create(cls, portals: Iterable[PortalSettings], now: int) -> "Router":
-        """Return the machine of a router with these portals, which listen first."""
-        machine = cls([Portal(one) for one in portals], Forwarding({}))
+    def create(cls, portals: Iterable[PortalSettings], now: int, node: int = ALONE, name: str = "") -> "Router":
+        """Return the machine of a router with these portals, which listen first.
+
+        `node` is its place in a network: random, above all numbers of domains, and another one for each life.
+        """
+        machine = cls([Portal(one) for one in portals], Forwarding({}), node, name)
         for number, portal in enumerate(machine.portals):
-            machine.agenda.arm((Matter.LISTENED, number, b""), now + portal.settings.listen_ns)
+            if portal.settings.domain:
+                machine.agenda.arm((Matter.LISTENED, number, b""), now + portal.settings.listen_ns)
         return machine
 
     def receive(self, event: ev.RouterInput, now: int) -> None:
@@ -101,60 +92,72 @@ class Router:
             case ev.InterestTold(portal, query, on):
                 self._on_interest(portal, query, on)
             case ev.SourceFound(portal, topic, record):
-                self._on_found(portal, topic, record, now)
+                self.sources.on_found(portal, topic, record, now)
             case ev.SourceGone(portal, _, record):
-                self._on_gone(portal, record, now)
+                self.sources.on_gone(portal, record, now)
             case ev.NumbersLost(source, first, count):
                 self.streams.on_lost(source, first, count)
             case ev.StreamEnded(source):
-                self._on_ended(source, now)
+                self.sources.on_ended(source, now)
             case ev.ProxyOpened():
-                self._on_opened(event)
+                self.sources.on_opened(event)
             case ev.ProxyFailed():
-                self._on_failed(event, now)
+                self.sources.on_failed(event, now)
             case ev.ProxyHeld(portal, source, held):
                 self.streams.on_held(portal, source, held=held)
             case ev.UnicastFailed(portal, _, reason):
                 self.portals[portal].counted.unicast_dropped[reason] += 1
             case _:
-                assert_never(event)
+                self._on_link_event(event, now)
 
     def handle_timeout(self, now: int) -> None:
         """Perform what is due: questions, routes, the ends of lost sources, and what the turns before have left."""
-        self.room, self.turned = AT_ONCE, now
-        while self.unsettled and self.room > 0:
-            self._settle_now(self.unsettled.popitem(last=False)[0])
-        while self.room > 0 and (item := self.agenda.pop(now)) is not None:
+        self.turned = now
+        self.sources.begin_turn()
+        while self.sources.room > 0 and (item := self.agenda.pop(now)) is not None:
             matter, number, origin = item
-            match matter:
-                case Matter.LISTENED:
-                    self._begin(number, now)
-                case Matter.RIVAL:
-                    self._look_for_rival(number, now)
-                case Matter.ROUTES:
-                    self._announce(number, now)
-                case Matter.LOST:
-                    self._end_lost(origin)
-                case Matter.RETRY:
-                    self._settle(origin)
-                case _:
-                    assert_never(matter)
+            self._look_at(matter, number, origin, now)
         for number, portal in enumerate(self.portals):
             if portal.forwards:
                 asked, ended = portal.interest.handle_timeout(now)
                 if asked:
                     self.outbox.append(fx.AskUse(number, tuple(asked)))
                 for query in ended:
-                    self._on_unwanted(number, query)
+                    self._on_unwanted(query)
 
     def next_timeout(self) -> int | None:
         asking = [portal.interest.next_timeout() for portal in self.portals if portal.forwards]
-        return soonest(self.agenda.next(), self.turned if self.unsettled else None, *asking)
+        return soonest(self.agenda.next(), self.turned if self.sources.unsettled else None, *asking)
 
     def take_effects(self) -> list[fx.RouterEffect]:
         effects = self.outbox[:]
         self.outbox.clear()  # in place, because the streams append to this list
         return effects
+
+    def _look_at(self, matter: Matter, number: int, origin: bytes, now: int) -> None:
+        match matter:
+            case Matter.LISTENED:
+                self._begin(number, now)
+            case Matter.RIVAL:
+                self._look_for_rival(number, now)
+            case Matter.ROUTES:
+                self._announce(number, now)
+            case Matter.LOST:
+                self.sources.end_lost(origin)
+            case Matter.RETRY:
+                self.sources.settle(origin)
+            case Matter.ALIVE:
+                self.network.look(number, now)
+            case Matter.STEADY:
+                if self.network.join(number):
+                    self._reconsider(now)
+            case Matter.HELD:
+                for query in self.network.let_go():
+                    self._on_unwanted(query)
+            case Matter.LEASE:
+                self._reconsider(now)
+            case _:
+                assert_never(matter)
 
     # ------------------------------------------------------------------------------------------------------ interest
 
@@ -177,22 +180,34 @@ class Router:
 
     def _on_names(self, number: int, packet: lbmr.AnyPacket | lbmr_extended.Packet, now: int) -> None:
         """Ask the other domains for the store that this one looks for, and tell them where its own stores are."""
-        portal = self.portals[number]
-        others = [(place, one) for place, one in enumerate(self.portals) if place != number and one.forwards]
+        domain = self.portals[number].settings.domain
         if isinstance(packet, lbmr.ContextInfo) and packet.flags & lbmr.ContextInfo.QUERY and packet.name:
-            if portal.names.ask(packet.name, now):
-                asked = [place for place, one in others if one.names.admits(now)]
-                self.outbox += (fx.TellName(place, question(packet.name)) for place in asked)
+            self._on_name(number, lm.NameTold(packet.name, domain, True), now)
             return
-        for name, record in answers(packet, portal.settings.domain):
-            self.outbox += (fx.TellName(place, record) for place, one in others if one.names.wants(name, now))
+        for told in answers(packet, domain):
+            self._on_name(number, told, now)
+
+    def _on_name(self, number: int, told: lm.NameTold, now: int) -> None:
+        """Pass on a question or an answer about a name, to domains and along the tree of the domain that it is from."""
+        if told.asks and not self.portals[number].names.ask(told.name, now):
+            return
+        children = self.network.children(told.domain)
+        for place, portal in enumerate(self.portals):
+            if place == number or not (portal.forwards and (portal.settings.domain or place in children)):
+                continue
+            if not (portal.names.admits(now) if told.asks else portal.names.wants(told.name, now)):
+                continue
+            if portal.link is None:
+                self.outbox.append(fx.TellName(place, question(told.name) if told.asks else answer(told)))
+            else:
+                self.outbox.append(fx.LinkSend(place, lm.encode(told)))
 
     def _on_interest(self, number: int, query: lbmr.Query, on: bool) -> None:
         interest = self.portals[number].interest
         if on and interest.tell(query):
-            self._on_new(number, query)
+            self._on_new_of(number, query)
         elif not on and interest.ends(query):
-            self._on_unwanted(number, query)
+            self._on_unwanted(query)
 
     def _on_wanted(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         portal = self.portals[number]
@@ -200,214 +215,129 @@ class Router:
             if query not in portal.interest.wanted and portal.interest.refused.bit_count() == 1:
                 self._remark(f"domain {portal.settings.domain} wants {query}, which no source can have")
             return
-        self._on_new(number, query)
+        self._on_new_of(number, query)
 
-    def _on_new(self, number: int, query: lbmr.Query) -> None:
-        """Look for a symbol that a domain wants from now on, and repeat what is known."""
+    def _on_new_of(self, number: int, query: lbmr.Query) -> None:
         if self.portals[number].forwards:
-            self._want(query)
-            for source in self._meant(number, query):
-                self._settle(source.origin)
+            self._on_new(self.portals[number].interest, query)
+
+    def _on_new(self, interest: DomainInterest, query: lbmr.Query) -> None:
+        """Look for a symbol that a domain wants from now on, and repeat what is known."""
+        self._want(query)
+        for source in self._meant(interest, query):
+            self.sources.settle(source.origin)
 
     def _on_left(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         if self.portals[number].interest.left(query, holder, now):
-            self._on_unwanted(number, query)
+            self._on_unwanted(query)
 
-    def _on_unwanted(self, number: int, query: lbmr.Query) -> None:
+    def _on_unwanted(self, query: lbmr.Query) -> None:
         """Handle the end of the interest of one domain in a symbol."""
         self._want(query)
         topics = [query.name] if isinstance(query, lbmr.TopicQuery) else list(self.table.topics)
         for source in self.table.of(topics):
-            self._settle(source.origin)
+            self.sources.settle(source.origin)
 
     def _want(self, query: lbmr.Query) -> None:
-        """Look for a topic or a pattern in each domain if another one wants it."""
+        """Look for a topic or a pattern in each domain if another one wants it, and tell links of those that do."""
+        wanting = {domain for domain, interest in self.network.interests() if query in interest.wanted}
         for number, portal in enumerate(self.portals):
-            wanted = portal.forwards and any(
-                query in other.interest.wanted
-                for place, other in enumerate(self.portals)
-                if place != number and other.forwards
-            )
+            domain = portal.settings.domain
+            wanted = bool(domain) and portal.forwards and bool(wanting - {domain})
             if wanted != (query in portal.wants):
                 if wanted:
                     portal.wants[query] = None
                 else:
                     del portal.wants[query]
                 self.outbox.append(fx.Want(number, query, wanted))
+        self.network.tell(query)
 
-    def _meant(self, number: int, query: lbmr.Query) -> list[RoutedSource]:
+    def _meant(self, interest: DomainInterest, query: lbmr.Query) -> list[RoutedSource]:
         """Return the sources whose topics a wanted symbol of a domain means."""
-        interest = self.portals[number].interest
         if query not in interest.wanted:
             return []
         if isinstance(query, lbmr.TopicQuery):
             return self.table.of((query.name,))
         return self.table.of([topic for topic in self.table.topics if interest.means(query, topic)])
 
-    def _is_wanted(self, number: int, topic: str) -> bool:
-        """Return whether another domain than that of a portal wants a topic."""
-        return any(
-            place != number and other.forwards and other.interest.matches(topic)
-            for place, other in enumerate(self.portals)
-        )
+    # --------------------------------------------------------------------------------------------------------- links
 
-    # ------------------------------------------------------------------------------------------------------- sources
+    def _on_link_event(self, event: ev.LinkBegun | ev.LinkArrived | ev.LinkHeld | ev.LinkEnded, now: int) -> None:
+        match event:
+            case ev.LinkArrived(portal, items):
+                self._on_link(portal, items, now)
+            case ev.LinkBegun(portal, node, name):
+                if self.network.begin(portal, node, name, now):
+                    self._reconsider(now)
+            case ev.LinkHeld(portal, held):
+                self.streams.on_link_held(portal, held=held)
+            case ev.LinkEnded(portal, reason):
+                self._on_link_ended(portal, reason, now)
+            case _:
+                assert_never(event)
 
-    def _on_found(self, number: int, topic: str, record: SourceRecord, now: int) -> None:
-        portal = self.portals[number]
-        if not record.origin:
-            portal.counted.unidentified += 1
-            if portal.counted.unidentified.bit_count() == 1:
-                self._remark(
-                    f"the source of '{topic}' at {record.address} is not repeated: it has no OTID; "
-                    "its program is older than routers"
-                )
+    def _on_link(self, number: int, items: Iterable[Run | lbmc.Message], now: int) -> None:
+        """Handle what a link brought. What cannot be understood ends it."""
+        link = self.portals[number].link
+        if link is None:
             return
-        source = self.table.sources.get(record.origin)
-        if source is not None and source.portal != number:
-            proxy = source.proxies.get(number)
-            if proxy is None or proxy.names != (record.session_id, record.index):
-                source.elsewhere[number] = record
-                if source.record is None or distance(record) < distance(source.record):
-                    self._move_entry(source, now)
+        link.heard_at = now
+        changed = False
+        try:
+            for item in items:
+                if isinstance(item, Run):
+                    self._on_stream(number, link.indexes.get(item.topic_index), item)
+                elif (way := destination_of(item)) is not None:
+                    self._on_unicast(number, lbmc.encode(item), way)
+                elif (told := lm.decode(item)) is not None:
+                    changed |= self._on_told(number, told, now)
+                else:
+                    topic = find(item, TopicIdx)
+                    indexes = {index: None for index, _ in high_water_marks.marks(item)}
+                    for index in indexes if topic is None else (topic.tidx,):
+                        self._on_stream(number, link.indexes.get(index), item)
+        except WireError as error:
+            self.outbox.append(fx.LinkDrop(number, f"malformed: {error}"))
+        if changed:
+            self._reconsider(now)
+
+    def _on_stream(self, number: int, origin: bytes | None, item: Run | lbmc.Message) -> None:
+        """Handle an item of a source, which must come by the entry of its tree."""
+        source = None if origin is None else self.table.sources.get(origin)
+        if source is not None and source.portal == number and source.joined is not None:
+            self.streams.on_items(source.origin, (item,))
+        elif isinstance(item, Run):
+            self.portals[number].counted.stray += item.count
+
+    def _on_told(self, number: int, told: lm.LinkMessage, now: int) -> bool:
+        """Handle what the other side tells, and return whether ways may have changed."""
+        match told:
+            case lm.InterestTold():
+                changed = self.network.hear(number, told)
+                if changed is not None and changed[1]:
+                    self._on_new(changed[0], told.query)
+                elif changed is not None:
+                    self._on_unwanted(told.query)
+            case lm.SourceTold():
+                for event in self.network.note(number, told):
+                    self.receive(event, now)
+            case lm.NameTold():
+                if self.network.enters(told.domain, number):
+                    self._on_name(number, told, now)
+            case _:
+                return self.network.receive(number, told, now)
+        return False
+
+    def _on_link_ended(self, number: int, reason: str, now: int) -> None:
+        link = self.portals[number].link
+        if link is None:
             return
-        if source is None:
-            if not portal.forwards or not self._is_wanted(number, topic):
-                return
-            if len(self.table) == MAX_SOURCES:
-                self.beyond += 1
-                return
-            source = RoutedSource(record.origin, topic, number)
-            self.table.add(source)
-        source.record = record
-        self.agenda.stop((Matter.LOST, 0, record.origin))
-        self._settle(record.origin)
-
-    def _on_gone(self, number: int, record: SourceRecord, now: int) -> None:
-        source = self.table.sources.get(record.origin)
-        if source is None:
-            return
-        if source.portal == number and source.record and source.record.name == record.name:
-            self._lose(source, now)
-        elif number in source.elsewhere and source.elsewhere[number].name == record.name:
-            del source.elsewhere[number]
-
-    def _on_ended(self, origin: bytes, now: int) -> None:
-        source = self.table.sources.get(origin)
-        if source is not None and source.joined is not None:
-            source.joined = None
-            self._lose(source, now)
-
-    def _lose(self, source: RoutedSource, now: int) -> None:
-        """Let the proxies of a source end soon, unless it is found again; go on at once where it is known besides."""
-        source.record = None
-        if source.elsewhere:
-            self._move_entry(source, now)
-        elif source.proxies:
-            delay = self.portals[source.portal].settings.deletion_ns
-            self.agenda.arm((Matter.LOST, 0, source.origin), now + delay)
-            self.outbox += source.move()
-        else:
-            self.table.remove(source)
-
-    def _move_entry(self, source: RoutedSource, now: int) -> None:
-        """Take the nearest of the other places of a source for its entry; it is not repeated in that domain any more.
-
-        A service may know the proxy of a router that died longer than the router that comes next needs to find it.
-        """
-        number = source.nearest
-        record = source.elsewhere.pop(number)
-        others = dict(source.elsewhere)
-        if source.record is not None:
-            others[source.portal] = source.record
-        self.agenda.stop((Matter.LOST, 0, source.origin))
-        self._close_all(source)
-        self.table.remove(source)
-        self._on_found(number, source.topic, record, now)
-        moved = self.table.sources.get(source.origin)
-        if moved is not None:
-            moved.elsewhere = others
-
-    def _end_lost(self, origin: bytes) -> None:
-        source = self.table.sources.get(origin)
-        if source is not None and source.record is None:
-            self._close_all(source)
-            self.table.remove(source)
-
-    def _settle(self, origin: bytes) -> None:
-        """Open and close the proxies of a source as its topic is wanted: in this turn if it has room, or soon."""
-        if self.room > 0 and origin not in self.unsettled:
-            self._settle_now(origin)
-        else:
-            self.unsettled[origin] = None
-
-    def _settle_now(self, origin: bytes) -> None:
-        """Open and close the proxies of a source, join or leave it, and forget it if no domain wants it any more."""
-        source = self.table.sources.get(origin)
-        if source is None:
-            return
-        before = len(self.outbox)
-        record = source.record
-        for number, portal in enumerate(self.portals):
-            wanted = (
-                number != source.portal
-                and portal.forwards
-                and self.portals[source.portal].forwards
-                and portal.interest.matches(source.topic)
-            )
-            if wanted and number not in source.proxies and record is not None and self._passes(source, record, number):
-                self._open(source, record, number)
-            elif not wanted and number in source.proxies:
-                self._close(source, number)
-        self.outbox += source.move()
-        self.room -= len(self.outbox) > before
-        if not source.proxies and not self._is_wanted(source.portal, source.topic):
-            # What becomes of it is not reported any more.
-            self.agenda.stop((Matter.LOST, 0, origin))
-            self.table.remove(source)
-
-    def _passes(self, source: RoutedSource, record: SourceRecord, number: int) -> bool:
-        properties = properties_of(source.topic, record)
-        return self.portals[source.portal].lets_in(properties) and self.portals[number].lets_out(properties)
-
-    def _open(self, source: RoutedSource, record: SourceRecord, number: int) -> None:
-        settings, entry = self.portals[number].settings, self.portals[source.portal].settings
-        source.proxies[number] = ProxySource(number, NumberWindow(settings.window, settings.window_step))
-        self.outbox.append(fx.OpenProxy(number, source.origin, source.topic, told(record, entry)))
-
-    def _close(self, source: RoutedSource, number: int) -> None:
-        del source.proxies[number]
-        self.portals[number].queues.forget(source.origin)
-        self.agenda.stop((Matter.RETRY, number, source.origin))
-        self.outbox.append(fx.CloseProxy(number, source.origin))
-
-    def _close_all(self, source: RoutedSource) -> None:
-        self.room -= 1
-        for number in tuple(source.proxies):
-            self._close(source, number)
-        self.outbox += source.move()
-
-    def _on_opened(self, event: ev.ProxyOpened) -> None:
-        source = self.table.sources.get(event.source)
-        proxy = None if source is None else source.proxies.get(event.portal)
-        if proxy is not None:
-            proxy.names, proxy.most_bytes = (event.session, event.index), event.most_bytes
-
-    def _on_failed(self, event: ev.ProxyFailed, now: int) -> None:
-        source = self.table.sources.get(event.source)
-        if source is None or event.portal not in source.proxies:
-            return
-        portal = self.portals[event.portal]
-        if event.reason:
-            portal.counted.unopened += 1
-            portal.counted.dropped[Drop.ERROR] += 1
-            if portal.counted.unopened.bit_count() == 1:
-                what = f"portal '{portal.settings.name}' cannot repeat the source of '{source.topic}': {event.reason}"
-                self._remark(f"{what} ({portal.counted.unopened} so far)")
-        del source.proxies[event.portal]
-        portal.queues.forget(source.origin)
-        self.outbox += source.move()
-        self.agenda.arm((Matter.RETRY, event.portal, source.origin), now + RETRY_NS)
+        self._remark(f"portal '{self.portals[number].settings.name}' has lost router '{link.name}': {reason}")
+        gone = self.network.end(number, now)
+        self.sources.unlink(number)
+        self._reconsider(now)
+        for event in gone:
+            self.receive(event, now)
 
     # ------------------------------------------------------------------------------------------------------- unicast
 
@@ -415,12 +345,18 @@ class Router:
         portal = self.portals[number]
         counted = portal.counted
         counted.unicast_received += 1
-        onward = way if isinstance(way, UnicastDrop) else self.forwarding.route(portal.settings.domain, octets, way)
+        onward = way if isinstance(way, UnicastDrop) else self._route(number, octets, way)
         if isinstance(onward, UnicastDrop):
             counted.unicast_dropped[onward] += 1
             return
         self.portals[onward.portal].counted.unicast_sent += 1
         self.outbox.append(fx.SendUnicast(onward.portal, onward.address, onward.octets))
+
+    def _route(self, number: int, octets: bytes, way: Routed) -> Onward | UnicastDrop:
+        """Return where a message goes. Over a link it must come from a domain whose tree it has followed."""
+        origin = way.origin.domain
+        came = self.portals[number].settings.domain or (origin if self.network.enters(origin, number) else 0)
+        return self.forwarding.route(came, octets, way, self.network.onward(origin, way.destination.domain))
 
     # ------------------------------------------------------------------------------------- portals and other routers
 
@@ -479,17 +415,14 @@ class Router:
         self._begin(number, now)
 
     def _reconsider(self, now: int) -> None:
-        """Decide everything anew, because a portal began or ceased to forward."""
-        for query in {query: None for portal in self.portals for query in (*portal.interest.wanted, *portal.wants)}:
+        """Decide everything anew, because a portal began or ceased to forward, or the network has changed."""
+        for event in self.network.refresh(now):
+            self.receive(event, now)
+        for query in self.network.queries():
             self._want(query)
-        for source in tuple(self.table.sources.values()):
-            if self.portals[source.portal].forwards:
-                self._settle(source.origin)
-            else:
-                self._close_all(source)
-                self.table.remove(source)
+        self.sources.reconsider()
         for number, portal in enumerate(self.portals):
-            if portal.forwards:
+            if portal.forwards and portal.settings.domain:
                 least = now if portal.announced_at is None else portal.announced_at + portal.settings.routes_least_ns
                 self.agenda.arm((Matter.ROUTES, number, b""), max(now, least))
 
@@ -497,9 +430,10 @@ class Router:
         portal = self.portals[number]
         if not portal.forwards:
             return
-        others = (one.settings.domain for one in self.portals if one is not portal and one.forwards)
+        beside = [one for one in self.portals if one is not portal and one.forwards and one.settings.domain]
         portal.announced_at = now
-        self.outbox.append(fx.Announce(number, tuple(others)))
+        others = (*(one.settings.domain for one in beside), *self.network.domains())
+        self.outbox.append(fx.Announce(number, others))
         self.agenda.arm((Matter.ROUTES, number, b""), now + portal.settings.routes_ns)
 
     def _remark(self, text: str) -> None:

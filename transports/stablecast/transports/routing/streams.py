@@ -48,6 +48,12 @@ class Streams:
         high = [] if source.high is None else [(proxy.names[1], source.high)]
         return high_water_marks.message(high) + self._info(source, proxy)
 
+    def begin(self, source: RoutedSource, proxy: ProxySource) -> None:
+        """Tell on a link what a joiner of a stream is greeted with: the newest number and the announcement."""
+        high = [] if proxy.names is None or source.high is None else [(proxy.names[1], source.high)]
+        if octets := high_water_marks.message(high) + self._info(source, proxy):
+            self._send(proxy, source.origin, QueuedBlock(octets))
+
     def on_items(self, origin: bytes, items: Iterable[Run | Message]) -> None:
         """Repeat what the stream of a source brought."""
         source = self.table.sources.get(origin)
@@ -164,6 +170,26 @@ class Streams:
             return
         for block in portal.queues.open(origin):
             self._leave(number, origin, block)
+
+    def on_link_held(self, number: int, *, held: bool) -> None:
+        """Hold all data of a link, or let go what waits, with the newest number of each source that lost its end."""
+        queues = self.portals[number].queues
+        if held:
+            queues.held = True
+            return
+        for origin, blocks, shortened in queues.release():
+            for block in blocks:
+                self._leave(number, origin, block)
+            proxy, source = self._proxy(number, origin), self.table.sources.get(origin)
+            if (
+                shortened
+                and proxy is not None
+                and proxy.names is not None
+                and source is not None
+                and source.high is not None
+            ):
+                mark = high_water_marks.message([(proxy.names[1], source.high)])
+                self._leave(number, origin, QueuedBlock(mark))
 
     def _proxy(self, number: int, origin: bytes) -> ProxySource | None:
         source = self.table.sources.get(origin)
