@@ -83,8 +83,8 @@ ROUTING: Final = (
     Mutant(
         "a-mark-overtakes-its-data",
         "transports/routing/queues",
-        "        return found is None or not (found.closed or found.blocks)\n",
-        "        return found is None or not found.closed\n",
+        "not self.held and (found is None or not (found.closed or found.blocks))",
+        "not self.held and (found is None or not found.closed)",
         Test("transports/routing/test_queues.py::test_nothing_passes_what_waits"),
     ),
     Mutant(

@@ -104,9 +104,9 @@ def _link(portal: Portal) -> LinkView:
     return LinkView(
         "" if portal.link is None else portal.link.name,
         trips.count,
-        trips.least,
+        trips.shortest,
         trips.total // trips.count if trips.count else 0,
-        trips.most,
+        trips.longest,
         trips.last,
         counted.stray,
         counted.untold,

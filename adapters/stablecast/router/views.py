@@ -46,16 +46,16 @@ class LinkView:
     Attributes:
         router: The name of the router at its other end; empty: there is no link now.
         trips: How often a sign of life was answered.
-        least_ns, mean_ns, most_ns, last_ns: The time to the other router and back.
+        shortest_ns, mean_ns, longest_ns, last_ns: The time to the other router and back.
         stray: Messages of sources that came over the link while another way counted.
         untold: Patterns that were too long to be told.
     """
 
     router: str = ""
     trips: int = 0
-    least_ns: int = 0
+    shortest_ns: int = 0
     mean_ns: int = 0
-    most_ns: int = 0
+    longest_ns: int = 0
     last_ns: int = 0
     stray: int = 0
     untold: int = 0

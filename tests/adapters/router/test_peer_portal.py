@@ -18,7 +18,18 @@ from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import link_messages as lm
 from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.routing.network_map import NodeRecord
-from tests.adapters.router.test_daemon import HERE, MESSAGES, TRANSPORTS, Domains, configuration, payloads, until, world
+from tests.adapters.router.test_daemon import (
+    AT_ONCE,
+    HERE,
+    MESSAGES,
+    PATIENCE,
+    TRANSPORTS,
+    Domains,
+    configuration,
+    payloads,
+    until,
+    world,
+)
 from tests.adapters.runtime.test_tls import certified
 
 PORT = 14_380
@@ -98,7 +109,7 @@ def test_a_router_calls_until_it_is_answered() -> None:
         assert 2 < len([text for severity, text in domains.lines if severity is Severity.WARNING]) < 8
         assert calling.snapshot().portals[1].trouble
         answering = await router(domains, "edge-1", 1, LISTENS)
-        await until(lambda: linked(calling), 5)
+        await until(lambda: linked(calling), AT_ONCE)
         domains.lines.clear()
         await calling.close()
         await until(lambda: not linked(answering))
@@ -118,7 +129,7 @@ async def call(hello: lm.LinkMessage | None = None) -> tuple[asyncio.StreamReade
 
 async def ended(reader: asyncio.StreamReader) -> bool:
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while await reader.read(65_536):
                 pass
     except ConnectionError:

@@ -299,7 +299,7 @@ def test_round_trips_are_measured() -> None:
     fabric.run(10 * SECOND)
     trips = fabric.routers[0].portals[1].trips
     assert trips.count >= 10
-    assert trips.least == trips.most == trips.last == 2 * DELAY
+    assert trips.shortest == trips.longest == trips.last == 2 * DELAY
 
 
 def test_patterns_and_access_lists_hold_on_links() -> None:

@@ -78,7 +78,11 @@ def exposition(view: RouterView, *, openly: bool = False) -> Iterator[str]:
     yield head(name, "Time to the router at the other end of a link and back.", kind_of(name), openly)
     for portal in view.portals:
         if portal.link is not None and portal.link.trips:
-            figures = {"least": portal.link.least_ns, "mean": portal.link.mean_ns, "most": portal.link.most_ns}
+            figures = {
+                "shortest": portal.link.shortest_ns,
+                "mean": portal.link.mean_ns,
+                "longest": portal.link.longest_ns,
+            }
             for what, span in {**figures, "last": portal.link.last_ns}.items():
                 labels = f'{router},portal="{label(portal.name)}",figure="{what}"'
                 yield f"{name}{{{labels}}} {span / SECOND:.6f}\n"

@@ -25,15 +25,15 @@ class RoundTrips:
 
     count: int = 0
     total: int = 0
-    least: int = 0
-    most: int = 0
+    shortest: int = 0
+    longest: int = 0
     last: int = 0
 
     def add(self, span: int) -> None:
-        self.least = min(self.least, span) if self.count else span
+        self.shortest = min(self.shortest, span) if self.count else span
         self.count += 1
         self.total += span
-        self.most, self.last = max(self.most, span), span
+        self.longest, self.last = max(self.longest, span), span
 
 
 @attrs.define
