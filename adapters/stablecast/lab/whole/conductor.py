@@ -20,7 +20,7 @@ from stablecast.lab.whole.schedule import (
     DISK_FAULTS,
     PACED,
     RECEIVERS,
-    ROUTER,
+    ROUTERS,
     SECOND_RECEIVER,
     SIDES,
     SOURCE,
@@ -91,7 +91,7 @@ class Conductor(JobWriter):
         self._departures, self._owner = 0, SOURCE
         self._excused = {fault.who for fault in schedule.faults if fault.kind in DISK_FAULTS}
         self.finders = schedule.setup.finders
-        self.routers = (ROUTER,) if schedule.setup.far else ()
+        self.routers = schedule.setup.routers
         self.names = (*schedule.setup.sources, *RECEIVERS, *STORES, *self.finders, *self.routers)
         for name in self.names:
             self._place(name, name)
@@ -126,7 +126,7 @@ class Conductor(JobWriter):
         self.mark("prompt", returns=returns, spare=setup.spare)
         if self.routers:
             beyond = {name: [store for store in STORES if setup.is_apart(name, store)] for name in RECEIVERS}
-            self.mark("domains", router=ROUTER, beyond=beyond)
+            self.mark("domains", routers=self.routers, linked=setup.linked, beyond=beyond)
         for name in (*self.finders, *STORES, *self.routers):
             self.start(name)
         await asyncio.sleep(READY_SECONDS + (ROUTED_SECONDS if self.routers else 0.0))
@@ -236,7 +236,9 @@ class Conductor(JobWriter):
             self.processes[name] = self._stores[name].start()
         elif name in self.routers:
             source = {"transport": self.schedule.setup.leaving} if self.schedule.setup.leaving else {}
-            self.processes[name] = programs.start_router(self.world, name, self._portals(), source)
+            self.processes[name] = programs.start_router(
+                self.world, name, self._portals(name), source, self._link(name)
+            )
         elif name in self.finders:
             begin = programs.start_service if self._is_service(name) else programs.start_relay
             self.processes[name] = begin(self.world, name)
@@ -365,7 +367,7 @@ class Conductor(JobWriter):
     def _strike_disk_or_clock(self, fault: Fault) -> None:
         host = self.world.host(fault.who)
         match fault.kind:
-            case Kind.SLOW if fault.who == ROUTER:
+            case Kind.SLOW if fault.who in ROUTERS:
                 self._delay(fault, fault.amount)
             case Kind.SLOW:
                 host.disk.slow(fault.amount * MILLISECOND)
@@ -417,7 +419,7 @@ class Conductor(JobWriter):
                     self.world.network.heal(other, host.address)
             case Kind.NOISE:
                 self._noise(fault, 0.0)
-            case Kind.SLOW if fault.who == ROUTER:
+            case Kind.SLOW if fault.who in ROUTERS:
                 self._delay(fault, 0)
             case Kind.SLOW | Kind.FULL | Kind.FAIL:
                 host.disk.heal()

@@ -12,6 +12,7 @@ import attrs
 
 from stablecast.lab.schedules.faults import OF_PROGRAMS, Fault, Kind, drawn_instant, drawn_span
 from stablecast.lab.whole.consumers import BEGINNINGS
+from stablecast.lab.whole.drawn_domains import parted
 from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
@@ -21,6 +22,7 @@ from stablecast.lab.whole.schedule import (
     PROGRAMS,
     RECEIVERS,
     ROUTER,
+    ROUTERS,
     SECOND_SOURCE,
     SIDES,
     SOURCE,
@@ -111,12 +113,6 @@ def suited(rng: Random, setup: Setup, faults: list[Fault]) -> list[Fault]:
     return found
 
 
-PARTED_SHARE: Final = 0.04
-"""Share of the seeds whose worlds have two domains."""
-
-PARTED_SEEDS: Final = 10_000_000
-"""The seed from which on all worlds have two domains."""
-
 ROUTED_FACTOR: Final = 2
 """Factor of all times in a world with a router, if they are not long anyway: it listens before it takes part."""
 
@@ -130,28 +126,6 @@ STRIKES_ROUTERS: Final = (
 """Faults of a router, the more frequent ones twice."""
 
 
-def parted(rng: Random, seed: int, setup: Setup) -> Setup:
-    """Return the setup in two domains with a router between them, in few seeds, and in all from `PARTED_SEEDS` on.
-
-    Stores take part in resolution there, which a store from a directory does through relays and services only, and
-    none of the daemon's file does. A store that is used in turn, or has room for one flight only, would lose what is
-    promised behind a router that fails.
-    """
-    if rng.random() >= PARTED_SHARE and seed < PARTED_SEEDS:
-        return setup
-    if setup.storage == TURNS:
-        options = tuple(option for option in setup.options if option[0] != "ume_store_behavior")
-        setup = attrs.evolve(setup, storage="", options=options)
-    if setup.tight:
-        kept = tuple(option for option in setup.store_options if not option.startswith("repository-size-limit="))
-        setup = attrs.evolve(setup, store_options=kept)
-    finder = {"both": "both", "service": "services", "services": "services"}.get(setup.finder, "relays")
-    hosts = (SOURCE, SECOND_SOURCE, *RECEIVERS, *STORES)
-    far = tuple(name for name in hosts if rng.random() < 0.5) or RECEIVERS[:1]
-    leaving = rng.choice(("", "", "lbtrm", "lbtru"))
-    return attrs.evolve(setup, finder=finder, daemon=False, far=far, leaving=leaving)
-
-
 def _of_the_router(rng: Random, setup: Setup) -> list[Fault]:
     if not setup.far:
         return []
@@ -160,7 +134,11 @@ def _of_the_router(rng: Random, setup: Setup) -> list[Fault]:
         kind, at = rng.choice(STRIKES_ROUTERS), rng.randrange(HORIZON_MS - 1)
         span = drawn_span(rng, SPANS_MS, HORIZON_MS - at)
         other = rng.choice(("", *SIDES)) if kind in (Kind.CUT, Kind.MUTE, Kind.SLOW) else ""
-        faults.append(Fault(at, kind, ROUTER, span, other, _amount(rng, kind)))
+        who = ROUTER
+        if setup.linked:  # It is cut off from all, or the two from each other.
+            who, partner = rng.sample(ROUTERS, 2)
+            other = other and partner
+        faults.append(Fault(at, kind, who, span, other, _amount(rng, kind)))
     return faults
 
 

@@ -47,6 +47,8 @@ RETURNED_NS = 2_000_000_000
 """Time after a fault in which the connections and the registrations of a receiver return."""
 ROUTED_NS = 6_000_000_000
 """Time after a fault of a router in which it returns: it listens for 2.5 s, and then tells routes and finds sources."""
+LINKED_NS = 10_000_000_000
+"""Time in which linked routers find each other besides: pauses of calls, and a link that is left out for a while."""
 QUORUM = 2
 """Stores of three that must know a receiver before messages are kept for it."""
 REGISTERED_NS = 1_000_000_000
@@ -108,7 +110,8 @@ class HistoryFacts:
         default_factory=lambda: defaultdict(list)
     )  # topic and numbers of losses that a receiver reported, by receiver
     beyond: dict[str, list[str]] = field(default_factory=dict)  # stores in another domain, by program of a receiver
-    router: str = ""  # the host between the domains
+    routers: list[str] = field(default_factory=list)  # the hosts between the domains
+    routed_ns: int = ROUTED_NS
     departed: str = ""  # the owner whose earlier identities deregistered
 
     def kept_of(self, owner: tuple[str, str]) -> int:
@@ -177,7 +180,8 @@ def _note_condition(facts: HistoryFacts, line: Line) -> None:
             facts.kept[line.get("owner", "")] = line["messages"]
             facts.renewed = not line.get("returns", True)
         case "domains":
-            facts.router, facts.beyond = line["router"], line["beyond"]
+            facts.routers, facts.beyond = line["routers"], line["beyond"]
+            facts.routed_ns += LINKED_NS if line["linked"] else 0
         case "departed":
             facts.departed = line["owner"]
         case "event" if "last" in line:
@@ -534,8 +538,8 @@ def _troubles(facts: HistoryFacts, programs: Collection[str]) -> list[Trouble]:
             continue
         lasts = do in LOSSES or (who, mark.get("text")) not in healed
         until = float("inf") if lasts else healed[who, mark["text"]] + RETURNED_NS
-        if who == facts.router:
-            troubles += ((store, mark["t"], until + ROUTED_NS) for store in sorted(beyond))
+        if who in facts.routers:
+            troubles += ((store, mark["t"], until + facts.routed_ns) for store in sorted(beyond))
         else:
             troubles.append((ALL if role or do == "blackout" else who, mark["t"], until))
     return troubles

@@ -9,8 +9,11 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole.schedule import (
     FAR,
     FINDERS,
+    LINKED_ROUTER,
     NEAR,
     RECEIVERS,
+    ROUTER,
+    ROUTERS,
     SECOND_RECEIVER,
     SECOND_SOURCE,
     SOURCE,
@@ -142,11 +145,19 @@ class JobWriter:
             found.append(("resolver_service" if service else "resolver", f"{self.world.host(name).address}:{port}"))
         return found
 
-    def _portals(self) -> dict[int, dict[str, object]]:
-        """Return the options of the contexts of the router's portals, by domain."""
+    def _portals(self, router: str) -> dict[int, dict[str, object]]:
+        """Return the options of the contexts of a router's portals, by domain."""
         options = {"resolver": "resolver_unicast_daemon", "resolver_service": "resolver_service"}
-        places = zip((NEAR, FAR), self.finders, strict=True)
+        places = [*zip((NEAR, FAR), self.finders, strict=True)]
+        if self.schedule.setup.linked:
+            places = [places[ROUTERS.index(router)]]
         return {domain: {options[kind]: at for kind, at in self._finder_addresses(name)} for domain, name in places}
+
+    def _link(self, router: str) -> str:
+        """Return the address of the router to which the one of the far domain is linked, which listens itself."""
+        if not self.schedule.setup.linked:
+            return ""
+        return f"{self.world.host(ROUTER).address if router == LINKED_ROUTER else ''}:{programs.LINK_PORT}"
 
     def _resolution(self, name: str, address: str) -> dict[str, Any]:
         given: dict[str, Any] = {}

@@ -21,8 +21,11 @@ FINDERS: Final = ("finder", "finder1")
 """The hosts of relays and resolution services."""
 ROUTER: Final = "router"
 """The host that reaches both domains, if a world has two."""
+LINKED_ROUTER: Final = "router1"
+"""The host with the router of the far domain, if it is linked to that of the near one."""
 PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, *FINDERS)
-STRUCK: Final = (*PROGRAMS, SECOND_SOURCE, ROUTER)
+ROUTERS: Final = (ROUTER, LINKED_ROUTER)
+STRUCK: Final = (*PROGRAMS, SECOND_SOURCE, *ROUTERS)
 """All hosts that a fault may strike."""
 NEAR: Final = 1
 FAR: Final = 2
@@ -88,6 +91,7 @@ class Setup:
         hot: It sends the same messages, with hot numbers.
         far: The hosts in a second domain, which a router joins with the first; empty: there is one domain.
         leaving: The transport of the router's proxies; empty: the default.
+        linked: Each domain has a router of its own, and the two are linked.
     """
 
     finder: str = "relay"
@@ -117,6 +121,7 @@ class Setup:
     hot: bool = False
     far: tuple[str, ...] = ()
     leaving: str = ""
+    linked: bool = False
 
     @property
     def message_bytes(self) -> int:
@@ -150,9 +155,14 @@ class Setup:
         """The hosts of relays and resolution services."""
         return FINDERS if self.far or self.finder in {"relays", "services", "both"} else FINDERS[:1]
 
+    @property
+    def routers(self) -> tuple[str, ...]:
+        """The hosts of routers."""
+        return () if not self.far else ROUTERS if self.linked else ROUTERS[:1]
+
     def domain(self, name: str) -> int:
         """Return the domain of a host; 0 if it is not placed in one."""
-        if not self.far or name == ROUTER:
+        if not self.far or name in ROUTERS:
             return 0
         host = RECEIVERS[-1] if name == SECOND_RECEIVER else name
         return FAR if host in self.far or host == FINDERS[1] else NEAR

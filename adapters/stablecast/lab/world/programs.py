@@ -28,6 +28,8 @@ CONFIGURATION = Path("/etc/stores.xml")
 """The configuration file of a daemon."""
 
 ROUTES = Path("/etc/router.toml")
+LINK_PORT = 14_380
+"""The port at which a router listens for the one that is linked to it."""
 """The configuration file of a router."""
 
 TRACES = Path("/traces")
@@ -163,7 +165,11 @@ def start_service(world: World, name: str = "service") -> SimulatedProcess:
 
 
 def start_router(
-    world: World, name: str, portals: Mapping[int, Mapping[str, object]], source: Mapping[str, object]
+    world: World,
+    name: str,
+    portals: Mapping[int, Mapping[str, object]],
+    source: Mapping[str, object],
+    link: str = "",
 ) -> SimulatedProcess:
     """Start `stablecast router` on a host, with a portal in each domain.
 
@@ -172,6 +178,7 @@ def start_router(
         name: The host.
         portals: The options of the context of the portal in each domain, which say where it looks for sources.
         source: The options of all proxy sources.
+        link: The address of a router that it is linked to; without a host it listens itself; empty: it has no link.
     """
     host = world.host(name)
     text = "\n".join(
@@ -179,6 +186,10 @@ def start_router(
         f"context = {_table({'default_interface': host.address, **context})}\nsource = {_table(source)}\n"
         for domain, context in portals.items()
     )
+    if link:
+        other, _, port = link.rpartition(":")
+        end = _table({"address": other, "port": int(port)}) if other else _table({"listen-port": int(port)})
+        text += f'\n[[portals.peer]]\nname = "link"\nsingle-tcp.{"initiator" if other else "acceptor"} = {end}\n'
     if not host.processes:
         host.disk.place_file(str(ROUTES), text.encode())
     return world.call(lambda: router_command.run(router_command.RouterJob(ROUTES)), name)

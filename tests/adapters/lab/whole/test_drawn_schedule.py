@@ -5,11 +5,11 @@ from functools import partial
 import pytest
 
 from stablecast.lab.schedules.faults import OF_PROGRAMS, Kind
+from stablecast.lab.whole.drawn_domains import PARTED_SEEDS
 from stablecast.lab.whole.drawn_schedule import (
     ENDS_STORES,
     FACTORS,
     FAULTS,
-    PARTED_SEEDS,
     PAUSES_MS,
     REFILL_MS,
     ROUTED_FACTOR,
@@ -24,7 +24,7 @@ from stablecast.lab.whole.schedule import (
     HORIZON_MS,
     MEMORY,
     RECEIVERS,
-    ROUTER,
+    ROUTERS,
     SECOND_RECEIVER,
     SIDES,
     SOURCE,
@@ -153,14 +153,24 @@ def test_each_kind_of_setup_has_its_share(has: object) -> None:
 
 def test_a_router_is_struck_in_each_world_that_has_one() -> None:
     assert all(schedule.setup.far for schedule in PARTED)
-    assert not any(fault.who == ROUTER for schedule in DRAWN if not schedule.setup.far for fault in schedule.faults)
-    struck = [[fault for fault in schedule.faults if fault.who == ROUTER] for schedule in PARTED]
+    assert not any(fault.who in ROUTERS for schedule in DRAWN if not schedule.setup.far for fault in schedule.faults)
+    struck = [[fault for fault in schedule.faults if fault.who in ROUTERS] for schedule in PARTED]
     assert {fault.kind for faults in struck for fault in faults} == {*STRIKES_ROUTERS}
-    assert {fault.other for faults in struck for fault in faults} == {"", *SIDES}
+    assert {fault.other for faults in struck for fault in faults} == {"", *SIDES, *ROUTERS}
     once = [
         len(faults) for faults, one in zip(struck, PARTED, strict=True) if one.horizon_ms == HORIZON_MS * ROUTED_FACTOR
     ]
     assert {*once} == set(range(ROUTER_FAULTS[0], ROUTER_FAULTS[1] + 1))
+
+
+def test_linked_routers_are_struck_alike_and_cut_off_from_each_other() -> None:
+    linked = [schedule for schedule in PARTED if schedule.setup.linked]
+    assert 0.25 < len(linked) / len(PARTED) < 0.55
+    faults = [fault for schedule in linked for fault in schedule.faults if fault.who in ROUTERS]
+    assert {(fault.who, fault.other) for fault in faults} == {
+        *((who, "") for who in ROUTERS),
+        *((who, other) for who in ROUTERS for other in ROUTERS if who != other),
+    }
 
 
 def test_each_program_is_on_either_side_of_the_router() -> None:

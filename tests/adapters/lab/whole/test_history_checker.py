@@ -156,7 +156,7 @@ def again(before_ms: int, *more: dict[str, Any], number: int = 0, **fields: Any)
 
 def behind(*stores: str) -> dict[str, Any]:
     """Say which stores are behind the router, seen from the receiver."""
-    return line(0, "domains", "history", router="router", beyond={"receiver": [*stores]})
+    return line(0, "domains", "history", routers=["router"], linked=False, beyond={"receiver": [*stores]})
 
 
 def held_before(lines: Lines) -> None:
