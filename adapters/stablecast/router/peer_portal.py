@@ -56,9 +56,8 @@ class LinkConnection(asyncio.Protocol):
         self.reason = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Say who this router is, unless the other side may not be one."""
-        assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         ports.keep_alive(transport)
         transport.set_write_buffer_limits(high=DATA_BYTES)

@@ -6,15 +6,18 @@ from pathlib import Path
 import attrs
 import pytest
 import trustme
+import uvloop
 
 from stablecast.router import peer_portal
 from stablecast.router.config import PeerConfig, PortalConfig, RouterConfig, SignsOfLife
 from stablecast.router.daemon import RouterDaemon
+from stablecast.router.peer_portal import PeerPortal
 from stablecast.runtime import machine
 from stablecast.runtime.logs import Severity
 from stablecast.runtime.policy import POLICY
 from stablecast.runtime.tls import VARIABLE
 from stablecast.transports.routing import effects as fx
+from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing import link_messages as lm
 from stablecast.transports.routing.forwarding import UnicastDrop
 from stablecast.transports.routing.network_map import NodeRecord
@@ -279,3 +282,24 @@ def test_unicast_without_a_link_is_counted() -> None:
         assert calling.router.portals[1].counted.unicast_dropped[UnicastDrop.LINK_DOWN] == 1
 
     world(story)
+
+
+def test_the_event_loop_of_the_shipped_programs_serves_links() -> None:
+    """Its transports are of classes of their own."""
+    found: list[list[ev.RouterInput]] = [[], []]
+
+    async def main() -> None:
+        listens = PeerPortal(0, PeerConfig("south", interface=HERE), lm.Hello(NODE, "edge-1"), found[0].append, print)
+        await listens.open()
+        port = int(listens.address.rpartition(":")[2])
+        there = PeerConfig("north", address=HERE, port=port)
+        calls = PeerPortal(0, there, lm.Hello(NODE + 1, "edge-2"), found[1].append, print)
+        await calls.open()
+        await until(lambda: all(found))
+        await calls.close()
+        await until(lambda: len(found[0]) > 1)
+        await listens.close()
+
+    uvloop.run(main())
+    assert found[0][:2] == [ev.LinkBegun(0, NODE + 1, "edge-2"), ev.LinkEnded(0, "the other side has closed it")]
+    assert found[1][0] == ev.LinkBegun(0, NODE, "edge-1")
