@@ -84,6 +84,18 @@ def test_two_networks_get_what_a_third_one_sends(tmp_path: Path) -> None:
             check(receiver, expected)
 
 
+@pytest.mark.rows("R-130", "R-180", "R-220")
+def test_everything_passes_a_chain_of_three_linked_routers(tmp_path: Path) -> None:
+    """From the first domain to the last one, with a store in either; the router between is killed before it is used."""
+    with routed_domains(tmp_path, "relay", "multicast", "service") as domains:
+        _, between, _ = [domains.linked(number, "tcp") for number in (1, 2, 3)]
+        between.process.kill()
+        between.process.wait()
+        domains.linked(2, "lbtrm")
+        expected = begin(domains, domains.store(1), f"3:{domains.store(3)}")
+        check(domains.program(3, "receiver", *expected), expected)
+
+
 @pytest.mark.rows("R-062")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_nothing_that_stores_keep_is_lost_or_twice_when_the_router_is_killed(transport: str, tmp_path: Path) -> None:

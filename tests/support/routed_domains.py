@@ -23,7 +23,7 @@ from tests.support.program import Program
 
 PROGRAM: Final = "tests.support.routed_domains"
 COMMAND: Final = "stablecast.cli.main"
-RELAY_PORT, SERVICE_PORT, STORE_PORT = 15_380, 27_000, 14_567
+RELAY_PORT, SERVICE_PORT, STORE_PORT, LINK_PORT = 15_380, 27_000, 14_567, 14_400
 BEFORE: Final = 20
 """Messages that a source sends before it is ready: those who join then are late."""
 
@@ -93,15 +93,28 @@ class RoutedDomains:
 
     def router(self, *transports: str) -> Program:
         """Run the router; the proxy sources of each portal use the transport that is named for it."""
-        file = self.directory / "router.toml"
-        text = '[daemon]\nname = "edge"\n'
-        for number, (options, transport) in enumerate(zip(self.options, transports, strict=True), 1):
-            own = {**options, "request_tcp_interface": f"10.71.{number}.1"}
-            if "resolver_multicast_interface" in own:
-                own["resolver_multicast_interface"] = f"10.71.{number}.1"
-            text += f'[[portals.endpoint]]\nname = "portal-{number}"\ndomain-id = {number}\ncontext = {table(own)}\n'
-            text += f'source = {{ transport = "{transport}" }}\n'
-        file.write_text(text, encoding="utf-8")
+        return self._router("edge", "".join(self._portal(one, name) for one, name in enumerate(transports, 1)))
+
+    def linked(self, number: int, transport: str) -> Program:
+        """Run the router of one domain, linked to that of the domain before it, and to that of the next one."""
+        text = self._portal(number, transport)
+        if number > 1:
+            text += f'[[portals.peer]]\nname = "before"\nsingle-tcp.acceptor.listen-port = {LINK_PORT + number}\n'
+        if number < len(self.options):
+            end = table({"address": "127.0.0.1", "port": LINK_PORT + number + 1})
+            text += f'[[portals.peer]]\nname = "next"\nsingle-tcp.initiator = {end}\n'
+        return self._router(f"edge-{number}", text)
+
+    def _portal(self, number: int, transport: str) -> str:
+        own = {**self.options[number - 1], "request_tcp_interface": f"10.71.{number}.1"}
+        if "resolver_multicast_interface" in own:
+            own["resolver_multicast_interface"] = f"10.71.{number}.1"
+        text = f'[[portals.endpoint]]\nname = "portal-{number}"\ndomain-id = {number}\ncontext = {table(own)}\n'
+        return f'{text}source = {{ transport = "{transport}" }}\n'
+
+    def _router(self, name: str, portals: str) -> Program:
+        file = self.directory / f"{name}.toml"
+        file.write_text(f'[daemon]\nname = "{name}"\n{portals}', encoding="utf-8")
         return self._daemon(self.middle, "router", str(file))
 
     def _daemon(self, host: str, *arguments: str) -> Program:
