@@ -15,6 +15,7 @@ from stablecast.archive.manifest import MANIFEST, Manifest
 from stablecast.client.presence import announcement, decoded
 from stablecast.config import client_xml, option_files, plan_assembly
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Deregister, Keepalive, Role, SourceInfoRequest
 from stablecast.core.sharing.member import MemberConfig
 from stablecast.evidence.capture.decoder import packets
@@ -32,9 +33,14 @@ from stablecast.router import router_files
 from stablecast.runtime.policy import Policy
 from stablecast.store.client_records import clients_of, generation_of, memory_of
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run, StreamDecoder
+from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run, StreamDecoder, build
 from stablecast.transports.resolution import patterns
-from stablecast.transports.resolution.records import MAX_TOPIC_BYTES
+from stablecast.transports.resolution.records import MAX_TOPIC_BYTES, SourceRecord
+from stablecast.transports.routing import inputs as ev
+from stablecast.transports.routing import link_messages as lm
+from stablecast.transports.routing.network_map import Neighbour, NodeRecord, path_name
+from stablecast.transports.routing.portals import PortalSettings
+from stablecast.transports.routing.router import Router
 from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, properties, rsocket, srs
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.properties import Properties, Property
@@ -102,6 +108,39 @@ def _pattern(data: bytes) -> None:
     if found is not None:
         found.search(topic[:MAX_TOPIC_BYTES])
     patterns.expression(pattern).search(topic[:MAX_TOPIC_BYTES])
+
+
+_NODE: Final = 1 << 63
+
+
+def _link(data: bytes) -> None:
+    """Let the other side of a router's link say this, and then let it go."""
+    router = Router.create([PortalSettings("home", 1, (b"home",)), PortalSettings("link", 0)], 0, _NODE, "edge")
+    router.handle_timeout(3 * SECOND)
+    router.receive(ev.LinkBegun(1, _NODE + 1, "other"), 3 * SECOND)
+    router.handle_timeout(3 * SECOND)
+    router.receive(ev.LinkArrived(1, tuple(StreamDecoder().feed(data))), 3 * SECOND)
+    router.handle_timeout(20 * SECOND)
+    router.receive(ev.LinkEnded(1, "end"), 20 * SECOND)
+    router.handle_timeout(90 * SECOND)
+
+
+def _of_link() -> list[bytes]:
+    """Return what a router behind which a domain has a source and a receiver says on a link."""
+    other, beside = _NODE + 1, (Neighbour(2), Neighbour(_NODE))
+    source = SourceRecord("", 0, 1, "10.0.0.1:14391", True, b"instance", bytes(32), 1, 1, 2)
+    name = path_name(path_name(0, 2), other)
+    told = (
+        NodeRecord(other, "other", 2, beside),
+        lm.PathsTold(((2, name),)),
+        lm.InterestTold(lbmr.TopicQuery("orders"), 2, True),
+        lm.InterestTold(lbmr.WildcardQuery(1, "^o"), 2, True),
+        lm.SourceTold("orders", source, True),
+        lm.SignOfLife(True, 1, SECOND, lm.Digest(1, 2, 3)),
+        lm.NameTold("store", 2, True),
+    )
+    octets = [lm.encode(one) for one in told]
+    return [b"".join(octets) + build(1, 7, [b"data"]), *octets]
 
 
 def _journal(data: bytes) -> None:
@@ -223,6 +262,7 @@ TARGETS: Final[dict[str, Target]] = {
     "connection": Target(partial(_stream, False), _WIRE, _connections),
     "requests": Target(partial(_stream, True), _WIRE, _connections),
     "resolution": Target(lbmr.decode_partly, _WIRE, partial(_payloads, UdpDatagram)),
+    "link": Target(_link, _WIRE, _of_link),
     "lbt-rm": Target(lbtrm.decode, _WIRE, lambda: [lbtrm.encode(lbtrm.Nak(nak_port=1, session_id=7, sqns=(1, 9)))]),
     "lbt-ru": Target(lbtru.decode, _WIRE, lambda: [lbtru.encode(lbtru.Nak(sqns=(1, 2, 9)))]),
     "service": Target(_services, _WIRE, lambda: [rsocket.encode(rsocket.Frame(rsocket.FrameKind.KEEPALIVE, 0))]),
