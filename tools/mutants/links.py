@@ -38,8 +38,8 @@ LINKS: Final = (
     Mutant(
         "a-domain-is-a-way-between-routers",
         "transports/routing/network_map",
-        "        if node > MAX_DOMAIN or node == domain:\n",
-        "        if node:\n",
+        "            if following > MAX_DOMAIN and following not in found:\n",
+        "            if following not in found:\n",
         Test(f"{_MAP}::test_no_path_leads_through_a_domain"),
     ),
     Mutant(

@@ -85,6 +85,8 @@ class RouterDaemon:
     async def close(self) -> None:
         """Let go of what waits, advertise the end of all proxy sources, and stop, within `DRAIN_SECONDS`."""
         self._driver.close()
+        for peer in self.peers:  # First, because others know another way at once, and this router sends no more.
+            await peer.close()
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await asyncio.gather(*(portal.close_proxies() for portal in self.portals))
@@ -92,8 +94,8 @@ class RouterDaemon:
                     await asyncio.sleep(LOOK_SECONDS)  # Nothing reports that the last advertisement has left.
         except TimeoutError:
             self._write(Severity.WARNING, "", "stopping", "not everything that waited has left")
-        for one in reversed(self.everything):
-            await one.close()
+        for portal in self.portals:
+            await portal.close()
 
     def _feed(self, event: ev.RouterInput) -> None:
         self._driver.feed(event)

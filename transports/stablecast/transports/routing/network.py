@@ -25,7 +25,7 @@ from stablecast.transports.routing.network_map import (
     Neighbour,
     NetworkMap,
     NodeRecord,
-    Way,
+    Ways,
     path_name,
 )
 from stablecast.transports.routing.portals import Drop, Portal, Standing
@@ -81,13 +81,14 @@ class Network:
     agenda: KeyedDeadlines[DueItem]
     outbox: list[fx.RouterEffect]
     map: NetworkMap = attrs.field(init=False)
-    ways: dict[int, Way] = attrs.field(factory=dict, init=False)
+    ways: Ways = attrs.field(init=False)
     remote: dict[int, DomainInterest] = attrs.field(factory=dict, init=False)
     calculated: int = attrs.field(default=0, init=False)
     shared: dict[tuple[int, int], None] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.map = NetworkMap(self.node, {self.node: NodeRecord(self.node, self.name)})
+        self.ways = self.map.ways()
 
     # ----------------------------------------------------------------------------------------------- what others ask
 
@@ -304,14 +305,7 @@ class Network:
         self.ways = self.map.ways()
         self.calculated += 1
         self._look_for_shared()
-        names = {domain: way.name for domain, way in self.ways.items()}
-        for number, link in self.links():
-            changed = names.items() ^ link.told_paths.items()
-            if changed:
-                domains = sorted({domain for domain, _ in changed})
-                link.told_paths = dict(names)
-                for one in lm.paths((domain, names.get(domain, 0)) for domain in domains):
-                    self._send(number, one)
+        self._tell_paths()
         for domain, interest, heard in self._counting():
             for query in heard:
                 interest.tell(query)
@@ -367,6 +361,17 @@ class Network:
         if not self.enters(domain, number):
             return False
         return path_name(link.paths.get(domain, 0), self.node) == self.ways[domain].name
+
+    def _tell_paths(self) -> None:
+        links = [*self.links()]
+        names = {domain: way.name for domain, way in self.ways.items()} if links else {}
+        for number, link in links:
+            changed = names.items() ^ link.told_paths.items()
+            if changed:
+                domains = sorted({domain for domain, _ in changed})
+                link.told_paths = dict(names)
+                for one in lm.paths((domain, names.get(domain, 0)) for domain in domains):
+                    self._send(number, one)
 
     def _look_for_shared(self) -> None:
         """Name routers that are in a domain of this one: two domains have one number, or one domain two routers."""

@@ -16,7 +16,7 @@ each pair may agree about that, and the four be a circle.
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from heapq import heappop, heappush
 
@@ -30,8 +30,8 @@ MAX_DOMAIN = 0xFFFF_FFFF
 MAX_NODES = 1_024
 """Routers of one map; further ones are refused."""
 
-MAX_NEIGHBOURS = 256
-"""Neighbours of one router."""
+MAX_NEIGHBOURS = 3_000
+"""Neighbours of one router, which fit one message."""
 
 LEASE_NS = 30 * SECOND
 """Time for which the record of a router that cannot be reached is kept, in nanoseconds."""
@@ -83,6 +83,30 @@ class Way:
     onward: Mapping[int, tuple[int, ...]]
 
 
+class Ways(Mapping[int, Way]):
+    """The ways of all domains that one router reaches; each is calculated when it is asked for."""
+
+    def __init__(self, edges: Mapping[int, Mapping[int, int]], own: int) -> None:
+        """Prepare the ways of a router in a network with these costs from node to node."""
+        self._edges, self._own = edges, own
+        self._domains = dict.fromkeys(sorted(node for node in _spread(edges, own) if node <= MAX_DOMAIN))
+        self._found: dict[int, Way] = {}
+
+    def __getitem__(self, domain: int) -> Way:
+        """Return the way of a domain. Raises KeyError if it is not reached."""
+        if domain not in self._found:
+            if domain not in self._domains:
+                raise KeyError(domain)
+            self._found[domain] = _way(self._edges, domain, self._own)
+        return self._found[domain]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._domains)
+
+    def __len__(self) -> int:
+        return len(self._domains)
+
+
 @attrs.define
 class NetworkMap:
     """The map as one router knows it; `own` is its node.
@@ -129,11 +153,9 @@ class NetworkMap:
                 found.update(_NEIGHBOUR.pack(one.node, one.cost_in, one.cost_out))
         return int.from_bytes(found.digest())
 
-    def ways(self) -> dict[int, Way]:
-        """Return the way of each domain that this router reaches, by its number."""
-        edges = self._edges()
-        domains = sorted(node for node in _spread(edges, self.own) if node <= MAX_DOMAIN)
-        return {domain: way for domain in domains if (way := _way(edges, domain, self.own)) is not None}
+    def ways(self) -> "Ways":
+        """Return the way of each domain that this router reaches, by its number, as the map is now."""
+        return Ways(self._edges(), self.own)
 
     def _edges(self) -> dict[int, dict[int, int]]:
         """Return the cost from each node to each of its neighbours."""
@@ -159,17 +181,19 @@ def tree(edges: Mapping[int, Mapping[int, int]], domain: int) -> dict[int, tuple
         if node in found:
             continue
         found[node] = cost, path
-        if node > MAX_DOMAIN or node == domain:
-            for following, more in edges.get(node, {}).items():
-                if following not in found:
-                    heappush(waiting, (cost + more, (*path, following)))
+        for following, more in edges.get(node, {}).items():
+            if following > MAX_DOMAIN and following not in found:
+                heappush(waiting, (cost + more, (*path, following)))
+    for node, (cost, path) in tuple(found.items()):
+        for leaf, more in edges.get(node, {}).items() if node != domain else ():
+            if leaf <= MAX_DOMAIN and leaf != domain:
+                found[leaf] = min(found.get(leaf, (cost + more, (*path, leaf))), (cost + more, (*path, leaf)))
     return found
 
 
-def _way(edges: Mapping[int, Mapping[int, int]], domain: int, own: int) -> Way | None:
+def _way(edges: Mapping[int, Mapping[int, int]], domain: int, own: int) -> Way:
+    """Return the way of a domain that a router reaches, and so the domain the router."""
     paths = tree(edges, domain)
-    if own not in paths:
-        return None
     cost, path = paths[own]
     name = 0
     for node in path:
