@@ -11,7 +11,7 @@ from contextlib import suppress
 from stablecast.core.errors import StablecastError
 from stablecast.router.config import PeerConfig
 from stablecast.router.portal import Feed
-from stablecast.runtime import address, machine, ports, tls
+from stablecast.runtime import address, machine, ports, tls, tls_server
 from stablecast.runtime.interfaces import ANY
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.policy import Right
@@ -35,7 +35,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """Bytes that may wait in a connection; one that takes no more than that has ended."""
 
 MAX_NEW = 16
-"""Connections that have not said who they are; further ones are closed."""
+"""Connections that have not said who they are. If one host has most of them, its oldest leaves for one of another."""
 
 HELLO_SECONDS = 5.0
 """Time in which a connection is made, and in which the other side says who it is."""
@@ -59,7 +59,7 @@ class LinkConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Say who this router is, unless the other side may not be one."""
         self.transport = transport
-        ports.keep_alive(transport)
+        ports.prepare(transport)
         transport.set_write_buffer_limits(high=DATA_BYTES)
         if not self._portal.admit(self):
             self.abort("it is refused")
@@ -139,8 +139,8 @@ class PeerPortal:
         self._remark = remark
         self._origins = Origins()
         self._current: LinkConnection | None = None
-        self._new: dict[LinkConnection, None] = {}
-        self._server: asyncio.Server | None = None
+        self._new: dict[LinkConnection, str] = {}
+        self._server: ports.Server | None = None
         self._calling: asyncio.Task[None] | None = None
         self._failed = 0
 
@@ -172,12 +172,8 @@ class PeerPortal:
             return
         listening = ports.listen(config.interface or ANY, config.port, "listen-port")
         self.address = address.join(*listening.getsockname()[:2])
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: LinkConnection(self),
-            sock=listening,
-            ssl=tls.server(),
-            ssl_handshake_timeout=tls.handshake(),
-        )
+        self._server = await tls_server.server(lambda: LinkConnection(self), listening)
+        await self._server.start_serving()
 
     async def _call(self) -> None:
         loop, pause = asyncio.get_running_loop(), LEAST_PAUSE
@@ -231,9 +227,16 @@ class PeerPortal:
         """Return whether a new connection may be a link, by its number and by the policy."""
         assert made.transport is not None
         origin = Origin.of(made.transport)
-        if len(self._new) >= MAX_NEW or not self._origins.has_right(origin, (Right.ROUTER,), None, "a link"):
+        if not self._origins.has_right(origin, (Right.ROUTER,), None, "a link"):
             return False
-        self._new[made] = None
+        if len(self._new) >= MAX_NEW:
+            crowd = ports.crowding_host(self._new.values(), origin.host)
+            oldest = next((one for one, host in self._new.items() if host == crowd), None)
+            if oldest is None:
+                return False
+            del self._new[oldest]
+            oldest.abort("another host needs its place")
+        self._new[made] = origin.host
         return True
 
     def greeted(self, made: LinkConnection) -> None:

@@ -123,8 +123,10 @@ def test_a_router_calls_until_it_is_answered() -> None:
     world(story)
 
 
-async def call(hello: lm.LinkMessage | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection(HERE, PORT)
+async def call(
+    hello: lm.LinkMessage | None = None, host: str = HERE
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(HERE, PORT, local_addr=(host, 0))
     if hello is not None:
         writer.write(lm.encode(hello))
     return reader, writer
@@ -190,7 +192,7 @@ def test_who_does_not_say_who_it_is_is_sent_away(first: bytes) -> None:
     world(story)
 
 
-def test_connections_that_say_nothing_are_bounded() -> None:
+def test_connections_that_say_nothing_keep_only_their_own_host_out() -> None:
     async def story(domains: Domains) -> None:
         domains.group()
         listening = await router(domains, "edge-1", 1, LISTENS)
@@ -199,7 +201,10 @@ def test_connections_that_say_nothing_are_bounded() -> None:
         reader, writer = await call(lm.Hello(NODE, "edge-2"))
         assert await ended(reader)
         assert not linked(listening)
-        for one in (writer, *(writer for _, writer in silent)):
+        _, other = await call(lm.Hello(NODE, "edge-2"), host="127.0.0.2")
+        await until(lambda: linked(listening) == "edge-2")
+        assert await ended(silent[0][0])
+        for one in (writer, other, *(writer for _, writer in silent)):
             one.close()
 
     world(story)
