@@ -476,8 +476,10 @@ class Source(LoopSender):
         first = out.next
         act = out.add(parcel.payload, extra)
         last = out.next - 1
+        if first < last:
+            self._stability.cut(first, last)  # Sending may report events at once.
         if parcel.tag is not None:
-            self._tags.add(first, last, parcel.tag)  # Sending may report events at once.
+            self._tags.add(first, last, parcel.tag)
         if act:
             self._act(act)
         if parcel.number_info and first == last:
@@ -532,15 +534,9 @@ class Source(LoopSender):
         """
         check_loop(self._loop, self._whose)
         self.flush()
-        pieces = range(self._machine.first_piece(number), number + 1)
-        if timeout is None:
-            for piece in pieces:
-                await self._stability.wait(piece)
-            return
         try:
             async with asyncio.timeout(timeout):
-                for piece in pieces:
-                    await self._stability.wait(piece)
+                await self._stability.wait(number)
         except TimeoutError:
             raise NotStableYet(self._unstable(number, timeout)) from None
 

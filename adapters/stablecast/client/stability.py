@@ -1,6 +1,7 @@
 """The stable messages of a source, and the callers that wait for a message to become stable.
 
-Numbers are extended. Two kinds of messages never become stable:
+Numbers are extended. A message that was cut is stable when all its pieces are, in whatever order they become so. Two
+kinds of messages never become stable:
 
 * a message that the source reclaimed before it was stable (P-323). It lies below the trail and outside the stable
   ranges;
@@ -16,6 +17,7 @@ from stablecast.client.errors import Closed, NotStable
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.settings import Notification, SourceConfig
+from stablecast.core.source.large_messages import LargeMessages
 
 MAX_RANGES = 1024
 """Stable ranges with lost messages between them. Beyond that, the oldest range counts as not stable."""
@@ -47,6 +49,7 @@ class Stability:
         self._any_lost = False  # Reading the records copies them, so they are not read for each message.
         self._trail = 0
         self._stable = RangeSet()
+        self._large = LargeMessages()
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
         self._reason = ""
 
@@ -81,11 +84,20 @@ class Stability:
             raise NotStable(self._refused(first))
         return False
 
+    def cut(self, first: int, last: int) -> None:
+        """Note that a message, above all earlier ones, was cut into the pieces `first` to `last`."""
+        if not self._reason:
+            self._large.add(first, last)
+
     async def wait(self, number: int) -> None:
-        """Wait until a message is stable.
+        """Wait until a message is stable, which has this number last.
 
         Raises NotStable if it was reclaimed by force, or lost at every store, and Closed on closing.
         """
+        for piece in range(self._large.first_of(number), number + 1):
+            await self._wait(piece)
+
+    async def _wait(self, number: int) -> None:
         if number <= self.through or number in self._stable:
             return
         if number < self._trail:
@@ -111,12 +123,18 @@ class Stability:
         self.through = self._stable.contiguous_from(self.through + 1) - 1
         if len(self._stable.ranges) > MAX_RANGES:
             self._stable.forget(self._stable.ranges[1][0])
+        self._large.forget(self.through + 1)
         if self._waiting:
             self._wake(first, last)
 
     def on_reclaimed(self, first: int, last: int) -> None:
         """Note that the source reclaimed messages `first` to `last`, and fail their callers."""
         self._trail = max(self._trail, last + 1)
+        # Nobody can tell its pieces from messages later, so none of them stays if one is missing.
+        for low, stop in self._large.begun(self._trail):
+            if self._stable.missing(low, stop):
+                self._stable.remove(low, stop)
+        self._large.forget(self._trail)
         if self._waiting:
             self._wake(first, last, _lost)
 

@@ -1,12 +1,14 @@
 """Messages larger than a datagram, and messages with properties, end to end."""
 
+import asyncio
 import hashlib
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from stablecast.client import Context, Message, MessageTooLarge, NotStable, Receiver
+from stablecast.client import Context, Message, MessageTooLarge, NotStable, NotStableYet, Receiver
 from stablecast.client.loop_sender import MAX_PAYLOAD
 from stablecast.config.options import Value
 from stablecast.core.protocol.events import (
@@ -144,6 +146,33 @@ async def test_stable_is_a_message_all_of_whose_pieces_are(net: Network) -> None
     await sent.stable()
     whole = [event for event in events.of(Stable) if event.flags & StableFlag.WHOLE_MESSAGE]
     assert [(event.first, event.last) for event in whole] == [(0, sent.number)] == [(0, 3)]
+
+
+async def test_no_call_takes_the_last_piece_for_the_message(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces may become stable in any order. Every way to wait asks for all of them, with a limit and without."""
+    source = await (await net.context()).source("orders", stores=[await net.store()])
+    reported: list[tuple[int, int]] = []
+    monkeypatch.setattr(source._stability, "on_reclaimed", lambda *_: None)
+    monkeypatch.setattr(source, "_on_stable", lambda *part: reported.append(part))
+    sent = await source.send(bytes(3 * MAX_PAYLOAD))
+    await until(lambda: sum(last + 1 - first for first, last in reported) == 4)
+    monkeypatch.undo()
+    calls: list[Callable[[], Awaitable[None]]] = [
+        sent.stable,
+        lambda: sent.stable(60),
+        lambda: source.wait_stable_through(sent.number),
+    ]
+    for first, last in (3, 3), (1, 2), (0, 0):
+        for call in calls:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await call()
+        with pytest.raises(NotStableYet, match="message 3 "):
+            await sent.stable(0)
+        source._on_stable(first, last)
+    for call in calls:
+        await call()
+    await sent.stable(0)
 
 
 @pytest.mark.rows("P-313")

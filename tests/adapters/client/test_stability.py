@@ -10,7 +10,9 @@ from stablecast.client import Closed, NotStable
 from stablecast.client import stability as module
 from stablecast.client.stability import Stability
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.effects import Effect, Notify
 from stablecast.core.protocol.events import NotStable as NotStableEvent
+from stablecast.core.protocol.events import Reclaimed, Stable, StableFlag
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RepositoryType, Retention
 from stablecast.core.source.stability import StabilityWindow
@@ -42,6 +44,35 @@ def test_through_is_the_end_of_what_is_stable(ranges: list[tuple[int, int]]) -> 
         assert stability.through == expected
         assert stability.check_through(expected)
         assert not stability.check_through(expected + 1)
+
+
+@pytest.mark.parametrize("missing", [None, 0, 1, 2, 3])
+async def test_a_cut_message_that_is_reclaimed_without_a_piece_is_not_stable(missing: int | None) -> None:
+    """Whoever asks later must not take the piece that two stores have for the message."""
+    window = StabilityWindow.create(GROUP, Retention(limit_bytes=1000), 3)
+    stability = Stability(window)
+    stability.begin(0)
+    stability.cut(0, 3)
+    window.large.add(0, 3)
+    out: list[Effect] = []
+    window.sent(4, 400, out)
+    for store in 0, 1:
+        for piece in sorted({3, 2, 1, 0} - {missing}, reverse=True):
+            window.on_acked(store, piece, piece + 1, out)
+    window.sent(1, 900, out)
+    events = [effect.event for effect in out if isinstance(effect, Notify)]
+    assert [event.forced for event in events if isinstance(event, Reclaimed)] == [missing is not None]
+    for event in events:
+        if isinstance(event, Stable) and event.flags & StableFlag.STABLE:
+            stability.on_stable(event.first, event.last)
+        elif isinstance(event, Reclaimed):
+            stability.on_reclaimed(event.first, event.last)
+    if missing is None:
+        await stability.wait(3)
+    else:
+        with pytest.raises(NotStable):
+            await stability.wait(3)
+    assert not stability._large.firsts
 
 
 async def test_waiting() -> None:

@@ -38,6 +38,7 @@ def test_a_whole_message_is_reported_once(layout: list[int], steps: list[tuple[i
 @given(LAYOUTS, st.integers(0, 40))
 def test_lower_messages_are_forgotten(layout: list[int], below: int) -> None:
     large, messages = laid_out(layout)
+    assert large.begun(below) == [(m[0], m[-1] + 1) for m in messages if len(m) > 1 and m[0] < below]
     large.forget(below)
     assert large.firsts == [m[0] for m in messages if len(m) > 1 and m[-1] >= below]
     assert large.lasts == [m[-1] for m in messages if len(m) > 1 and m[-1] >= below]

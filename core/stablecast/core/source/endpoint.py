@@ -209,10 +209,6 @@ class SourceEndpoint:
         """Read-only questions about what the source knows of its stores, lives and messages."""
         return SourceStatus(self.enrollment, self.lineage, self.sending)
 
-    def first_piece(self, number: int) -> int:
-        """Return the first number of the message that has this one: another number where a message was cut."""
-        return self.window.large.first_of(number)
-
     @property
     def can_send(self) -> bool:
         """True while enough stores are registered; a proxy never sends."""

@@ -33,6 +33,11 @@ class LargeMessages:
             gone = bisect_left(self.lasts, below)
             del self.firsts[:gone], self.lasts[:gone]
 
+    def begun(self, below: int) -> list[tuple[int, int]]:
+        """Return the numbers [first, stop) of each large message that begins below a number."""
+        at = bisect_left(self.firsts, below)
+        return [(first, last + 1) for first, last in zip(self.firsts[:at], self.lasts[:at], strict=True)]
+
     def whole(self, parts: list[tuple[int, int]], held: RangeSet) -> list[tuple[int, int]]:
         """Return as ranges the messages that became whole when these parts were added to `held`."""
         if not self.firsts:
