@@ -48,13 +48,14 @@ class SentIds:
         while len(self._numbers) > MAX_IDS:
             self._numbers.popitem(last=False)
 
-    def end(self, message_id: str, number: int | None) -> None:
-        """Note the number of the message with this id; None forgets the id, because the message was not sent."""
-        future = self._numbers.get(message_id)
-        if number is None:
-            self._numbers.pop(message_id, None)
-        if future is not None and not future.done():
-            future.set_result(number)
+    def end(self, message_id: str, sending: "Future[int | None]", number: int | None) -> None:
+        """Tell the calls that wait the number of the message; None forgets the id, because the message was not sent.
+
+        The window may have forgotten the id meanwhile, and another call may send a message with it.
+        """
+        if number is None and self._numbers.get(message_id) is sending:
+            del self._numbers[message_id]
+        sending.set_result(number)
 
 
 class DistinctInbox(Inbox[Batch]):

@@ -378,21 +378,24 @@ class Source(LoopSender):
     ) -> Sent:
         """Send a message unless one with its id was sent, or another call is sending it."""
         seconds: float | None = more["timeout"]
+        until, left = None if seconds is None else self._loop.time() + seconds, seconds
         while (known := self._ids.find(message_id)) is not None:
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout_at(until):
                     number = await asyncio.shield(known)
             except TimeoutError:
                 raise self._too_late(len(payload), seconds) from None
             if number is not None:
                 return Sent(number, self)
-        self._ids.begin(message_id, self._loop.create_future())
+            left = None if until is None else max(0.0, until - self._loop.time())
+        sending: asyncio.Future[int | None] = self._loop.create_future()
+        self._ids.begin(message_id, sending)
         number = None
         try:
-            sent = await self.send(payload, {**properties, ID_PROPERTY: message_id}, **more)
+            sent = await self.send(payload, {**properties, ID_PROPERTY: message_id}, **{**more, "timeout": left})
             number = sent.number
         finally:
-            self._ids.end(message_id, number)
+            self._ids.end(message_id, sending, number)
         return sent
 
     async def _until_sent(self, parcel: Parcel, seconds: float | None, wait: bool) -> int:

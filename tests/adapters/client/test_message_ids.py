@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from stablecast.client import Context, Message, NotRegistered, message_ids
+from stablecast.client import Context, Message, NotRegistered, Sent, message_ids
 from tests.support.network import LOCAL, Network, until, unused_port
 from tests.support.traffic import source_of
 
@@ -40,6 +40,40 @@ async def test_calls_at_the_same_time_send_once(net: Network) -> None:
     await net.store(listen=where)
     assert [(await call).number for call in calls[1:]] == [0, 0]
     assert (await source.send(b"two", id="order-2")).number == 1
+
+
+async def test_one_limit_covers_another_call_and_the_own_one(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call waits for another one that is cancelled, and has only the rest of its time to send by itself."""
+    source = await (await net.context()).source("orders", stores=[f"{LOCAL}:{unused_port()}"], wait=False)
+    other = asyncio.create_task(source.send(b"one", id="order-1"))
+    await asyncio.sleep(0)
+    calls = [asyncio.create_task(source.send(b"one", id="order-1", timeout=limit)) for limit in (60.0, None)]
+    await asyncio.sleep(0)
+    send = mock.AsyncMock(return_value=Sent(0, source))
+    monkeypatch.setattr(source, "send", send)
+    other.cancel()
+    assert [(await call).number for call in calls] == [0, 0]
+    (own,) = send.await_args_list
+    assert 0 < own.kwargs["timeout"] < 60
+
+
+async def test_who_waits_for_a_call_whose_id_the_window_forgot_learns_its_end(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_ids, "MAX_IDS", 1)
+    where = f"{LOCAL}:{unused_port()}"
+    source = await (await net.context()).source("orders", stores=[where], wait=False)
+    calls = [asyncio.create_task(source.send(b"x", id=name)) for name in ("1", "1", "2", "1", "1")]
+    await asyncio.sleep(0)
+    calls[0].cancel()  # It must not take the id from the fourth call, which began anew.
+    await asyncio.wait(calls[:1])
+    assert source._ids.find("1") is not None
+    await net.store(listen=where)
+    await asyncio.wait(calls[2:4])
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [call.done() for call in calls] == [True] * 5
+    assert calls[3].result().number == calls[4].result().number == calls[1].result().number
 
 
 async def test_the_window_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
