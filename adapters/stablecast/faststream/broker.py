@@ -68,15 +68,19 @@ class StablecastProducer(ProducerProto[StablecastPublishCommand]):
     async def _send(self, cmd: StablecastPublishCommand, bodies: tuple[Any, ...]) -> list[Sent]:
         now = asyncio.get_running_loop().time
         until = None if cmd.timeout is None else now() + cmd.timeout
+
+        def left() -> float | None:
+            return None if until is None else max(0.0, until - now())
+
         source = await self._connection.source(cmd.destination)
         sent = []
         for body in bodies:
             payload, content_type = await self.codec.encode(body, self.serializer)
             headers = {CONTENT_PROPERTY: content_type or "", **cmd.headers_to_publish()}
-            sent.append(await source.send(payload, headers, timeout=cmd.timeout, id=cmd.message_id))
+            sent.append(await source.send(payload, headers, timeout=left(), id=cmd.message_id))
         if cmd.stable and source.config.stores:
             for one in sent:
-                await one.stable(None if until is None else max(0.0, until - now()))
+                await one.stable(left())
         return sent
 
 

@@ -47,7 +47,7 @@ class StablecastPublishCommand(BatchPublishCommand):
 
     Attributes:
         message_id: The id of the message, as `id` of `Source.send`.
-        timeout: Seconds to wait for the stores and for room; None waits for ever.
+        timeout: Seconds to wait in all: for the stores, for room and for stability; None waits for ever.
         stable: Wait until the messages are stable.
     """
 

@@ -14,6 +14,7 @@ from faststream.exceptions import FeatureNotSupportedException, IncorrectState
 from faststream.response import ensure_response
 from pydantic import BaseModel
 
+from stablecast.client import Sent
 from stablecast.faststream import (
     StablecastBroker,
     StablecastMessage,
@@ -22,6 +23,7 @@ from stablecast.faststream import (
     TestStablecastBroker,
 )
 from tests.adapters.faststream.calls import Calls
+from tests.support.network import until
 
 
 @dataclass
@@ -208,6 +210,28 @@ async def test_publish_returns_when_the_message_is_stable() -> None:
         more = await tested.publish_batch("two", "three", topic="orders")
         assert [one.number for one in more] == [sent.number + 1, sent.number + 2]
         assert sent.source.stable_through == more[-1].number
+
+
+async def test_the_messages_of_a_batch_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, limits = asyncio.get_running_loop().time, list[float]()
+
+    async def passes(seconds: float) -> None:
+        limits.append(seconds)
+        began = now()
+        await until(lambda: now() > began)
+
+    async with TestStablecastBroker(StablecastBroker()) as tested:
+        source = (await tested.publish("one", "orders")).source
+
+        async def send(*_: object, timeout: float, **__: object) -> Sent:  # noqa: ASYNC109 - that of a source
+            await passes(timeout)
+            return Sent(0, source)
+
+        monkeypatch.setattr(source, "send", send)
+        monkeypatch.setattr(source, "wait_stable", lambda _, seconds: passes(seconds))
+        await tested.publish_batch("two", "three", topic="orders", timeout=60)
+    assert len(limits) == 4
+    assert 60 >= limits[0] > limits[1] > limits[2] > limits[3] > 0
 
 
 async def test_mocks_of_handlers_and_publishers() -> None:
