@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,15 +14,18 @@ from stablecast.client import (
     ReadFailed,
     TopicUnknown,
     last,
+    range_reader,
     range_replay,
     range_source,
 )
+from stablecast.client.range_bounds import ReadBounds
+from stablecast.client.range_inquiry import RangeRoutes
 from stablecast.client.range_source import Portion, _portions
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.serial import wire
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import SendStored
-from stablecast.core.receiver.range_progress import HoleReason
+from stablecast.core.receiver.range_progress import Hole, HoleReason
 from stablecast.runtime import machine
 from stablecast.store.retransmission import Retrieval
 from stablecast.transports import codec
@@ -190,6 +194,19 @@ async def test_missing_messages_are_named_with_their_reason(net: Network) -> Non
     assert reader.holes == holes
     assert reader.missing_numbers == trail
     assert await read(context, net) == list(range(trail, 2000))
+
+
+def test_all_holes_are_reported_and_counted_beyond_those_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "MAX_HOLES", 2)
+    told: list[MissingRange] = []
+    options = range_reader.ReadOptions(ReadBounds(), ("127.0.0.1:9",), on_hole=told.append)
+    reader = RangeReader(RangeRoutes(), "orders", options)
+    reading: Any = SimpleNamespace(contents=SimpleNamespace(topic="orders", session_id=7, incarnation=1))
+    for first in 0, 10, 20:
+        reader.missing(reading, Hole(first, first + 5, HoleReason.AWAY))
+    assert [(hole.first, hole.last) for hole in told] == [(0, 4), (10, 14), (20, 24)]
+    assert reader.holes == told[:2]
+    assert reader.missing_numbers == 15
 
 
 async def test_messages_on_a_store_that_is_away_are_named(net: Network) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -43,6 +44,25 @@ async def test_a_message_waits_while_the_stores_are_gone(net: Network) -> None:
     await net.store(listen=store)
     await (await two).stable()
     assert sender.next_number == 2
+
+
+async def test_what_sending_took_is_missing_from_the_time_for_stability(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = await (await net.context()).source("orders", stores=[f"{LOCAL}:{unused_port()}"], wait=False)
+    now = [100.0]
+    sent = mock.AsyncMock()
+
+    async def send(*_: object, **__: object) -> object:
+        now[0] += 45
+        return sent
+
+    monkeypatch.setattr(sender, "_loop", mock.Mock(time=lambda: now[0]))
+    monkeypatch.setattr(sender, "send", send)
+    for limit, left in (60.0, 15.0), (30.0, 0.0), (None, None):
+        await sender.publish(b"one", timeout=limit)
+        assert sent.stable.await_args == mock.call(left)
+    monkeypatch.undo()
 
 
 async def test_one_limit_covers_the_stores_the_room_and_the_stability(net: Network) -> None:
