@@ -108,6 +108,18 @@ async def test_the_times_of_consumed_messages_go_first(monkeypatch: pytest.Monke
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 
+@pytest.mark.parametrize("consumed", range(12))
+async def test_a_message_that_waits_keeps_its_time(monkeypatch: pytest.MonkeyPatch, consumed: int) -> None:
+    monkeypatch.setattr(range_source, "MAX_TIMES_KEPT", 4)
+    reading = reading_of(Sent({}), 20, times=True, a=answer((0, 20)))
+    reading.machine.cursor, reading.waiting = consumed + 4, 4
+    for number in range(consumed + 4):
+        reading._note_time(number, number)
+    assert [reading.came_at(consumed + index) for index in range(4)] == [consumed + index for index in range(4)]
+    assert len(reading._times) <= 8
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
 async def test_what_is_consumed_makes_room_for_the_next_request() -> None:
     routes = Sent({})
     reading = reading_of(routes, 20, a=answer((0, 20)))
