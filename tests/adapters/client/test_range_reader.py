@@ -276,6 +276,16 @@ async def test_a_reader_follows(net: Network) -> None:
         assert await numbers(reader) == list(range(5, 25))
 
 
+async def test_who_names_the_end_learns_what_a_store_that_is_behind_lacks(net: Network) -> None:
+    """An archive knows from other stores that these messages are stable: it must not go on without a word."""
+    _, source = await source_of(net, "a")
+    await send(source, 10)
+    context = await net.context()
+    async with context.reader("orders", stores=addresses(net), since=5, until=15, stable=False) as reader:
+        assert await numbers(reader) == list(range(5, 10))
+    assert [(hole.first, hole.last, hole.reason) for hole in reader.holes] == [(10, 14, HoleReason.NEVER_STORED)]
+
+
 async def test_two_sources_are_read_and_chosen(net: Network) -> None:
     _, one = await source_of(net, "a", "b", "c")
     context = await net.context()

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -131,6 +132,21 @@ async def test_who_says_nothing_makes_room_for_who_comes(monkeypatch: pytest.Mon
     await port.close()
     for one in (*mute, *good):
         one.close()
+
+
+async def test_who_comes_in_one_turn_gets_a_place_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a connection is reported in the next turn, and until then nobody else may get its place."""
+    monkeypatch.setattr(module, "MAX_PEERS", 2)
+    port, _, _ = await port_of()
+    peers = [Mock(spec=Peer, messages_rcved=0, error="") for _ in range(4)]
+    for peer in peers:
+        port._made(peer)
+        peer.messages_rcved = int(peer in peers[2:])
+    assert [peer.abort.call_count for peer in peers] == [1, 1, 0, 0]
+    assert len(port) == port.silent == 2
+    for peer in peers:
+        port._left(peer)
+    await port.close()
 
 
 async def test_one_host_cannot_keep_the_others_out(monkeypatch: pytest.MonkeyPatch) -> None:

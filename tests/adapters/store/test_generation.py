@@ -207,6 +207,23 @@ def test_a_generation_is_outdated_if_another_one_is_as_new() -> None:
     assert outdated(second, following(first, 2))
 
 
+@pytest.mark.parametrize("copied", [0, 1, 4])
+def test_a_restored_copy_goes_on_after_the_generation_that_the_state_directory_knows(
+    tmp_path: Path, copied: int
+) -> None:
+    """Whoever knows that one would otherwise take the store for an older copy once more."""
+    reached = [0]
+    here = StoreGeneration(tmp_path, "a")
+    for _ in range(4):
+        here.begin(reached[-1])
+        here.note()
+        reached.append(here.current)
+    again = StoreGeneration(tmp_path, "a")
+    assert again.begin(reached[copied]) == (copied == 1)
+    assert not outdated(again.current, reached[-1])
+    assert outdated(reached[-1], again.current)
+
+
 def test_a_state_directory_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     here = StoreGeneration(tmp_path / "none", "a")
     assert not here.begin(NONE)
