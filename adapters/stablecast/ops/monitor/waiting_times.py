@@ -45,7 +45,7 @@ class WaitingTimes:
         if not receiver.active:
             self._drop(reg_id)
             return
-        if receiver.acknowledged >= self.numbers.get(reg_id, newest + 1):
+        if reg_id in self.numbers and receiver.acknowledged >= self.numbers[reg_id]:
             labels = (*_labels(view), ("receiver", str(reg_id)))
             times.delivery.add_example(now_ns - self.since[reg_id], labels, now_ns)
             self._drop(reg_id)

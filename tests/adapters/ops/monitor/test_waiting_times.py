@@ -37,6 +37,11 @@ def test_a_late_receiver_is_timed_from_the_sweep_before() -> None:
     assert (dict(labels)["receiver"], took_ns, at_ns) == ("2001", 4 * SECOND, 5 * SECOND)
 
 
+def test_a_receiver_that_is_ahead_of_the_store_waits_for_nothing() -> None:
+    """It got from the source what has not come here yet. The monitor ended with that."""
+    assert observed(swept((9, 10, True, 0), (9, 30, True, 0), (30, 30, True, 0)).delivery) == []
+
+
 def test_a_receiver_that_leaves_ends_its_wait_without_a_time() -> None:
     assert observed(swept((9, 5, True, 0), (9, 5, False, 0), (9, 9, True, 0)).delivery) == []
 
