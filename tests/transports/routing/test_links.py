@@ -355,6 +355,26 @@ def test_proxies_stay_when_their_source_comes_by_another_link() -> None:
     assert fabric.left[2] == list(range(1, 9))
 
 
+def test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is() -> None:
+    """The interest of the router's earlier life is held, so the source is told before the domain asks again."""
+    fabric = Fabric.of(2, (0, 1))
+    fabric.source(0)
+    fabric.want(1)
+    fabric.run(SECOND)
+    for wanted in (ORDERS, PATTERN):
+        fabric.kill(1)
+        fabric.join(0, 1)
+        fabric.run(3 * SECOND)
+        assert fabric.routers[1].network.links()
+        assert not fabric.routers[1].table.sources
+        fabric.feed(1, ev.Overheard(0, packet(wanted)))
+        fabric.run(SECOND)
+        fabric.left.clear()
+        fabric.publish(0, 1, 5)
+        fabric.run(SECOND)
+        assert fabric.left == {2: [1, 2, 3, 4, 5]}
+
+
 def test_a_second_link_to_the_same_router_is_refused() -> None:
     fabric = Fabric.of(2, (0, 1))
     other = fabric.routers[1]

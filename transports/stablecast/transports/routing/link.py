@@ -48,6 +48,7 @@ class Link:
         symbols: The number of all symbols of `interest`.
         sources: The sources that the other side repeats here.
         indexes: Their identities, by index.
+        topics: Their identities, by topic.
         offered: Those of them whose path agrees, so that this router may repeat them.
         next_index: The index of the next source that is repeated to the other side.
         asked: The number of the last question for a sign of life.
@@ -66,6 +67,7 @@ class Link:
     symbols: int = 0
     sources: dict[bytes, SourceTold] = attrs.field(factory=dict)
     indexes: dict[int, bytes] = attrs.field(factory=dict)
+    topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
     offered: dict[bytes, None] = attrs.field(factory=dict)
     next_index: int = 1
     asked: int = 0

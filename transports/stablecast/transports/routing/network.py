@@ -8,7 +8,7 @@ What a change of the map takes away stays for a while (`HOLD_NS`), because the n
 same again: proxies and the streams of sources outlive it. What a domain takes back ends at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 
 import attrs
@@ -152,6 +152,16 @@ class Network:
         own = {portal.settings.domain for portal in self.portals}
         return (domain for domain in self.ways if domain not in own)
 
+    def offered(self, topics: Callable[[Link], Iterable[str]]) -> list[ev.SourceFound]:
+        """Return the sources of topics that links repeat here: the other side tells them once, also before any want."""
+        return [
+            ev.SourceFound(number, topic, link.sources[origin].record)
+            for number, link in self.links()
+            for topic in topics(link)
+            for origin in link.topics.get(topic, ())
+            if origin in link.offered
+        ]
+
     # ---------------------------------------------------------------------------------------------- links come and go
 
     def begin(self, number: int, node: int, name: str, now: int) -> bool:
@@ -263,11 +273,15 @@ class Network:
         if before is not None:
             link.heard_sources ^= sum_of(_key(before))
             link.indexes.pop(before.record.index, None)
+            link.topics[before.topic].pop(origin)
+            if not link.topics[before.topic]:
+                del link.topics[before.topic]
             if origin in link.offered and (not told.on or before.record.index != told.record.index):
                 del link.offered[origin]
                 found.append(_gone(number, before))
         if told.on:
             link.sources[origin], link.indexes[told.record.index] = told, origin
+            link.topics.setdefault(told.topic, {})[origin] = None
             link.heard_sources ^= sum_of(_key(told))
             self._bound(number, len(link.sources))
             if self._accepts(number, link, told.record.domain):

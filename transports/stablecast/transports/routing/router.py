@@ -10,7 +10,7 @@ A portal first listens. If another router is in its domain, it says so and stand
 same domains each message would arrive twice. It takes part as soon as the other one is silent for long enough.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 import attrs
@@ -28,6 +28,7 @@ from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing import link_messages as lm
 from stablecast.transports.routing.forwarding import Forwarding, Onward, UnicastDrop
 from stablecast.transports.routing.interest import DomainInterest
+from stablecast.transports.routing.link import Link
 from stablecast.transports.routing.names import answer, answers, question
 from stablecast.transports.routing.network import DueItem, Matter, Network
 from stablecast.transports.routing.network_map import MAX_DOMAIN
@@ -90,7 +91,7 @@ class Router:
             case ev.Overheard(portal, packet):
                 self._on_packet(portal, packet, now)
             case ev.InterestTold(portal, query, on):
-                self._on_interest(portal, query, on)
+                self._on_interest(portal, query, on, now)
             case ev.SourceFound(portal, topic, record):
                 self.sources.on_found(portal, topic, record, now)
             case ev.SourceGone(portal, _, record):
@@ -202,10 +203,10 @@ class Router:
             else:
                 self.outbox.append(fx.LinkSend(place, lm.encode(told)))
 
-    def _on_interest(self, number: int, query: lbmr.Query, on: bool) -> None:
+    def _on_interest(self, number: int, query: lbmr.Query, on: bool, now: int) -> None:
         interest = self.portals[number].interest
         if on and interest.tell(query):
-            self._on_new_of(number, query)
+            self._on_new_of(number, query, now)
         elif not on and interest.ends(query):
             self._on_unwanted(query)
 
@@ -215,17 +216,32 @@ class Router:
             if query not in portal.interest.wanted and portal.interest.refused.bit_count() == 1:
                 self._remark(f"domain {portal.settings.domain} wants {query}, which no source can have")
             return
-        self._on_new_of(number, query)
+        self._on_new_of(number, query, now)
 
-    def _on_new_of(self, number: int, query: lbmr.Query) -> None:
+    def _on_new_of(self, number: int, query: lbmr.Query, now: int) -> None:
         if self.portals[number].forwards:
-            self._on_new(self.portals[number].interest, query)
+            self._on_new(self.portals[number].interest, query, now)
 
-    def _on_new(self, interest: DomainInterest, query: lbmr.Query) -> None:
+    def _on_new(self, interest: DomainInterest, query: lbmr.Query, now: int) -> None:
         """Look for a symbol that a domain wants from now on, and repeat what is known."""
         self._want(query)
+        if isinstance(query, lbmr.TopicQuery):
+            self._offer(lambda _: (query.name,), now)
+        else:
+            self._offer(
+                lambda link: [
+                    topic for topic in link.topics if query in interest.wanted and interest.means(query, topic)
+                ],
+                now,
+            )
         for source in self._meant(interest, query):
             self.sources.settle(source.origin)
+
+    def _offer(self, topics: Callable[[Link], Iterable[str]], now: int) -> None:
+        """Take up sources that links repeat here, and that were not wanted when they were told."""
+        for found in self.network.offered(topics):
+            if found.record.origin not in self.table.sources:
+                self.sources.on_found(found.portal, found.topic, found.record, now)
 
     def _on_left(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         if self.portals[number].interest.left(query, holder, now):
@@ -315,7 +331,7 @@ class Router:
             case lm.InterestTold():
                 changed = self.network.hear(number, told)
                 if changed is not None and changed[1]:
-                    self._on_new(changed[0], told.query)
+                    self._on_new(changed[0], told.query, now)
                 elif changed is not None:
                     self._on_unwanted(told.query)
             case lm.SourceTold():
@@ -420,6 +436,7 @@ class Router:
             self.receive(event, now)
         for query in self.network.queries():
             self._want(query)
+        self._offer(lambda link: link.topics, now)
         self.sources.reconsider()
         for number, portal in enumerate(self.portals):
             if portal.forwards and portal.settings.domain:
