@@ -11,7 +11,7 @@ from stablecast.transports.routing.access import AccessEntry, Condition, Subject
 from stablecast.transports.routing.network import MAX_MADE_UP
 from stablecast.transports.routing.network_map import Neighbour, NodeRecord
 from stablecast.transports.routing.portals import Drop
-from tests.transports.routing.bench import ORDERS, PATTERN, SOURCE, items_of, packet, record, uses
+from tests.transports.routing.bench import ORDERS, PATTERN, SOURCE, info, items_of, packet, record, uses
 from tests.transports.routing.fabric import DELAY, Fabric
 
 CHAIN = ((0, 1), (1, 2))
@@ -361,6 +361,7 @@ def test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is() -> 
     fabric.source(0)
     fabric.want(1)
     fabric.run(SECOND)
+    fabric.feed(0, ev.ItemsArrived(SOURCE.origin, (info(),)))
     for wanted in (ORDERS, PATTERN):
         fabric.kill(1)
         fabric.join(0, 1)
@@ -373,6 +374,7 @@ def test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is() -> 
         fabric.publish(0, 1, 5)
         fabric.run(SECOND)
         assert fabric.left == {2: [1, 2, 3, 4, 5]}
+        assert fabric.routers[1].table.sources[SOURCE.origin].info is not None, "it is told once, too"
 
 
 def test_a_second_link_to_the_same_router_is_refused() -> None:

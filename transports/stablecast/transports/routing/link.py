@@ -10,6 +10,7 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.routing.link_messages import SourceTold
+from stablecast.transports.wire.lbmc import Message
 from stablecast.transports.wire.lbmr import Query
 
 BACKOFF_NS, MOST_BACKOFF_NS = 200 * MILLISECOND, 5 * SECOND
@@ -49,6 +50,7 @@ class Link:
         sources: The sources that the other side repeats here.
         indexes: Their identities, by index.
         topics: Their identities, by topic.
+        info: Their newest announcements, which come once, perhaps before the source is wanted.
         offered: Those of them whose path agrees, so that this router may repeat them.
         next_index: The index of the next source that is repeated to the other side.
         asked: The number of the last question for a sign of life.
@@ -68,6 +70,7 @@ class Link:
     sources: dict[bytes, SourceTold] = attrs.field(factory=dict)
     indexes: dict[int, bytes] = attrs.field(factory=dict)
     topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
+    info: dict[bytes, Message] = attrs.field(factory=dict)
     offered: dict[bytes, None] = attrs.field(factory=dict)
     next_index: int = 1
     asked: int = 0

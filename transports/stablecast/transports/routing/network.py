@@ -273,6 +273,7 @@ class Network:
         if before is not None:
             link.heard_sources ^= sum_of(_key(before))
             link.indexes.pop(before.record.index, None)
+            link.info.pop(origin, None)
             link.topics[before.topic].pop(origin)
             if not link.topics[before.topic]:
                 del link.topics[before.topic]

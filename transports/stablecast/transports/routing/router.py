@@ -38,7 +38,7 @@ from stablecast.transports.routing.sources import Sources
 from stablecast.transports.routing.streams import Streams
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.headers import TopicIdx
+from stablecast.transports.wire.headers import Sri, TopicIdx
 
 ALONE = MAX_DOMAIN + 1
 """The node of a router that has no links, in which nobody else sees it."""
@@ -238,10 +238,13 @@ class Router:
             self.sources.settle(source.origin)
 
     def _offer(self, topics: Callable[[Link], Iterable[str]], now: int) -> None:
-        """Take up sources that links repeat here, and that were not wanted when they were told."""
+        """Take up sources that links repeat here, and that were not wanted or not accepted when they were told."""
         for found in self.network.offered(topics):
-            if found.record.origin not in self.table.sources:
+            origin, link = found.record.origin, self.portals[found.portal].link
+            if origin not in self.table.sources:
                 self.sources.on_found(found.portal, found.topic, found.record, now)
+            if link is not None and origin in link.info:
+                self.streams.remember(origin, link.info[origin])
 
     def _on_left(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         if self.portals[number].interest.left(query, holder, now):
@@ -311,7 +314,10 @@ class Router:
                     topic = find(item, TopicIdx)
                     indexes = {index: None for index, _ in high_water_marks.marks(item)}
                     for index in indexes if topic is None else (topic.tidx,):
-                        self._on_stream(number, link.indexes.get(index), item)
+                        origin = link.indexes.get(index)
+                        if origin is not None and find(item, Sri) is not None:
+                            link.info[origin] = item
+                        self._on_stream(number, origin, item)
         except WireError as error:
             self.outbox.append(fx.LinkDrop(number, f"malformed: {error}"))
         if changed:
