@@ -120,6 +120,20 @@ LINKS: Final = (
         Test(f"{_LINKS}::test_a_link_that_breaks_again_and_again_is_left_out_for_longer"),
     ),
     Mutant(
+        "a-source-that-was-told-early-is-forgotten",
+        "transports/routing/router",
+        "            if origin not in self.table.sources:\n                self.sources.on_found(found.portal",
+        "            if origin in self.table.sources:\n                self.sources.on_found(found.portal",
+        Test(f"{_LINKS}::test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is"),
+    ),
+    Mutant(
+        "what-a-source-announced-early-is-forgotten",
+        "transports/routing/router",
+        "                self.streams.remember(origin, link.info[origin])\n",
+        "                pass\n",
+        Test(f"{_LINKS}::test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is"),
+    ),
+    Mutant(
         "a-second-link-to-a-router-is-taken",
         "transports/routing/network",
         "        elif other is not None:\n",

@@ -181,7 +181,7 @@ def start_router(
         link: The address of a router that it is linked to; without a host it listens itself; empty: it has no link.
     """
     host = world.host(name)
-    text = "\n".join(
+    text = f'[daemon]\nname = "{name}"\n\n' + "\n".join(
         f'[[portals.endpoint]]\nname = "portal-{domain}"\ndomain-id = {domain}\n'
         f"context = {_table({'default_interface': host.address, **context})}\nsource = {_table(source)}\n"
         for domain, context in portals.items()
