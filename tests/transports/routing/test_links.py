@@ -366,7 +366,7 @@ def test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is() -> 
         fabric.kill(1)
         fabric.join(0, 1)
         fabric.run(3 * SECOND)
-        assert fabric.routers[1].network.links()
+        assert [*fabric.routers[1].network.links()]
         assert not fabric.routers[1].table.sources
         fabric.feed(1, ev.Overheard(0, packet(wanted)))
         fabric.run(SECOND)
