@@ -347,6 +347,25 @@ async def test_the_oldest_connection_makes_room(monkeypatch: pytest.MonkeyPatch)
     assert not told.reports
 
 
+async def test_a_connection_that_makes_room_sends_the_messages_of_its_turn_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody is told of a connection that made room, so none of its messages may be lost."""
+    monkeypatch.setattr(module, "MAX_LINKS", 1)
+    told = Told()
+    async with listener() as first, listener() as second:
+        told.pool.send(first.address, b"one ")
+        await (await first.connection()).hear(4)
+        for word in (b"two ", b"three ", b"four"):
+            told.pool.send(first.address, word)
+        told.pool.send(second.address, b"five")
+        await first.connections[0].over.wait()
+        assert first.connections[0].data == b"one two three four"
+        await (await second.connection()).hear(4)
+        await told.pool.close()
+    assert not told.reports
+
+
 async def test_closing_waits_for_a_connection_that_made_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a process that ends then would take its last acknowledgement along."""
     monkeypatch.setattr(module, "MAX_LINKS", 1)
