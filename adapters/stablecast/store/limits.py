@@ -42,16 +42,17 @@ class HostCounts:
     _at: float = -COUNT_SECONDS
     _found: Counter[tuple[Role | None, str]] = attrs.field(factory=Counter)
 
-    def over(self, request: Register, store: StoreEndpoint, role: Role | None, places: int) -> bool:
-        """Return whether the host of a newcomer has its share of the places for a role, or for all (None)."""
+    def number(self, role: Role | None, host: str, store: StoreEndpoint) -> int:
+        """Return how many clients of a role, or of all (None), a host has."""
         now = machine.clock.monotonic()
         if now - self._at >= COUNT_SECONDS:
             self._at, self._found = now, Counter(_hosts(store))
-        host = _host(request.reply_to)
-        if self._found[role, host] >= share(places):
-            return True
-        self._found[role, host] += 1  # It counts before the next look.
-        return False
+        return self._found[role, host]
+
+    def add(self, role: Role, host: str) -> None:
+        """Count a newcomer, until the clients are counted again."""
+        if machine.clock.monotonic() - self._at < COUNT_SECONDS:
+            self._found.update([(None, host), (role, host)])
 
 
 def _hosts(store: StoreEndpoint) -> Iterator[tuple[Role | None, str]]:
@@ -90,10 +91,12 @@ def _crowd(request: Register, store: StoreEndpoint, limits: StoreLimits, hosts: 
         "clients": (None, len(store.status.clients), limits.clients),
         "sources": (Role.SOURCE, sources, places),
     }
+    host = _host(request.reply_to)
     for name, (role, count, places) in taken.items():
         wanted = role in (None, request.role)
-        if wanted and count >= share(places) and hosts.over(request, store, role, places):
+        if wanted and count >= share(places) and hosts.number(role, host, store) >= share(places):
             return f"its host has {share(places)} of {places} {name} already, and the others are for other hosts"
+    hosts.add(request.role, host)  # One that was refused above has no place.
     return ""
 
 

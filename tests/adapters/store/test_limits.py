@@ -2,14 +2,17 @@
 
 from contextlib import AsyncExitStack
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from stablecast.client import Context
 from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationError
+from stablecast.core.protocol.messages import Register, Role
 from stablecast.store import limits as admitting
 from tests.adapters.store.test_store import serving, until
+from tests.support.machine import replace
 from tests.support.network import Events
 
 
@@ -54,6 +57,75 @@ async def test_one_host_leaves_places_to_the_others(limits: StoreLimits, what: s
         assert any(f"its host has 3 of 4 {what} already" in text for text in said)
         other = await stack.enter_async_context(Context(interface="127.0.0.2", session_id=10))
         await other.source("other", stores=[store.address])
+
+
+class Crowd:
+    """A store of which only the clients are there, and what a newcomer of a host is told."""
+
+    def __init__(self, limits: StoreLimits, patch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self._limits, self._hosts = limits, admitting.HostCounts()
+        self._there: list[tuple[str, Role]] = []
+        replace(patch, "clock", monotonic=lambda: self.now)
+        patch.setattr(admitting, "descriptors_for_streams", lambda: 100)
+
+    def have(self, host: str, role: Role, count: int) -> None:
+        self._there += [(host, role)] * count
+
+    def refused(self, host: str, role: Role) -> str:
+        """Why a newcomer gets no place; empty if it gets one."""
+        request = Register(role, 0, 0, 0, 1, 0, "orders", 1, f"{host}:1", "", 0, 0)
+        store = Mock()
+        store.knows.return_value = False
+        store.clients.places = {f"{one}:{port}": [port] for port, (one, _) in enumerate(self._there)}
+        store.clients.records = {port: Mock(client=Mock(role=one)) for port, (_, one) in enumerate(self._there)}
+        store.status.clients = self._there
+        store.status.repositories = [one for one in self._there if one[1] is Role.SOURCE]
+        over = admitting.refusal(request, store, self._limits, 0, False, self._hosts)
+        return "" if over is None else over.text
+
+
+def test_newcomers_of_one_host_count_before_its_clients_are_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one host would take the places of all others within a second."""
+    crowd = Crowd(StoreLimits(clients=8), monkeypatch)
+    crowd.have("192.0.2.1", Role.RECEIVER, 5)
+    crowd.have("192.0.2.2", Role.RECEIVER, 1)
+    assert crowd.refused("192.0.2.1", Role.RECEIVER) == ""
+    crowd.have("192.0.2.1", Role.RECEIVER, 1)
+    assert crowd.refused("192.0.2.1", Role.RECEIVER).startswith("its host has 6 of 8 clients")
+    assert crowd.refused("192.0.2.2", Role.RECEIVER) == ""
+
+
+def test_a_newcomer_that_got_no_place_counts_no_more_when_clients_are_counted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = Crowd(StoreLimits(clients=8), monkeypatch)
+    crowd.have("192.0.2.1", Role.RECEIVER, 5)
+    crowd.have("192.0.2.2", Role.RECEIVER, 1)
+    assert crowd.refused("192.0.2.1", Role.RECEIVER) == ""  # The machine refuses it: it has no place.
+    assert crowd.refused("192.0.2.1", Role.RECEIVER)
+    crowd.now += admitting.COUNT_SECONDS
+    assert crowd.refused("192.0.2.1", Role.RECEIVER) == ""
+
+
+def test_a_newcomer_that_is_refused_as_a_source_counts_as_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks again twice a second, so its host would soon seem to have all places."""
+    crowd = Crowd(StoreLimits(clients=8, sources=4), monkeypatch)
+    crowd.have("192.0.2.1", Role.SOURCE, 3)
+    crowd.have("192.0.2.1", Role.RECEIVER, 2)
+    crowd.have("192.0.2.2", Role.RECEIVER, 1)
+    assert crowd.refused("192.0.2.1", Role.SOURCE).startswith("its host has 3 of 4 sources")
+    assert crowd.refused("192.0.2.1", Role.RECEIVER) == ""
+
+
+def test_newcomers_count_for_all_places_once_clients_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clients are counted because most places of clients are taken; then those of sources are taken, too."""
+    crowd = Crowd(StoreLimits(clients=16, sources=4), monkeypatch)
+    crowd.have("192.0.2.1", Role.SOURCE, 2)
+    crowd.have("192.0.2.2", Role.RECEIVER, 10)
+    assert crowd.refused("192.0.2.1", Role.SOURCE) == ""
+    crowd.have("192.0.2.1", Role.SOURCE, 1)
+    assert crowd.refused("192.0.2.1", Role.SOURCE).startswith("its host has 3 of 4 sources")
 
 
 async def test_a_receiver_is_no_source(tmp_path: Path) -> None:
