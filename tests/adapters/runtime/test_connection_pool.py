@@ -497,6 +497,14 @@ async def test_a_silent_store_is_told_with_the_cause_if_it_is_known() -> None:
     assert told.pool.explained(silent) is silent
 
 
+async def test_only_a_refusal_shows_that_a_peer_has_ended() -> None:
+    """The monitor calls a client ended by that, and raises no alarm for it."""
+    told, peer = Told(), "192.0.2.1:14567"
+    for cause, refused in ((None, True), ("TLS: it accepts other certificates", False), (None, True), ("", False)):
+        told.pool._failed(peer, cause)
+        assert told.pool.refused(peer) is refused
+
+
 async def test_what_is_remembered_of_peers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest: why they failed, and at which address of this host they asked."""
     monkeypatch.setattr(module, "MAX_LINKS", 2)

@@ -62,12 +62,12 @@ async def test_one_host_leaves_places_to_the_others(limits: StoreLimits, what: s
 class Crowd:
     """A store of which only the clients are there, and what a newcomer of a host is told."""
 
-    def __init__(self, limits: StoreLimits, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, limits: StoreLimits, patch: pytest.MonkeyPatch, descriptors: int = 100) -> None:
         self.now = 0.0
         self._limits, self._hosts = limits, admitting.HostCounts()
         self._there: list[tuple[str, Role]] = []
         replace(patch, "clock", monotonic=lambda: self.now)
-        patch.setattr(admitting, "descriptors_for_streams", lambda: 100)
+        patch.setattr(admitting, "descriptors_for_streams", lambda: descriptors)
 
     def have(self, host: str, role: Role, count: int) -> None:
         self._there += [(host, role)] * count
@@ -126,6 +126,17 @@ def test_newcomers_count_for_all_places_once_clients_are_counted(monkeypatch: py
     assert crowd.refused("192.0.2.1", Role.SOURCE) == ""
     crowd.have("192.0.2.1", Role.SOURCE, 1)
     assert crowd.refused("192.0.2.1", Role.SOURCE).startswith("its host has 3 of 4 sources")
+
+
+def test_a_host_has_its_share_of_the_streams_that_there_are_descriptors_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that are used and those that are free."""
+    crowd = Crowd(StoreLimits(clients=1000, sources=100), monkeypatch, descriptors=4)
+    crowd.have("192.0.2.1", Role.SOURCE, 5)
+    crowd.have("192.0.2.2", Role.SOURCE, 3)
+    assert crowd.refused("192.0.2.1", Role.SOURCE) == ""
+    crowd = Crowd(StoreLimits(clients=1000, sources=100), monkeypatch, descriptors=3)
+    crowd.have("192.0.2.1", Role.SOURCE, 9)
+    assert crowd.refused("192.0.2.1", Role.SOURCE).startswith("its host has 9 of 12 sources")
 
 
 async def test_a_receiver_is_no_source(tmp_path: Path) -> None:
