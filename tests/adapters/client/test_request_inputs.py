@@ -2,11 +2,13 @@
 
 from collections import Counter
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from stablecast.client import request_inputs
 from stablecast.client.range_inquiry import RangeRoutes
+from stablecast.client.receiver import Receiver
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.core.protocol.inputs import Arrived, Departed
@@ -14,6 +16,9 @@ from stablecast.core.protocol.messages import ConsumptionAck, Message, ReceiverA
 from stablecast.runtime.origins import Origin, Origins
 from stablecast.runtime.request_port import Peer
 from stablecast.runtime.routing import Routing
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import StreamDecoder
+from tests.adapters.runtime.peers import data
 
 LIFE = 7
 CONFIRMED = ConsumptionAck(LIFE, 0, 5, 4, session_id=2)
@@ -66,6 +71,17 @@ def test_another_host_cannot_end_the_receivers_of_a_context() -> None:
     for one in (other, own):
         inputs.on_left(one)
         assert source.told == ([Departed(77)] if one is own else [])
+
+
+def test_one_read_may_bring_messages_that_a_peer_may_say_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that may answer about one topic is believed about no other."""
+    receivers, origins = {8: Mock(topic="orders"), 9: Mock(topic="bills")}, Origins()
+    origins.dial("192.0.2.1:14567")
+    monkeypatch.setattr(origins, "may_say", lambda _origin, _found, topic: topic == "orders")
+    inputs = RequestInputs({}, cast("dict[int, Receiver]", receivers), Counter(), RangeRoutes(), routing(origins))
+    again = b"".join(codec.encode_again(life, life, data(3, index=life), 0, 1) for life in receivers)
+    inputs.on_items(StreamDecoder(True).feed(again), peer("192.0.2.1"))
+    assert [bool(receiver.on_recovered.mock_calls) for receiver in receivers.values()] == [True, False]
 
 
 def test_as_many_speakers_are_remembered_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

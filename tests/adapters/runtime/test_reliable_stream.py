@@ -189,6 +189,18 @@ async def test_control_messages_that_a_retired_session_takes_along_use_up_no_roo
         assert (found.sources._said, found.sources._said_bytes) == ({}, 0)
 
 
+async def test_control_messages_that_the_rate_limit_holds_up_leave_when_it_allows() -> None:
+    """No timer runs for them, and a source may have nothing to say for long."""
+    async with bench(SLOW) as found:
+        for number in range(3):
+            found.sources.offer(found.session, block(7, number, 1, 60), BatchMark.END)
+        assert found.sources.blocked
+        found.sources.say(found.session, message([(7, 2)]))
+        assert found.sources._said
+        await found.sources.room()
+        assert not found.sources._said
+
+
 async def test_many_control_messages_do_not_wait() -> None:
     async with bench(PLENTY) as found:
         room = reliable_sources.TOGETHER_BYTES // len(message([(7, 0)]))
