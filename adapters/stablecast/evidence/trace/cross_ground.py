@@ -215,7 +215,7 @@ class Ground:
         """
         whole = self.sources()
         withdrawn = {told.fact.life for told in self.facts["withdrew"]}
-        withdrawn |= {life for life, _ in self.unaccounted() if life not in whole}
+        withdrawn |= {life for life, _ in self.unaccounted() | self.unnamed() if life not in whole}
         return withdrawn | {life for life, later in self._successors().items() if later & withdrawn}
 
     def _successors(self) -> dict[Incarnation, set[Incarnation]]:
@@ -264,6 +264,22 @@ class Ground:
 
         held = {(told.fact.life, told.fact.peer, told.fact.first) for told in self._registrations()}
         return {(life, store) for life, store, reg_id in held if not shown(life, store, reg_id)}
+
+    def unnamed(self) -> set[Key]:
+        """Return lives with the stores that registered them and name them in no trace, after one that is lost.
+
+        A trace that begins with clients has one before it. A store that knows a source names all its lives; so it has
+        forgotten the source where nobody sees it, and its numbers may have begun again.
+        """
+        began: dict[str, int] = {told.trace: told.fact.first for told in self.facts["began"]}
+        first: dict[Address, str] = {}
+        for one in sorted(self.witnesses, key=lambda one: (one.ended, one.trace)):
+            if one.role is Role.STORE:
+                first.setdefault(one.address, one.trace)
+        after = {address for address, trace in first.items() if began.get(trace)}
+        named = {(told.fact.life, told.fact.peer) for told in (*self.facts["kept"], *self.facts["granted"])}
+        held = {(told.fact.life, told.fact.peer) for told in self._registrations()}
+        return {(life, store) for life, store in held - named if store in after}
 
     def _had(self) -> dict[str, dict[Incarnation, int]]:
         """Return the last number of each life that a store had by this trace and did not cut."""

@@ -213,7 +213,7 @@ class Across(Ground):
 
     def _unseen(self) -> dict[Key, RangeSet]:
         """Return the numbers that a store may have had, and acknowledged, in a trace that is lost."""
-        first = self.unseen() | dict.fromkeys(self.unaccounted(), 0)
+        first = self.unseen() | dict.fromkeys(self.unaccounted() | self.unnamed(), 0)
         return {key: RangeSet([(number, LIMIT)]) for key, number in first.items()}
 
     def _safe(self, unseen: Mapping[Key, RangeSet]) -> dict[Key, RangeSet]:

@@ -80,6 +80,23 @@ def test_a_store_that_does_not_know_what_it_registered_lost_a_trace() -> None:
     assert rules(judged(witnesses, **facts)) == [("H1", "s7", 3), ("P6", "s7", 0), ("S1", "s7", 0)]
 
 
+def test_a_store_that_forgot_a_source_in_a_lost_trace_may_have_acknowledged() -> None:
+    """The source deregistered and began anew under its RegID. Planted: a trace without one before it, and a name."""
+    facts = {
+        "s6": [*registered(OLDER, A), fact("acked", 0, 9, A, OLDER), fact("stable", 0, 9, life=OLDER)],
+        "s7": [*registered(LIFE, A, time=5), fact("stable", 0, 3, time=5)],
+    }
+    witnesses = [store(A), source(), source(OLDER, complete=False)]
+    knows = [fact("kept", 5, 9, A), *granting(A, LIFE)]
+    finding = judged(witnesses, **facts, **{A: [fact("began", 3, 0, A), *knows]})
+    assert rules(finding) == []
+    assert {text[:2] for text in finding.untold} >= {"P6", *LOSSES}
+    fresh = [fact("began", 0, 0, A), *knows]
+    named = [fact("began", 3, 0, A), *knows, fact("kept", 5, 9, A, OLDER)]
+    for planted in (fresh, named):
+        assert ("P6", "s6", 0) in rules(judged(witnesses, **facts, **{A: planted})), planted
+
+
 def test_a_store_that_returned_elsewhere_is_known_by_the_reg_id_that_it_kept() -> None:
     """It acknowledges before the source has learnt its port. Planted: another RegID, and a store with a name."""
     facts = [*asking((2, [A, B])), *registered(LIFE, A), fact("acked", 0, 9, A), fact("stable", 0, 9)]
