@@ -171,8 +171,8 @@ LINKS: Final = (
     Mutant(
         "anybody-may-link",
         "adapters/router/peer_portal",
-        ' or not self._origins.has_right(origin, (Right.ROUTER,), None, "a link")',
-        "",
+        'if not self._origins.has_right(origin, (Right.ROUTER,), None, "a link"):',
+        "if origin is None:",
         Test(f"{_PEERS}::test_a_link_uses_tls_like_all_other_connections"),
     ),
     Mutant(

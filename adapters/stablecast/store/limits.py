@@ -56,11 +56,10 @@ class HostCounts:
 
 
 def _hosts(store: StoreEndpoint) -> Iterator[tuple[Role | None, str]]:
-    for place, reg_ids in store.clients.places.items():
-        host = _host(place)
-        for reg_id in reg_ids:
-            yield None, host
-            yield store.clients.records[reg_id].client.role, host
+    for one in store.status.clients.values():
+        host = _host(one.client.reply_to)
+        yield None, host
+        yield one.client.role, host
 
 
 def _host(place: str) -> str:

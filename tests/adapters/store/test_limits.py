@@ -77,9 +77,8 @@ class Crowd:
         request = Register(role, 0, 0, 0, 1, 0, "orders", 1, f"{host}:1", "", 0, 0)
         store = Mock()
         store.knows.return_value = False
-        store.clients.places = {f"{one}:{port}": [port] for port, (one, _) in enumerate(self._there)}
-        store.clients.records = {port: Mock(client=Mock(role=one)) for port, (_, one) in enumerate(self._there)}
-        store.status.clients = self._there
+        clients = [Mock(role=one, reply_to=f"{host}:{port}") for port, (host, one) in enumerate(self._there)]
+        store.status.clients = {port: Mock(client=one) for port, one in enumerate(clients)}
         store.status.repositories = [one for one in self._there if one[1] is Role.SOURCE]
         over = admitting.refusal(request, store, self._limits, 0, False, self._hosts)
         return "" if over is None else over.text
