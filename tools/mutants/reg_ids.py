@@ -27,10 +27,24 @@ REG_IDS: Final = (
         Test("core/store/test_reg_ids.py::test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor"),
     ),
     Mutant(
+        "only-a-life-that-announced-itself-is-late",
+        "store/clients",
+        "        record.ended = _ended(record, request)\n",
+        "",
+        Test("core/store/test_reg_ids.py::test_a_late_request_of_a_life_that_never_sent_takes_nothing"),
+    ),
+    Mutant(
+        "a-source-that-outlived-a-late-request-counts-as-ended",
+        "store/clients",
+        " and lives.isdisjoint(record.ended)",
+        "",
+        Test("core/store/test_reg_ids.py::test_a_source_takes_its_reg_id_back_from_a_late_request"),
+    ),
+    Mutant(
         "a-source-that-returns-after-a-proxy-counts-as-late",
         "store/registry",
-        "return client.reply_to == request.reply_to and any(",
-        "return any(",
+        "return client.reply_to == request.reply_to and request.incarnation in known",
+        "return request.incarnation in known",
         Test("core/store/test_reg_ids.py::test_a_source_that_returns_after_a_proxy_is_not_late"),
     ),
     Mutant(

@@ -5,6 +5,7 @@ import pytest
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.inputs import Gone, Tick
 from stablecast.core.protocol.messages import ElectionToken, Refusal, Refused, Registered
+from stablecast.core.store import clients as clients_module
 from tests.core.drivers import SOURCE, StoreDriver
 from tests.core.samples import LIFE, info, register
 
@@ -36,6 +37,47 @@ def test_a_late_request_of_a_life_that_ended_takes_nothing_from_its_successor() 
     assert driver.sent(Registered) == []
     record = driver.machine.clients.records[50]
     assert (record.client.incarnation, record.client.term, record.lifetime.active) == (LIFE + 1, 2, True)
+
+
+def test_a_late_request_of_a_life_that_never_sent_takes_nothing() -> None:
+    """It ended before it announced itself anywhere, so no history has it; its successor neither."""
+    driver = StoreDriver()
+    for life, context in ((LIFE, 5), (LIFE + 1, 6), (LIFE + 2, 7)):
+        driver.hear(register(**SOURCE, incarnation=life, context=context))
+        driver.sync()
+    for life, context in ((LIFE + 1, 6), (LIFE, 5)):
+        driver.hear(register(**SOURCE, incarnation=life, context=context))
+        assert [refused.reason for _, refused in driver.sent(Refused)] == [Refusal.HELD_BY_SOURCE]
+        driver.sync()
+        assert driver.sent(Registered) == []
+    record = driver.machine.clients.records[50]
+    assert (record.client.incarnation, record.lifetime.active) == (LIFE + 2, True)
+
+
+def test_the_lives_that_ended_at_an_address_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients_module, "MAX_ENDED", 2)
+    driver = StoreDriver()
+    for place in range(4):
+        driver.hear(register(**SOURCE, incarnation=LIFE + place, context=5 + place))
+    assert driver.machine.clients.records[50].ended == (LIFE + 1, LIFE + 2)
+
+
+def test_a_source_takes_its_reg_id_back_from_a_late_request() -> None:
+    """The source was silent for so long that the request of its predecessor was granted."""
+    driver = StoreDriver()
+    late, source = register(**SOURCE, context=5), register(**SOURCE, incarnation=LIFE + 1, context=6)
+    driver.hear(late)
+    driver.hear(source)
+    driver.sync()
+    driver.feed(Tick(), 60 * SECOND)
+    driver.hear(late, 60 * SECOND)
+    driver.sync(60 * SECOND)
+    assert driver.machine.clients.records[50].client.incarnation == LIFE
+    driver.hear(source, 60 * SECOND)
+    driver.sync(60 * SECOND)
+    assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE + 1]
+    driver.hear(late, 60 * SECOND)
+    assert [refused.incarnation for _, refused in driver.sent(Refused)] == [LIFE]
 
 
 def test_a_source_that_returns_after_a_proxy_is_not_late() -> None:

@@ -16,7 +16,7 @@ import attrs
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import MILLISECOND, milliseconds
 from stablecast.core.protocol.effects import Client
-from stablecast.core.protocol.messages import Address, Deregister, Refusal, Register, Role, earlier
+from stablecast.core.protocol.messages import Address, Deregister, Incarnation, Refusal, Register, Role, earlier
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.client_lifetime import Lifetime, LifetimeState
 from stablecast.core.store.deadline_queue import DeadlineQueue
@@ -27,6 +27,9 @@ _ACKNOWLEDGED, _HAS_ACKNOWLEDGED = _NAMES.index("acknowledged"), _NAMES.index("h
 
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store keeps."""
+
+MAX_ENDED = 8
+"""Lives of a RegID that ended because another context got their address; the oldest is forgotten."""
 
 LAST_REG_ID = 0xFFFF_FFFF
 
@@ -40,7 +43,8 @@ class ClientRecord:
 
     `asked_at` (ns): when it was asked for a sign of life. `patience`: intervals to the next such question. `spoke`: the
     client has said more than that it registers. `warned`: the release of unread messages was reported.
-    `since`: the ticket of the write by which this holder got the RegID.
+    `since`: the ticket of the write by which this holder got the RegID. `ended`: earlier holders, of which another
+    context got the address. No crash needs them, because it breaks the connections that carry their late requests.
     """
 
     client: Client
@@ -50,6 +54,7 @@ class ClientRecord:
     spoke: bool = False
     warned: bool = False
     since: int = 0
+    ended: tuple[Incarnation, ...] = ()
 
     def silent_at(self, keepalive_ns: int) -> int | None:
         """Return when to ask for a sign of life, if none comes before; None: never."""
@@ -157,6 +162,7 @@ class ClientTable:
         well.
         """
         self._leave(record.client)
+        record.ended = _ended(record, request)
         lives = record.client.term + (record.client.incarnation != request.incarnation)
         record.client = attrs.evolve(
             record.client,
@@ -320,6 +326,22 @@ class ClientTable:
 def _session(who: Register | Client) -> str:
     """Return the key of a session id: one source of a topic, or one receiver of each of its sources (P-242, P-250)."""
     return f"{who.role.name}:{who.session_id}:{who.source_reg_id}:{who.topic}"
+
+
+def of_two_contexts(client: Client, request: Register) -> bool:
+    """Return whether another context asks; a client that names no context (0) is known by its address only."""
+    return 0 not in (client.context, request.context) and client.context != request.context
+
+
+def _ended(record: ClientRecord, request: Register) -> tuple[Incarnation, ...]:
+    """Return the lives that have ended at their address once this request is granted.
+
+    If one of these gets the RegID back from a silent holder, the holder has not ended: its address was not taken.
+    """
+    client, lives = record.client, {record.client.incarnation, request.incarnation}
+    taken = client.role is Role.SOURCE and client.reply_to == request.reply_to and of_two_contexts(client, request)
+    news = taken and len(lives) > 1 and lives.isdisjoint(record.ended)
+    return (*record.ended, client.incarnation)[-MAX_ENDED:] if news else record.ended
 
 
 def _follows(client: Client, request: Register) -> bool:

@@ -38,7 +38,7 @@ from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
-from stablecast.core.store.clients import ClientRecord, ClientTable
+from stablecast.core.store.clients import ClientRecord, ClientTable, of_two_contexts
 from stablecast.core.store.deadline_queue import DeadlineQueue
 from stablecast.core.store.grants import first_number, grant, verdict
 from stablecast.core.store.proxy_elections import Elections
@@ -129,7 +129,7 @@ class Registry:
             self._enter_receiver(found, source, request, now, out)
 
     def _is_late(self, request: msg.Register) -> bool:
-        """Return whether a life asks that announced itself here, and whose address another context has now.
+        """Return whether a life asks that was registered here, and whose address another context has now.
 
         Without a living holder the life gets a grant, and learns that it was followed.
         """
@@ -139,11 +139,11 @@ class Registry:
         if not holder.lifetime.active:
             return False
         client = holder.client
-        # A client that names no context (0) is known by its address only.
-        if 0 in (client.context, request.context) or client.context == request.context:
+        if not of_two_contexts(client, request):
             return False
-        known = self.repositories[client.reg_id].life.lives
-        return client.reply_to == request.reply_to and any(life == request.incarnation for life, _ in known)
+        # The history has lives that announced themselves, and survives a restart of the store.
+        known = (*holder.ended, *(life for life, _ in self.repositories[client.reg_id].life.lives))
+        return client.reply_to == request.reply_to and request.incarnation in known
 
     def answer(self, due: PendingSync, now: int, out: list[Effect]) -> None:
         """Grant a registration that is on disk, with the numbers that the store holds."""

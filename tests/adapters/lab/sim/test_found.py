@@ -130,3 +130,10 @@ def test_what_was_mended_beside_a_refill_is_found_without_it(
     for place, behaviour in ({planted: lambda *_: False} | EARLY_REPORTS).items():
         monkeypatch.setattr(f"stablecast.{place}", behaviour)
     assert rule in {violation.rule for violation in run(FOUND[name]).violations}
+
+
+@pytest.mark.no_cover
+def test_a_late_request_takes_a_reg_id_if_no_life_ends_at_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stablecast.core.store.clients._ended", lambda *_: ())
+    found = run(FOUND["reg_id_of_a_life_that_never_sent"])
+    assert {violation.rule for violation in found.violations} == {"R1"}
