@@ -124,6 +124,3 @@ class RoutedSources:
 
     def of(self, topics: Collection[str]) -> list[RoutedSource]:
         return [self.sources[origin] for topic in topics for origin in self.topics.get(topic, ())]
-
-    def proxies_of(self, portal: int) -> int:
-        return sum(portal in source.proxies for source in self.sources.values())
