@@ -94,16 +94,14 @@ class Child:
 @contextmanager
 def child(name: str, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Iterator[Child]:
     said = directory / f"{name}.err"
-    with said.open("w") as file:
-        process = subprocess.Popen(
-            command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
-            env={**os.environ, "PYTHONPATH": PYTHON_PATH, **environment},
-        )  # fmt: skip
-    try:
-        yield Child(name, process, said)
-    finally:
-        process.kill()
-        process.wait()
+    with said.open("w") as file, subprocess.Popen(
+        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH, **environment},
+    ) as process:  # fmt: skip
+        try:
+            yield Child(name, process, said)
+        finally:
+            process.kill()
 
 
 @attrs.define

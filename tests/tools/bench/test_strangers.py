@@ -58,7 +58,8 @@ def test_each_kind_makes_its_attempts(kind: str, targets: Targets) -> None:
         while counted.get("attempts", 0) < 5:
             stranger.write("50\n")
             counted = stranger.json_line()
-        assert {*counted} <= {"attempts", "ConnectionResetError", "BrokenPipeError"}  # The other side hangs up.
+        # The other side hangs up. Then one thread closes a connection, and another one may still use it (OSError).
+        assert {*counted} <= {"attempts", "ConnectionResetError", "BrokenPipeError", "OSError"}
 
 
 def test_a_flood_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
