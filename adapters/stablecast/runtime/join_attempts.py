@@ -5,8 +5,6 @@ for their host they take all the time of a store.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -16,7 +14,26 @@ AT_ONCE: Final = 32
 """Attempts at one host at a time."""
 
 HOLD_SECONDS: Final = 0.5
-"""Time for which an attempt that fails, or is made after one that failed, keeps its place."""
+"""Time for which an attempt keeps its place if it fails, or if it follows one that failed and nothing comes."""
+
+
+@attrs.define(eq=False)
+class Place:
+    """The place of one attempt, until it is left."""
+
+    _attempts: "JoinAttempts"
+    _host: str
+    _left: bool = False
+
+    def hold(self) -> None:
+        """Leave it in a while."""
+        asyncio.get_running_loop().call_later(HOLD_SECONDS, self.leave)
+
+    def leave(self) -> None:
+        """Let the next attempt begin, if the place was not left before."""
+        if not self._left:
+            self._left = True
+            self._attempts.end(self._host, taken=True)
 
 
 @attrs.define
@@ -26,27 +43,19 @@ class JoinAttempts:
     _places: dict[str, asyncio.Semaphore] = attrs.field(factory=dict)
     _users: dict[str, int] = attrs.field(factory=dict)
 
-    @asynccontextmanager
-    async def place(self, host: str, *, failed: bool) -> AsyncIterator[None]:
-        """Wait for a place, and have it in the body. `failed`: so did the attempt before."""
+    async def take(self, host: str) -> Place:
+        """Wait for a place, and return it."""
         places = self._places.setdefault(host, asyncio.Semaphore(AT_ONCE))
         self._users[host] = self._users.get(host, 0) + 1
-        taken = False
         try:
             await places.acquire()
-            taken = True
-            try:
-                yield
-            except BaseException:
-                failed = True
-                raise
-        finally:
-            if taken and failed:
-                asyncio.get_running_loop().call_later(HOLD_SECONDS, self._leave, host, True)
-            else:
-                self._leave(host, taken)
+        except BaseException:
+            self.end(host, taken=False)
+            raise
+        return Place(self, host)
 
-    def _leave(self, host: str, taken: bool) -> None:
+    def end(self, host: str, *, taken: bool) -> None:
+        """Count an attempt no more, which has `taken` a place or waited for one in vain."""
         if taken:
             self._places[host].release()
         self._users[host] -= 1

@@ -24,7 +24,7 @@ import attrs
 from stablecast.runtime import machine, ports, tls, tls_server
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.driver import report
-from stablecast.runtime.join_attempts import join_attempts
+from stablecast.runtime.join_attempts import Place, join_attempts
 from stablecast.runtime.ports import prepare
 from stablecast.text.scarcity import is_scarce
 from stablecast.transports import codec
@@ -380,6 +380,7 @@ class StreamJoiner:
     _reported: str = ""
     _ungreeted: int = 0
     _failed: bool = False
+    _place: Place | None = None
     _task: "asyncio.Task[None]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -431,10 +432,7 @@ class StreamJoiner:
         reader = self._reader = StreamReader(self._on_greeting, admits=self._admits)
         connected = False
         try:
-            async with join_attempts().place(host, failed=self._failed):
-                self._failed = True  # Until something comes.
-                async with asyncio.timeout(JOIN_SECONDS):
-                    await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
+            await self._connect(reader, host, port)
             connected = True
             if self._paused:
                 reader.pause()
@@ -461,6 +459,20 @@ class StreamJoiner:
         if not self._over:
             self._on_end(False)
 
+    async def _connect(self, reader: StreamReader, host: str, port: int) -> None:
+        failed, self._failed = self._failed, True  # Until something comes.
+        place = self._place = await join_attempts().take(host)
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
+        except BaseException:
+            place.hold()
+            raise
+        if failed:  # A stranger may accept, and say nothing; a source greets at once, and the place is left.
+            place.hold()
+        else:
+            place.leave()
+
     def _report(self, why: str) -> None:
         """Log once why the stream cannot be joined, if it is known."""
         if why and why != self._reported:
@@ -472,6 +484,8 @@ class StreamJoiner:
         reader = self._reader
         if reader is None:
             return
+        if self._place is not None:
+            self._place.leave()
         session_id = None if isinstance(items[0], Run) else codec.session_of(items[0])
         if session_id is not None and self._expected in (None, session_id):
             self._expected = session_id
