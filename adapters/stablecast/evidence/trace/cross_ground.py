@@ -278,8 +278,13 @@ class Ground:
                 first.setdefault(one.address, one.trace)
         after = {address for address, trace in first.items() if began.get(trace)}
         named = {(told.fact.life, told.fact.peer) for told in (*self.facts["kept"], *self.facts["granted"])}
+        places = self.places()
         held = {(told.fact.life, told.fact.peer) for told in self._registrations()}
-        return {(life, store) for life, store in held - named if store in after}
+        return {
+            (life, store)
+            for life, store in held
+            if store in after and named.isdisjoint((life, place) for place in places.get((life, store), (store,)))
+        }
 
     def _had(self) -> dict[str, dict[Incarnation, int]]:
         """Return the last number of each life that a store had by this trace and did not cut."""

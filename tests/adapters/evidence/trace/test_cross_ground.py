@@ -95,6 +95,10 @@ def test_a_store_that_forgot_a_source_in_a_lost_trace_may_have_acknowledged() ->
     named = [fact("began", 3, 0, A), *knows, fact("kept", 5, 9, A, OLDER)]
     for planted in (fresh, named):
         assert ("P6", "s6", 0) in rules(judged(witnesses, **facts, **{A: planted})), planted
+    facts["s6"] += [fact("member", 0, 0, A, OLDER)]
+    there = {A: [fact("began", 3, 0, A), *knows], B: [fact("kept", 5, 9, B, OLDER)]}
+    found = rules(judged([store(A), store(B), *witnesses[1:]], **facts, **there))
+    assert ("P6", "s6", 0) in found, "it names the life where it went"
 
 
 def test_a_store_that_returned_elsewhere_is_known_by_the_reg_id_that_it_kept() -> None:
