@@ -1,10 +1,10 @@
 """TOML tables as the tree of an XML file, so that one reader and one document type serve both forms.
 
 A key is an attribute of its element if the document type declares one of that name, else an element inside it. `path`
-or `address` is the text of an element that also has attributes. A list is several elements.
+or `address` is the text of an element whose content is only text. A list is several elements.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from stablecast.config.toml_file import read
 from stablecast.config.xml_reader import Element, place_of
 
 TEXTS = ("path", "address")
-"""Keys for the text of an element that also has attributes."""
+"""Keys for the text of an element that holds only text beside its attributes."""
 
 MAX_DEPTH = 16
 """Most tables within each other; dotted keys nest without end."""
@@ -26,7 +26,8 @@ MAX_DEPTH = 16
 def load(path: Path, root: str, schema: "etree.DTD") -> Element:
     """Return the tree of a file below the element `root`. Raises ConfigFileError, and OSError if it cannot be read."""
     declared = {str(one.name): {str(each.name) for each in one.iterattributes()} for one in schema.iterelements()}
-    found = _Tree(declared=declared)
+    texts = {str(one.name) for one in schema.iterelements() if one.content is not None and one.content.type == "pcdata"}
+    found = _Tree(declared=declared, texts=texts)
     made = etree.Element(root)
     found.fill(made, read(path))
     found.check(str(path))
@@ -38,6 +39,7 @@ class _Tree(ConfigFindings):
     """The elements made so far, and the problems of tables that make none."""
 
     declared: Mapping[str, set[str]] = attrs.field(kw_only=True)
+    texts: Set[str] = attrs.field(kw_only=True)
 
     def fill(self, element: Element, table: Mapping[str, Any], depth: int = 1) -> None:
         attributes = self.declared.get(str(element.tag), set())
@@ -46,7 +48,7 @@ class _Tree(ConfigFindings):
             try:
                 if key in attributes and not isinstance(value, dict | list):
                     element.set(key, plain(value))
-                elif key in TEXTS and attributes and key not in self.declared:
+                elif key in TEXTS and element.tag in self.texts:
                     element.text = plain(value)
                 elif depth == MAX_DEPTH:
                     self.problem(place, f"no table lies more than {MAX_DEPTH} tables deep")

@@ -70,7 +70,7 @@ name = "edge"
 log = { path = "edge.log", type = "file", size = 10, frequency = "daily" }
 uid = 17
 pidfile = "edge.pid"
-web-monitor = "127.0.0.1:15305"
+web-monitor = { address = "127.0.0.1:15305" }
 
 [[portals.endpoint]]
 name = "left"
