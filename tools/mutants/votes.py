@@ -290,6 +290,13 @@ VOTES: Final = (
         Test("core/store/test_registry.py::test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it"),
     ),
     Mutant(
+        "a-hole-that-is-filled-hides-what-is-kept-below-it",
+        "store/grants",
+        "source.filling.lost.contiguous_from(max(low, source.trail))",
+        "max([low, *(stop for _, stop in source.held.missing(low, source.newest + 1))])",
+        Test("core/store/test_registry.py::test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it"),
+    ),
+    Mutant(
         "a-paced-receiver-passes-over-what-was-kept-for-it",
         "receiver/store_registrations",
         "if answer.known is not None]",

@@ -14,6 +14,7 @@ from stablecast.core.protocol.messages import (
     Deregistered,
     ElectionToken,
     Keepalive,
+    LateJoinInfo,
     Pace,
     Refusal,
     Refused,
@@ -115,16 +116,22 @@ def test_a_repeated_deregistration_waits_for_the_disk_as_the_first_did() -> None
     assert driver.sent(Deregistered) == [farewell(-1), farewell(-1)]
 
 
-def test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it() -> None:
-    """It acknowledged nothing. A new one is told nothing; of one that did, the acknowledgement says all."""
+@pytest.mark.parametrize(("resent", "known"), [(True, 0), (False, 2)], ids=["expected", "lost for good"])
+def test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it(resent: bool, known: int) -> None:
+    """It acknowledged nothing. A new one is told nothing; of one that did, the acknowledgement says all.
+
+    Numbers that the source may still send again count as kept, and so does what is below a hole (seed 1200865).
+    """
     driver = StoreDriver.paced()
     assert [answer.known for _, answer in driver.sent(Registered)][-1:] == [None]
-    driver.data(0, 3)
-    driver.data(5, 3)
+    driver.data(2, 3)
+    driver.data(7, 1)
+    driver.hear(LateJoinInfo(LIFE, 50, 0 if resent else 2, 7))
     driver.hear(register(**RECEIVER, generation=4, pace=Pace.RECEIVERS))
     driver.sync()
-    assert [(answer.old, answer.low, answer.known) for _, answer in driver.sent(Registered)] == [(False, 0, 5)]
-    driver.data(3, 2)
+    assert [(answer.old, answer.low, answer.known) for _, answer in driver.sent(Registered)] == [(False, 0, known)]
+    driver.data(0, 2, recovered=True)
+    driver.data(5, 2, recovered=True)
     driver.consume(1)
     driver.hear(register(**RECEIVER, generation=5, pace=Pace.RECEIVERS))
     driver.sync()

@@ -204,7 +204,7 @@ class Registered(_OfRegistration):
         known: The last number that the store knows to be used although it does not hold it; None: not above `high`. For
             a receiver that it does not know, the first number that it lacks below `low`; None: it lacks none. For one
             that it knows and offers nothing, `high`; None: the life that it names may use that number again. For one
-            that sets the pace, was registered there before, and never acknowledged, the first number that it keeps.
+            that sets the pace, was registered there before, and never acknowledged, the first that it keeps or expects.
         store_generation: The generation of the store; 0: it reports none (`generations`).
         peers: For a source: the newest generations that the store knows of the source's other stores.
     """

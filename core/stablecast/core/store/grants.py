@@ -127,9 +127,8 @@ def first_lacking(source: Repository) -> int | None:
 
 
 def kept_from(source: Repository, low: int) -> int:
-    """Return the first number from `low` on from which a store has all messages up to its newest."""
-    gaps = source.held.missing(low, source.newest + 1)
-    return gaps[-1][1] if gaps else low
+    """Return the first number from `low` on that a store keeps or may still get. Above it, some may be lost."""
+    return source.filling.lost.contiguous_from(max(low, source.trail))
 
 
 def remembers(source: Client) -> bool:
