@@ -6,6 +6,7 @@ from tools.mutants.mutant import Mutant, Test
 
 _MAP = "transports/routing/test_network_map.py"
 _LINKS = "transports/routing/test_links.py"
+_LOSSES = "transports/routing/test_losses.py"
 _NETWORKS = "transports/routing/test_networks.py"
 _TOLD = "transports/routing/test_link_messages.py"
 _PEERS = "adapters/router/test_peer_portal.py"
@@ -189,5 +190,54 @@ LINKS: Final = (
         "            except (OSError, TimeoutError, StablecastError) as error:\n"
         "                if self._failed > 1:\n                    return\n",
         Test(f"{_PEERS}::test_a_router_calls_until_it_is_answered"),
+    ),
+    Mutant(
+        "a-link-that-is-back-at-once-lost-nothing",
+        "transports/routing/losses",
+        " or not broken.isdisjoint(_edges(before))",
+        "",
+        Test(f"{_LOSSES}::test_a_link_that_is_back_before_anybody_looked_was_broken"),
+    ),
+    Mutant(
+        "a-loss-is-told-in-no-other-router",
+        "transports/routing/losses",
+        "self.network.children(domain)",
+        "()",
+        Test(f"{_LOSSES}::test_a_broken_destination_is_told_to_the_whole_network_once"),
+    ),
+    Mutant(
+        "a-full-link-is-a-secret",
+        "transports/routing/losses",
+        "(domain,) if domain else tuple(beyond)",
+        "(domain,) if domain else ()",
+        Test(f"{_LOSSES}::test_a_full_link_is_told_to_those_behind_whom_it_lies"),
+    ),
+    Mutant(
+        "the-end-of-a-process-disturbs-all-who-sent-to-it",
+        "transports/routing/router",
+        "if reason is not UnicastDrop.REFUSED:",
+        "if reason:",
+        Test(f"{_LOSSES}::test_of_a_process_that_has_ended_nobody_hears"),
+    ),
+    Mutant(
+        "a-loss-is-believed-from-any-side",
+        "transports/routing/router",
+        "                if self.network.enters(domain, number):\n                    self.losses.tell",
+        "                if domain:\n                    self.losses.tell",
+        Test(f"{_LOSSES}::test_what_comes_by_another_way_is_not_believed"),
+    ),
+    Mutant(
+        "whoever-sent-to-a-domain-hears-of-each-loss-there",
+        "adapters/router/unicast_port",
+        'address in ("", f"{one.ip}:{one.port}")',
+        "bool(one.ip)",
+        Test("adapters/router/test_portal.py::test_a_connection_knows_where_its_messages_went"),
+    ),
+    Mutant(
+        "nobody-is-told-what-a-link-lost",
+        "adapters/router/portal",
+        "peer.carried(effect.domain, effect.address)",
+        "not peer.messages_rcved",
+        Test("adapters/lab/whole/test_found.py::test_a_schedule_that_found_a_defect_is_clean"),
     ),
 )

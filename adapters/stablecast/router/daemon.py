@@ -116,6 +116,8 @@ class RouterDaemon:
                 portal.forward(effect)
             case fx.SendUnicast():
                 portal.send(effect)
+            case fx.Disconnect():
+                portal.disconnect(effect)
             case fx.Want():
                 portal.want(effect)
             case fx.AskUse():

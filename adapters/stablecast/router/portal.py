@@ -29,7 +29,7 @@ from stablecast.runtime.request_port import Peer, RequestPort, content
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
-from stablecast.transports.codec.routed import delivered
+from stablecast.transports.codec.routed import Routed, delivered
 from stablecast.transports.resolution.records import INSTANCE_BYTES, PORTAL_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.udp.inputs import AddSource, Say
@@ -149,7 +149,7 @@ class PortalContext:
         """
         tls.require_right(Right.ROUTER, "", f"portal '{self.config.name}'")
         listening = self._listen(self.interface)
-        self.pool = ConnectionPool(self._lost, self._lost, self.interface)
+        self.pool = ConnectionPool(self._lost, self._refused, self.interface)
         self.transports.origins = self.pool.origins
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
@@ -458,6 +458,8 @@ class PortalContext:
                 self.pool.origins.agree(peer.origin, Origin(way.origin.ip), way) and self._may_pass(octets, peer)
             ):
                 way = UnicastDrop.FOREIGN
+            elif isinstance(way, Routed) and isinstance(peer, MessagePeer):
+                peer.note(way.destination)
             self._feed(ev.UnicastArrived(self.number, octets, way))
 
     def _may_pass(self, octets: bytes, peer: Peer) -> bool:
@@ -478,8 +480,17 @@ class PortalContext:
         else:
             self._feed(ev.UnicastFailed(self.number, effect.address, UnicastDrop.BLOCKING))
 
+    def disconnect(self, effect: fx.Disconnect) -> None:
+        """End the connections that carried messages to a domain, or to an address there."""
+        self._port.disconnect(
+            lambda peer: isinstance(peer, MessagePeer) and peer.carried(effect.domain, effect.address)
+        )
+
     def _lost(self, peer: str) -> None:
         self._feed(ev.UnicastFailed(self.number, peer))
+
+    def _refused(self, peer: str) -> None:
+        self._feed(ev.UnicastFailed(self.number, peer, UnicastDrop.REFUSED))
 
 
 def _instance(router: str, portal: str) -> bytes:

@@ -108,8 +108,7 @@ class RequestPort:
         await self.start()
         if left is not None:
             await ports.close(left)
-        for peer in tuple(self._peers):
-            peer.abort()
+        self.disconnect(lambda _: True)
 
     async def start(self) -> None:
         """Begin to accept peers on the listening socket."""
@@ -125,6 +124,11 @@ class RequestPort:
         for peer in tuple(self._peers):
             await peer.close()
         await self._server.wait_closed()
+
+    def disconnect(self, which: "Callable[[Peer], bool]") -> None:
+        """End the connections of some peers at once. They hear of it, and come again."""
+        for peer in [one for one in self._peers if which(one)]:
+            peer.abort()
 
     def _accept(self) -> "Peer":
         return (self._kind or Peer)(self._on_items, self._left, self._made)

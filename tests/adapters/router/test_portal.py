@@ -1,4 +1,4 @@
-"""What a portal tells its router of the streams that it joined."""
+"""What a portal tells its router of the streams that it joined, and what it knows of its connections."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,8 @@ import pytest
 
 from stablecast.router.config import PortalConfig
 from stablecast.router.portal import PortalContext
+from stablecast.router.unicast_port import MAX_CARRIED, MessagePeer
+from stablecast.transports.codec.routed import Endpoint
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
 from tests.adapters.router.test_daemon import GROUPS, HERE, configuration
@@ -45,3 +47,28 @@ async def test_a_stream_that_was_left_says_nothing_of_the_next_place(monkeypatch
     joiners[1].ended(True)
     assert told == [ev.StreamEnded(ORIGIN)]
     portal.transports.close()
+
+
+@pytest.mark.parametrize(
+    ("domain", "address", "carried"),
+    [
+        (3, "", True),
+        (3, "10.0.3.1:14391", True),
+        (2, "", False),
+        (3, "10.0.3.1:7", False),
+        (2, "10.0.3.1:14391", False),
+    ],
+)
+def test_a_connection_knows_where_its_messages_went(domain: int, address: str, carried: bool) -> None:
+    peer = MessagePeer(lambda *_: None, lambda *_: None)
+    peer.note(Endpoint(3, "10.0.3.1", 14_391))
+    assert peer.carried(domain, address) is carried
+
+
+def test_a_connection_that_went_to_too_many_may_have_carried_to_any() -> None:
+    peer = MessagePeer(lambda *_: None, lambda *_: None)
+    for port in range(1, MAX_CARRIED + 1):
+        peer.note(Endpoint(3, "10.0.3.1", port))
+    assert not peer.carried(2, "")
+    peer.note(Endpoint(3, "10.0.3.1", MAX_CARRIED + 1))
+    assert peer.carried(2, "")

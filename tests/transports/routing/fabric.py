@@ -44,6 +44,7 @@ class Fabric:
         entered: How often each number entered each router over links.
         left: The numbers of the source that left into each domain, in order.
         said: The bytes on each link.
+        hung_up: The destinations of which the contexts of each domain were told that something may be lost.
     """
 
     links: list[tuple[int, int]]
@@ -62,6 +63,7 @@ class Fabric:
     said: dict[tuple[int, int], bytearray] = attrs.field(factory=dict)
     joined: dict[int, set[bytes]] = attrs.field(factory=dict)
     ended: list[tuple[int, str]] = attrs.field(factory=list)
+    hung_up: dict[int, list[tuple[int, str]]] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, count: int, *links: tuple[int, int], dear: tuple[tuple[int, int], ...] = ()) -> "Fabric":
@@ -143,6 +145,8 @@ class Fabric:
                         self.at(0, lambda n=number, r=record: self.feed(n, ev.SourceFound(0, "orders", r)))  # type: ignore[misc]
                 case fx.JoinSource(_, source):
                     self.joined.setdefault(number, set()).add(source)
+                case fx.Disconnect(_, domain, address):
+                    self.hung_up.setdefault(number + 1, []).append((domain, address))
                 case fx.LeaveSource(_, source):
                     self.joined[number].discard(source)
                 case _:

@@ -38,6 +38,7 @@ MESSAGES: st.SearchStrategy[lm.LinkMessage] = st.one_of(
         TIMES,
         st.none() | st.builds(lm.Digest, WORDS, st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 64) - 1)),
     ),
+    st.builds(lm.MessageLost, DOMAINS, st.sampled_from(["", "10.0.0.7:14567"])),
     st.builds(
         lm.NameTold, NAMES, DOMAINS, st.booleans(), st.just(("10.0.0.7", 14_567)), st.binary(min_size=8, max_size=8)
     ),

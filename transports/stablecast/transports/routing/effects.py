@@ -126,6 +126,15 @@ class SendUnicast:
     octets: bytes
 
 
+@attrs.frozen
+class Disconnect:
+    """End the connections by which contexts sent to a domain, or to one address there: something may be lost."""
+
+    portal: int
+    domain: int
+    address: str = ""
+
+
 PortalEffect = (
     Wake
     | Want
@@ -138,6 +147,7 @@ PortalEffect = (
     | CloseProxy
     | Forward
     | SendUnicast
+    | Disconnect
     | LinkSend
     | LinkDrop
 )

@@ -31,7 +31,9 @@ class UnicastDrop(Enum):
     HOPS = "hops"
     BLOCKING = "blocking"
     LINK_DOWN = "link down"
-    """The connection to a receiver ended, perhaps with messages in it: receivers come and go."""
+    """The connection to the destination ended, perhaps with messages in it."""
+    REFUSED = "refused"
+    """Nobody listens at the destination: the process that did has ended."""
 
 
 @attrs.frozen

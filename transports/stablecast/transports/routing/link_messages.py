@@ -5,6 +5,7 @@ A link is a stream like that of LBT-TCP. Messages of sources and single contexts
 
 import struct
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address
 
 import attrs
 
@@ -25,6 +26,9 @@ from stablecast.transports.wire.fields import name_of, octets_of
 VERSION = 1
 """The version of what is told on a link."""
 
+LOST = 0x5359
+"""Subtype of a destination at which messages may be lost."""
+
 PATHS = 0x5357
 """Subtype of the names of paths."""
 
@@ -42,6 +46,7 @@ MAX_ROUTER_NAME_BYTES = 200
 
 _PATH = struct.Struct(">IQ")
 _DIGEST = struct.Struct(">IQQ")
+_LOST = struct.Struct(">I4sH")
 _NO_INSTANCE = bytes(8)
 NOWHERE = "0.0.0.0", 0  # noqa: S104 - no address, in a question
 _KEPT_TTL = 100
@@ -111,7 +116,15 @@ class NameTold:
     instance: bytes = _NO_INSTANCE
 
 
-LinkMessage = Hello | NodeRecord | PathsTold | InterestTold | SourceTold | SignOfLife | NameTold
+@attrs.frozen
+class MessageLost:
+    """Messages to an address of a domain may be lost, or, without one, to all of the domain."""
+
+    domain: int
+    address: str
+
+
+LinkMessage = Hello | NodeRecord | PathsTold | InterestTold | SourceTold | SignOfLife | NameTold | MessageLost
 
 
 def encode(message: LinkMessage, signature: int = 0) -> bytes:
@@ -160,6 +173,9 @@ def _headers(message: LinkMessage, signature: int) -> Iterator[h.Header]:
             yield r.GatewayKeepalive(flags=kind, index=number, ts_seconds=seconds, ts_microseconds=rest // MICROSECOND)
             if digest is not None:
                 yield from encode_option(DIGEST, _DIGEST.pack(digest.signature, digest.interest, digest.sources))
+        case MessageLost(domain, address):
+            host, port = split(address) if address else NOWHERE
+            yield from encode_option(LOST, _LOST.pack(domain, IPv4Address(host).packed, port))
         case NameTold(name, domain, asks, (host, port), instance):
             info = r.ContextInformation
             yield info(
@@ -246,6 +262,12 @@ def decode(message: lbmc.Message) -> LinkMessage | None:
         case r.ContextInformation() as info:
             asks = bool(info.flags & r.ContextInformation.QUERY)
             return NameTold(name_of(info.name), _domain(info.domain_id), asks, (info.addr, info.port), info.ctxinst)
+        case h.ExtendedOption(subtype=subtype) if subtype == LOST:
+            data = find_option(message, LOST)
+            if len(data) != _LOST.size:
+                raise WireError(f"a destination cannot have {len(data)} bytes")
+            domain, host, port = _LOST.unpack(data)
+            return MessageLost(_domain(domain), f"{IPv4Address(host)}:{port}" if port else "")
         case h.ExtendedOption(subtype=subtype) if subtype == PATHS:
             data = find_option(message, PATHS)
             if len(data) % _PATH.size:

@@ -25,6 +25,7 @@ from stablecast.transports.routing.network_map import (
     Neighbour,
     NetworkMap,
     NodeRecord,
+    Path,
     Ways,
     path_name,
 )
@@ -58,10 +59,11 @@ class Matter(IntEnum):
     STEADY = 6
     HELD = 7
     LEASE = 8
+    UNDELIVERED = 9
 
 
 DueItem = tuple[Matter, int, bytes]
-"""A reason, a portal, and an OTID, where they matter."""
+"""A reason, a portal, and an OTID or an address, where they matter."""
 
 
 @attrs.define
@@ -73,6 +75,7 @@ class Network:
         remote: What domains behind links want.
         calculated: How often the ways were calculated.
         shared: Domains of this router in which others say that they are, too.
+        broken: Neighbours that another router has lost since the last `take_broken`, each behind that router.
     """
 
     node: int
@@ -85,6 +88,7 @@ class Network:
     remote: dict[int, DomainInterest] = attrs.field(factory=dict, init=False)
     calculated: int = attrs.field(default=0, init=False)
     shared: dict[tuple[int, int], None] = attrs.field(factory=dict, init=False)
+    broken: set[tuple[int, int]] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.map = NetworkMap(self.node, {self.node: NodeRecord(self.node, self.name)})
@@ -161,6 +165,15 @@ class Network:
             for origin in link.topics.get(topic, ())
             if origin in link.offered
         ]
+
+    def paths(self, domain: int) -> Iterable[tuple[int, Path]]:
+        """Return the nodes by which messages go from a domain to each that it reaches through this router."""
+        way = self.ways.get(domain)
+        return () if way is None else way.paths.items()
+
+    def take_broken(self) -> set[tuple[int, int]]:
+        broken, self.broken = self.broken, set()
+        return broken
 
     # ---------------------------------------------------------------------------------------------- links come and go
 
@@ -427,8 +440,12 @@ class Network:
             elif record.generation > own.generation:
                 self._say_own(record.generation + 1, own.neighbours)
             return False
+        before = self.map.records.get(record.node)
         if not self.map.learn(record):
             return False
+        if before is not None:
+            left = {one.node for one in before.neighbours} - {one.node for one in record.neighbours}
+            self.broken |= {(record.node, node) for node in left}
         for other, _ in self.links():
             if other != number:
                 self._send(other, record)

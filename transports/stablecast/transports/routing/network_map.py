@@ -75,12 +75,14 @@ class Way:
         cost: The costs of all portals from the domain to this router.
         name: The name of the path.
         onward: The next nodes after this router, each with the domains behind it.
+        paths: The nodes from the domain to each of these domains.
     """
 
     entry: int
     cost: int
     name: int
     onward: Mapping[int, tuple[int, ...]]
+    paths: Mapping[int, Path]
 
 
 class Ways(Mapping[int, Way]):
@@ -199,13 +201,15 @@ def _way(edges: Mapping[int, Mapping[int, int]], domain: int, own: int) -> Way:
     for node in path:
         name = path_name(name, node)
     onward: dict[int, tuple[int, ...]] = {}
+    onto: dict[int, Path] = {}
     place = len(path)
     for node, (_, other) in sorted(paths.items()):
         if len(other) > place and other[:place] == path:
             behind = onward.setdefault(other[place], ())
             if node <= MAX_DOMAIN:
                 onward[other[place]] = (*behind, node)
-    return Way(path[-2], cost, name, onward)
+                onto[node] = other
+    return Way(path[-2], cost, name, onward, onto)
 
 
 def _spread(edges: Mapping[int, Iterable[int]], start: int) -> set[int]:

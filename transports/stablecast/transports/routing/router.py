@@ -29,6 +29,7 @@ from stablecast.transports.routing import link_messages as lm
 from stablecast.transports.routing.forwarding import Forwarding, Onward, UnicastDrop
 from stablecast.transports.routing.interest import DomainInterest
 from stablecast.transports.routing.link import Link
+from stablecast.transports.routing.losses import Losses
 from stablecast.transports.routing.names import answer, answers, question
 from stablecast.transports.routing.network import DueItem, Matter, Network
 from stablecast.transports.routing.network_map import MAX_DOMAIN
@@ -62,12 +63,14 @@ class Router:
     streams: Streams = attrs.field(init=False)
     network: Network = attrs.field(init=False)
     sources: Sources = attrs.field(init=False)
+    losses: Losses = attrs.field(init=False)
     turned: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.streams = Streams(self.portals, self.table, self.outbox)
         self.network = Network(self.node, self.name, self.portals, self.agenda, self.outbox)
         self.sources = Sources(self.portals, self.network, self.streams, self.table, self.agenda, self.outbox)
+        self.losses = Losses(self.portals, self.network, self.agenda, self.outbox)
 
     @classmethod
     def create(cls, portals: Iterable[PortalSettings], now: int, node: int = ALONE, name: str = "") -> "Router":
@@ -106,8 +109,10 @@ class Router:
                 self.sources.on_failed(event, now)
             case ev.ProxyHeld(portal, source, held):
                 self.streams.on_held(portal, source, held=held)
-            case ev.UnicastFailed(portal, _, reason):
+            case ev.UnicastFailed(portal, address, reason):
                 self.portals[portal].counted.unicast_dropped[reason] += 1
+                if reason is not UnicastDrop.REFUSED:
+                    self.losses.on_failed(portal, address, now)
             case _:
                 self._on_link_event(event, now)
 
@@ -157,6 +162,8 @@ class Router:
                     self._on_unwanted(query)
             case Matter.LEASE:
                 self._reconsider(now)
+            case Matter.UNDELIVERED:
+                self.losses.look(number, origin)
             case _:
                 assert_never(matter)
 
@@ -343,6 +350,9 @@ class Router:
             case lm.SourceTold():
                 for event in self.network.note(number, told):
                     self.receive(event, now)
+            case lm.MessageLost(domain, address):
+                if self.network.enters(domain, number):
+                    self.losses.tell(domain, address)
             case lm.NameTold():
                 if self.network.enters(told.domain, number):
                     self._on_name(number, told, now)
@@ -440,6 +450,7 @@ class Router:
         """Decide everything anew, because a portal began or ceased to forward, or the network has changed."""
         for event in self.network.refresh(now):
             self.receive(event, now)
+        self.losses.compare()
         for query in self.network.queries():
             self._want(query)
         self._offer(lambda link: link.topics, now)
