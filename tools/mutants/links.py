@@ -215,9 +215,16 @@ LINKS: Final = (
     Mutant(
         "the-end-of-a-process-disturbs-all-who-sent-to-it",
         "transports/routing/router",
-        "if reason is not UnicastDrop.REFUSED:",
-        "if reason:",
+        "if reason is UnicastDrop.REFUSED:",
+        "if not reason:",
         Test(f"{_LOSSES}::test_of_a_process_that_has_ended_nobody_hears"),
+    ),
+    Mutant(
+        "one-host-disturbs-others-all-the-time",
+        "transports/routing/losses",
+        "min(MOST_PAUSE_NS, 2 * (",
+        "min(PAUSE_NS, 2 * (",
+        Test(f"{_LOSSES}::test_a_host_that_breaks_its_connections_disturbs_others_less_and_less"),
     ),
     Mutant(
         "a-loss-is-believed-from-any-side",

@@ -49,13 +49,29 @@ def test_a_broken_destination_is_told_to_the_whole_network_once() -> None:
     fabric.run(2 * PAUSE_NS)
     assert fabric.hung_up == {1: [(3, PLACE)], 2: [(3, PLACE)]}
     fabric.feed(2, ev.UnicastFailed(0, PLACE))
-    fabric.run(2 * PAUSE_NS)
+    fabric.run(3 * PAUSE_NS)
     assert fabric.hung_up == {1: [(3, PLACE)] * 2, 2: [(3, PLACE)] * 2}
 
 
-def test_of_a_process_that_has_ended_nobody_hears() -> None:
+def test_a_host_that_breaks_its_connections_disturbs_others_less_and_less() -> None:
     fabric = chain()
-    fabric.feed(2, ev.UnicastFailed(0, PLACE, UnicastDrop.REFUSED))
+    waits = []
+    for port in range(1, 9):
+        began = fabric.now
+        fabric.feed(2, ev.UnicastFailed(0, f"10.0.3.9:{port}"))
+        while len(fabric.hung_up.get(2, ())) < port:
+            fabric.run(PAUSE_NS)
+        waits.append((fabric.now - began) // PAUSE_NS)
+    assert waits == [2, 3, 5, 9, 17, 33, 51, 51]  # and the time that the link takes
+    fabric.feed(2, ev.UnicastFailed(0, PLACE))
+    fabric.run(2 * PAUSE_NS)
+    assert fabric.hung_up[2][-1] == (3, PLACE)
+
+
+def test_of_a_process_that_has_ended_nobody_hears() -> None:
+    """Its connection ended first, and then nobody listened."""
+    fabric = chain()
+    fabric.feed(2, ev.UnicastFailed(0, PLACE), ev.UnicastFailed(0, PLACE, UnicastDrop.REFUSED))
     fabric.run(2 * PAUSE_NS)
     assert not fabric.hung_up
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import attrs
 
-from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import link_messages as lm
@@ -19,8 +20,18 @@ from stablecast.transports.routing.network import DueItem, Matter, Network
 from stablecast.transports.routing.network_map import Path
 from stablecast.transports.routing.portals import Portal
 
-PAUSE_NS = 200 * MILLISECOND
-"""Time for which losses at one destination are told as one, in nanoseconds: who hears of them sends again."""
+PAUSE_NS, MOST_PAUSE_NS = 200 * MILLISECOND, 10 * SECOND
+"""Time after which losses at one destination are told as one, in nanoseconds, and the most that it grows to.
+
+It doubles for a host at which they repeat: who hears of them loses its other messages to the router, too, and an
+attacker can break its connections again and again.
+"""
+
+CALM_NS = 60 * SECOND
+"""Time without losses at a host after which its next one counts as its first, in nanoseconds."""
+
+MAX_HOSTS = 1_024
+"""Hosts whose losses are remembered; the one with the oldest is forgotten first."""
 
 
 @attrs.define
@@ -29,6 +40,7 @@ class Losses:
 
     Attributes:
         routes: The nodes by which messages go from each domain of this router to each other one.
+        told: When losses at each host were told, and the time that the next one waits, in nanoseconds.
     """
 
     portals: list[Portal]
@@ -36,6 +48,7 @@ class Losses:
     agenda: KeyedDeadlines[DueItem]
     outbox: list[fx.RouterEffect]
     routes: dict[tuple[int, int], Path] = attrs.field(factory=dict, init=False)
+    told: dict[tuple[int, str], tuple[int, int]] = attrs.field(factory=dict, init=False)
 
     def compare(self) -> None:
         """End what was sent by routes that have changed since the last call, or that a link broke on."""
@@ -50,10 +63,21 @@ class Losses:
 
     def on_failed(self, number: int, address: str, now: int) -> None:
         """Note that something was lost behind a portal: at an address of its domain, or on a link that is full."""
-        self.agenda.arm((Matter.UNDELIVERED, number, address.encode()), now + PAUSE_NS)
+        at, pause = self.told.get((number, split(address)[0] if address else ""), (0, PAUSE_NS))
+        due = now + (pause if now - at < CALM_NS else PAUSE_NS)
+        self.agenda.arm((Matter.UNDELIVERED, number, address.encode()), due)
 
-    def look(self, number: int, address: bytes) -> None:
+    def on_refused(self, number: int, address: str) -> None:
+        """Forget what was noted: nobody listens there any more, and who has ended misses nothing."""
+        self.agenda.stop((Matter.UNDELIVERED, number, address.encode()))
+
+    def look(self, number: int, address: bytes, now: int) -> None:
         """Tell what was noted."""
+        host = number, split(address.decode())[0] if address else ""
+        at, pause = self.told.pop(host, (0, PAUSE_NS))
+        self.told[host] = now, min(MOST_PAUSE_NS, 2 * (pause if now - at < CALM_NS else PAUSE_NS))
+        if len(self.told) > MAX_HOSTS:
+            del self.told[next(iter(self.told))]
         domain = self.portals[number].settings.domain
         beyond: Iterable[int] = (one for one in self.network.ways if self.network.enters(one, number))
         for one in (domain,) if domain else tuple(beyond):

@@ -111,7 +111,9 @@ class Router:
                 self.streams.on_held(portal, source, held=held)
             case ev.UnicastFailed(portal, address, reason):
                 self.portals[portal].counted.unicast_dropped[reason] += 1
-                if reason is not UnicastDrop.REFUSED:
+                if reason is UnicastDrop.REFUSED:
+                    self.losses.on_refused(portal, address)
+                else:
                     self.losses.on_failed(portal, address, now)
             case _:
                 self._on_link_event(event, now)
@@ -163,7 +165,7 @@ class Router:
             case Matter.LEASE:
                 self._reconsider(now)
             case Matter.UNDELIVERED:
-                self.losses.look(number, origin)
+                self.losses.look(number, origin, now)
             case _:
                 assert_never(matter)
 
