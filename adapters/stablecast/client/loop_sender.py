@@ -171,9 +171,7 @@ class LoopSender(Sender):
         """Stop or resume sending, because the transport is full or has room again (T13)."""
         if not self._reports_late:
             self._feed(inputs.Held(held))  # Only a trace needs it.
-        waits = self._out.hold(held)
-        self._changed.set()
-        if waits:
+        if self._out.hold(held):
             self._on_notify(events.Wakeup())
 
     def _act(self, act: int) -> None:

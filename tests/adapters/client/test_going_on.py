@@ -19,6 +19,7 @@ from stablecast.client.session import ClientSession
 from stablecast.core.machine.serial import MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, AskRegId
 from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.inputs import Gone
 from stablecast.core.protocol.messages import StoreEntry
 from stablecast.core.protocol.settings import AckMode
 from stablecast.transports import codec
@@ -205,3 +206,12 @@ async def test_messages_of_other_shares_keep_no_session_that_ended() -> None:
     session.on_recovered([codec.RecoveredRun(LIFE, LIFE, wire(START), [b"x", b"y"])])
     assert side.told[-1] == "done"
     assert session.settled
+
+
+@pytest.mark.parametrize("request_port", ["a:1", None])
+def test_a_session_that_ends_takes_what_it_asked_of_the_source_to_the_stores(request_port: str | None) -> None:
+    """The source answers no more. One that never announced itself was asked for nothing."""
+    told = mock.Mock()
+    told._machine.info = None if request_port is None else info(request=request_port)
+    ClientSession.end(told)
+    assert told.mock_calls == ([] if request_port is None else [mock.call._driver.feed(Gone(request_port))])

@@ -217,6 +217,13 @@ def test_the_size_of_a_group_is_the_configured_one() -> None:
     assert stable_stop(contents(b=newer), "abc") == 0
 
 
+def test_the_stores_that_a_reader_was_not_told_are_those_that_its_groups_lack() -> None:
+    entries = tuple(StoreEntry(index, int(name == "d"), name, 1, 1) for index, name in enumerate("abcd"))
+    source = contents(a=answer((0, 10), group_sizes=(3, 1), stores=entries))
+    unnamed = {stores: source.rule(tuple(stores), ANY_GROUP).unnamed for stores in ("abcd", "abc", "ad")}
+    assert unnamed == {"abcd": 0, "abc": 0b1000, "ad": 0b1100}
+
+
 def test_each_group_has_its_own_quorum_and_a_rule_between_them() -> None:
     entries = tuple(StoreEntry(index, int(name == "d"), name, 1, 1) for index, name in enumerate("abcd"))
     told: dict[str, Any] = {"group_sizes": (3, 1), "stores": entries}

@@ -40,3 +40,15 @@ def test_numbers_between_messages_are_not_told_to_be_consumed() -> None:
     several = assembled(told, WholeMessage(1, 3, b"p"), WholeMessage(8, 9, b"r"))
     several.consumed()
     assert told.consumptions[2:] == [(1, 3), (8, 9)]
+
+
+def test_a_part_of_messages_that_came_in_pieces_has_those_messages() -> None:
+    told = Told()
+    batch = assembled(told, WholeMessage(1, 3, b"p"), WholeMessage(4, 4, b"q"), WholeMessage(8, 9, b"r"))
+    parts = [batch.part(0, 1), batch.take_out(1), batch.part(2, 3)]
+    assert [(part.payloads(), part.numbers(0)) for part in parts] == [
+        ([b"p"], (1, 3)),
+        ([b"q"], (4, 4)),
+        ([b"r"], (8, 9)),
+    ]
+    assert (batch.count, batch.reported) == (3, 2)

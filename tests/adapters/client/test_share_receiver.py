@@ -1,5 +1,6 @@
 """The receiver of one share: what its sessions tell the member together, and which configurations cannot share."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -11,6 +12,7 @@ from stablecast.client import Receiver
 from stablecast.client.group_receiver import unshared
 from stablecast.client.session import ClientSession
 from stablecast.client.share_receiver import ShareReceiver
+from stablecast.client.subscriber import Subscriber
 from stablecast.core.protocol.inputs import Reset
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
@@ -76,6 +78,17 @@ def test_a_session_acknowledges_before_it_asks_whether_that_is_recorded() -> Non
     assert told.mock_calls == [mock.call.acknowledge_now(), *asked]
     told._machine.status.unrecorded = []
     assert ClientSession.record(told)
+
+
+@pytest.mark.parametrize("call", ["on_control", "on_recovered", "on_broken"])
+def test_each_session_of_a_life_hears_what_is_sent_to_it(call: str) -> None:
+    """One that ended recovers beside the one with which the life came back."""
+    ended, live, other = (mock.Mock(incarnation=life) for life in (1, 1, 2))
+    receiver: Any = mock.Mock(_finished=[other, ended], _sessions={1: live}, every_session=[other, ended, live])
+    receiver._of = partial(Subscriber._of, receiver)
+    message = mock.Mock(incarnation=1)
+    getattr(Subscriber, call)(receiver, *([1, [message]] if call == "on_recovered" else [message]))
+    assert [len(session.mock_calls) for session in (other, ended, live)] == [call == "on_broken", 1, 1]
 
 
 def test_a_forked_process_has_none_of_the_sessions() -> None:

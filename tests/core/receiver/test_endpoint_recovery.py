@@ -503,3 +503,13 @@ def test_everything_is_delivered_once_and_acknowledged(
     assert sorted(driver.delivered) == list(range(number))
     assert driver.machine.window.acked == number - 1
     assert ordering is Ordering.ARRIVAL or driver.delivered == sorted(driver.delivered)
+
+
+def test_messages_that_are_of_no_use_keep_no_room_from_those_that_are_missing() -> None:
+    """An application that lags has others wait. It never gets these."""
+    driver = ReceiverDriver.active(proximity=4)
+    driver.data(0, 5)
+    driver.data(6, 1)
+    assert driver.asked() == []
+    driver.feed(Useless(0, 4), 1)
+    assert driver.asked() == [(5, 5)]

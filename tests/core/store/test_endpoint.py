@@ -453,3 +453,9 @@ def test_a_proxy_without_a_required_quorum_ends() -> None:
     driver.feed(ProxyQuorum(50, ElectionToken(1, 0, LIFE), True))
     assert driver.effects == []
     assert record.lifetime.active
+
+
+def test_a_client_is_found_by_its_reg_id_or_else_by_the_life_of_its_source() -> None:
+    status = StoreDriver.with_receiver().machine.status
+    found = [status.holder(*asked) for asked in ((50,), (70, LIFE), (71,), (0, LIFE), (71, LIFE), (0, OLDER_LIFE))]
+    assert [None if client is None else client.reg_id for client in found] == [50, 70, None, 50, 50, None]

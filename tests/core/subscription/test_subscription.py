@@ -148,6 +148,32 @@ def test_a_session_succeeds_those_of_its_source_only() -> None:
     assert played.lives == [1, 9]
 
 
+def test_a_session_succeeds_each_of_the_sessions_before_it_and_remembers_what_all_consumed() -> None:
+    """Of the lives that only stores knew none goes on beside a source that runs."""
+    played = Played(consumed={1: [(0, 5)], 2: [(5, 8)]})
+    for life in (told(1, (1, 0)), told(2, (2, 5))):
+        played.follow(attrs.evolve(ONE, transport=f"stored:{life.incarnation}", stored=True), life)
+    assert played.lives == [1, 2]
+    done = played.follow(THREE, THIRD)
+    assert [one.session for one in done if isinstance(one, fx.EndSession)] == [1, 2]
+    [started] = [one for one in done if isinstance(one, fx.StartSession)]
+    assert (started.session, started.history, started.earlier) == (3, {1: [(0, 5)], 2: [(5, 8)]}, (1, 2))
+    assert played.lives == [3]
+
+
+def test_each_of_the_lives_that_another_one_replaced_may_come_back() -> None:
+    machine, places = Subscription(ReceiverMemory()), (ONE, TWO, THREE)
+    reports: list[ev.Report] = []
+    for info, place in zip((FIRST, SECOND_LIFE, THIRD), places, strict=True):
+        machine.receive(ev.Announced(info, place), 0)
+        machine.receive(ev.Begun(info.incarnation, place.transport, tuple(reports)), 0)
+        reports.append(ev.Report(place.transport, info.incarnation, info, {}))
+    machine.take_effects()
+    for info, place in ((FIRST, ONE), (SECOND_LIFE, TWO)):
+        machine.receive(ev.Announced(attrs.evolve(info, term=9), place), 0)
+    assert [effect.place for effect in machine.take_effects() if isinstance(effect, fx.BeginSession)] == [ONE, TWO]
+
+
 def test_a_later_session_with_a_life_knows_what_earlier_ones_confirmed_to_it() -> None:
     """The stores offer nothing of it again, so nobody else can repeat a confirmation that the source never got."""
     played = Played()

@@ -137,6 +137,8 @@ def test_an_acknowledgement_is_told_again_to_a_session_that_a_late_store_takes_b
     driver.data(10, 10, life=2, recovered=True)
     succession.claim()
     assert {ack.number for _, ack in driver.sent(ConsumptionAck)} == {14}
+    before.on_acknowledged(15, 16)
+    assert {ack.number for _, ack in driver.sent(ConsumptionAck)} == {16}, "it is delivered, so nothing is waited for"
 
 
 def test_an_acknowledgement_covers_no_number_that_the_next_life_used_again() -> None:

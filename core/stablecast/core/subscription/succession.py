@@ -125,7 +125,6 @@ class Inheritance:
         self.below = RangeSet(self.lost.within(0, number))
         self.lost.forget(number)
         self.claims.update(self.told)
-        self.told = RangeSet()
         self.passed = RangeSet()
         for held in self.delivered.values():
             self.passed.update(held.within(0, number))
