@@ -189,6 +189,19 @@ def test_a_message_requested_in_vain_is_lost() -> None:
     assert events(shop.out) == [UnrecoverableLoss(0, 2)]
 
 
+@pytest.mark.parametrize("denied", [False, True])
+def test_each_message_that_was_requested_in_vain_is_lost_whatever_came_between(denied: bool) -> None:
+    shop = Shop(high=4, retry_ns=10, give_up_ns=10)
+    shop.data(1, 1)
+    shop.data(3, 1)
+    shop.machine.recover(TARGET, 0, shop.out)
+    for _, request in sends(drain(shop.out)):
+        if denied and isinstance(request, RetransmitRequest):
+            shop.machine.on_denied(LateJoinInfo(LIFE, request.request, wire(5), wire(4)), True, shop.out)
+    shop.machine.handle_timeout(20, True, shop.out)
+    assert events(shop.out) == [UnrecoverableLoss(number, number) for number in (0, 2, 4)]
+
+
 @pytest.mark.rows("P-347")
 @pytest.mark.parametrize("ordering", Ordering)
 def test_only_what_was_delivered_can_be_consumed_or_acknowledged(ordering: Ordering) -> None:

@@ -381,6 +381,13 @@ def test_in_arrival_order_an_own_acknowledgement_counts_below_it_what_is_consume
     window.on_consumed(7, 8)
     window.claim(0, 7)
     assert window.acknowledge(explicit=True) == 8
+    window.on_run(9, 14, 1, False, out)
+    for number in (9, 11):
+        window.on_consumed(number, number + 1)
+    window.claim(13, 13)
+    window.on_consumed(10, 11)
+    window.claim(10, 10)
+    assert window.acknowledge(explicit=True) == 11
 
 
 @pytest.mark.rows("P-431")

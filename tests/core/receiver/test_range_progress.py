@@ -387,3 +387,34 @@ def test_a_reader_that_follows_does_not_wait_for_what_an_ended_life_left_out() -
     assert over.settle(4) == [Hole(3, 5, HoleReason.NEVER_STORED)]
     assert over.settle(4 + PATIENCE - 1) == []
     assert reading(5, 3).settle(4) == []
+
+
+def test_a_store_that_is_away_is_waited_for_from_when_it_went() -> None:
+    """It was back for a while, and what it has was asked for."""
+    reading, held = RangeProgress(0, 5, WINDOW, SECOND, PATIENCE), told(RangeSet([(0, 5)]))
+    reading.learn("a", held)
+    reading.lose("a")
+    assert (reading.settle(1), reading.next()) == ([], 1 + PATIENCE)
+    reading.learn("a", held)
+    assert reading.settle(PATIENCE) == []
+    reading.lose("a")
+    assert reading.settle(PATIENCE + 2) == []
+    assert reading.settle(2 * PATIENCE + 2) == [Hole(0, 5, HoleReason.AWAY)]
+
+
+def test_each_number_of_the_window_is_asked_for_once_whatever_lies_between() -> None:
+    reading = RangeProgress(0, LENGTH, 16, SECOND, PATIENCE)
+    reading.learn("a", told(RangeSet([(0, LENGTH)])))
+    assert asked(reading.issue(1, waiting=2, most=4)) == [(0, 4), (4, 8), (8, 12), (12, 14)]
+    assert asked(reading.issue(1, most=4)) == [(14, 16)]
+    reading.accept(4, 8)
+    reading.lose("a")
+    reading.learn("b", told(RangeSet([(0, LENGTH)])))
+    assert asked(reading.issue(2, most=8)) == [(0, 4), (8, 16)]
+
+
+def test_a_store_that_told_of_the_whole_window_or_of_all_that_it_has_is_not_asked_again() -> None:
+    for cursor, reach, window in ((12, 20, 4), (40, LENGTH, LENGTH)):
+        reading = RangeProgress(cursor, 2 * LENGTH, window, SECOND, PATIENCE)
+        reading.learn("a", told(RangeSet([(0, LENGTH)]), reach=reach))
+        assert reading.stale() == []

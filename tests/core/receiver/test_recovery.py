@@ -113,3 +113,21 @@ def test_nothing_is_given_up_unless_it_may_be() -> None:
     for now in range(0, 400, 20):
         issued(machine, now)
         assert machine.handle_timeout(now, False) == []
+
+
+def test_gaps_of_every_age_are_hurried_filled_asked_for_and_given_up() -> None:
+    machine = recovery()
+    for now, start in enumerate((10, 14, 20)):
+        machine.look([(start, start + 2)], now)
+    machine.hurry(11, 15)
+    assert issued(machine, 2) == [(11, 11), (14, 14)]
+    for number in (11, 14, 15):
+        machine.got(number, number + 1)
+    assert abstract(machine)[2] == ((10, 11), (20, 22))
+    assert machine.handle_timeout(DELAY_NS + 2, True) == []
+    assert issued(machine, DELAY_NS + 2) == [(10, 10), (20, 21)]
+    lost = []
+    for now in range(2 * DELAY_NS, 4 * DELAY_NS, 20):
+        lost += machine.handle_timeout(now, True)
+        issued(machine, now)
+    assert (lost, bool(machine)) == ([(10, 11), (20, 22)], False)

@@ -1,9 +1,10 @@
 """What a session tells its driver about its stores and messages."""
 
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, Moved, Reset, Tick
-from stablecast.core.protocol.messages import Register, RetransmitRequest
+from stablecast.core.protocol.messages import ConsumptionAck, ReceiverAlive, Register, RetransmitRequest
 from stablecast.core.protocol.settings import AckMode
 from tests.core.drivers import ACK_NS, RETRY_NS, ReceiverDriver
+from tests.core.samples import LIFE
 
 
 def test_an_application_that_acknowledges_owes_what_it_was_handed() -> None:
@@ -60,3 +61,19 @@ def test_a_receiver_that_moved_has_answers_sent_to_its_new_address() -> None:
     driver.grant(0, 1, 2, low=0, high=9)
     driver.feed(Tick(), RETRY_NS)
     assert {request.reply_to for _, request in driver.sent(RetransmitRequest)} == {"me:2"}
+
+
+def test_each_store_hears_of_an_acknowledgement_a_sign_of_life_and_a_new_address() -> None:
+    """All of them at one time."""
+    driver = ReceiverDriver.active(liveness_ns=ACK_NS)
+    driver.data(0, 1)
+    driver.feed(Consumed(0, 0))
+    driver.feed(Tick(), ACK_NS)
+    stores = [f"store{index}:1" for index in range(3)]
+    assert driver.sent(ConsumptionAck) == [
+        (store, ConsumptionAck(LIFE, 50, 70 + at, 0)) for at, store in enumerate(stores)
+    ]
+    assert [to for to, _ in driver.sent(ReceiverAlive)] == ["source:1"]
+    assert driver.machine.status.unrecorded == tuple(stores)
+    driver.feed(Moved("me:2"), ACK_NS)
+    assert [(to, request.reply_to) for to, request in driver.sent(Register)] == [(store, "me:2") for store in stores]

@@ -23,7 +23,7 @@ from stablecast.core.protocol.events import (
     StoreMoved,
     Wakeup,
 )
-from stablecast.core.protocol.inputs import Blocked, Departed, Gone, Located, Reset, Sent, Start, Tick, Withdraw
+from stablecast.core.protocol.inputs import Blocked, Departed, Gone, Located, Moved, Reset, Sent, Start, Tick, Withdraw
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
@@ -461,3 +461,19 @@ def test_a_blocked_send_hears_of_credit() -> None:
 def test_a_configuration_that_cannot_work_is_refused() -> None:
     with pytest.raises(ConfigError, match="not round robin"):
         SourceDriver(behavior=StoreBehavior.RR, pace=Pace.RECEIVERS, flight_bytes=10)
+
+
+def test_a_source_that_moved_registers_with_each_store_and_announces_its_new_addresses() -> None:
+    driver = SourceDriver.active()
+    before = driver.machine.info().version
+    driver.feed(Moved("source:2", "stream:2"), 3)
+    asked = [(to, request.reply_to, request.transport) for to, request in driver.sent(Register)]
+    assert asked == [(f"store{index}:1", "source:2", "stream:2") for index in range(3)]
+    assert [(told.request, told.version) for told in driver.infos()] == [("source:2", before + 1)]
+
+
+def test_a_source_looks_at_its_stores_its_messages_and_its_announcements_in_time() -> None:
+    machine = SourceDriver.active(check_ns=7).machine
+    machine.receive(Sent(0, 1, 10), 0)
+    dues = (machine.enrollment.next(), machine.sending.next(), machine.announcing.due)
+    assert machine.next_timeout() == min(due for due in dues if due is not None) == 7

@@ -30,7 +30,8 @@ def request(first: int, last: int, by: Role = Role.STORE) -> RetransmitRequest:
 
 @pytest.mark.rows("P-317")
 @pytest.mark.parametrize(
-    ("asked", "given"), [((0, 4), (2, 4)), ((3, 3), (3, 3)), ((8, 20), (8, 9)), ((0, 1), None), ((10, 11), None)]
+    ("asked", "given"),
+    [((0, 4), (2, 4)), ((2, 4), (2, 4)), ((3, 3), (3, 3)), ((8, 20), (8, 9)), ((0, 1), None), ((10, 11), None)],
 )
 def test_retained_messages_are_sent_again(asked: tuple[int, int], given: tuple[int, int] | None) -> None:
     """C-26."""

@@ -282,6 +282,10 @@ def test_a_loss_at_a_store_is_reported_once_and_may_still_come() -> None:
     assert machine.unacknowledged(0, 4) == [(0, 0, 4), (1, 0, 1), (1, 3, 4), (2, 0, 4)]
     machine.on_acked(1, 0, 2, out)
     assert machine.unacknowledged(0, 4) == [(0, 0, 4), (1, 3, 4), (2, 0, 4)]
+    drain(out)
+    machine.on_nacked(1, 1, 3, out)
+    assert events(drain(out)) == [NotStable(1, 1, 1, NotStableFlag.STORE | NotStableFlag.LOSS)], "it is lost again"
+    machine.on_acked(1, 1, 2, out)
     machine.on_stores(0b011, False, out)
     machine.forget_store(1, 0)
     assert machine.unacknowledged(0, 4) == [(0, 0, 4), (1, 0, 4)]

@@ -203,3 +203,11 @@ def test_receivers_that_fall_silent_are_told_of() -> None:
     flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 70, 0), 40, flow.out)
     flow.machine.stop()
     assert flow.machine.next() is None
+
+
+@pytest.mark.parametrize(("liveness", "due"), [(30, 16), (3, 8)])
+def test_messages_in_flight_and_receivers_are_each_looked_at_in_time(liveness: int, due: int) -> None:
+    flow = Flow(liveness_ns=liveness)
+    flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 70, 0), 5, flow.out)
+    flow.send(1, now=6)
+    assert flow.machine.next() == due

@@ -161,6 +161,15 @@ def test_a_session_succeeds_each_of_the_sessions_before_it_and_remembers_what_al
     assert played.lives == [3]
 
 
+def test_all_lives_that_were_replaced_in_vain_are_followed_again() -> None:
+    played = Played(vain={3})
+    for place, life in ((ONE, FIRST), (TWO, SECOND_LIFE), (THREE, THIRD)):
+        played.follow(place, life)
+    done = played.feed(ev.StreamEnded("three"))
+    assert [one.session for one in done if isinstance(one, fx.EndSession)] == [3, 1, 2]
+    assert list(played.machine.passed_over.announcements) == [1, 2]
+
+
 def test_each_of_the_lives_that_another_one_replaced_may_come_back() -> None:
     machine, places = Subscription(ReceiverMemory()), (ONE, TWO, THREE)
     reports: list[ev.Report] = []

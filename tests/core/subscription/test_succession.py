@@ -149,13 +149,25 @@ def test_an_acknowledgement_covers_no_number_that_the_next_life_used_again() -> 
     before.machine.config = attrs.evolve(before.machine.config, incarnation=2)
     place_before = Succession(before.machine, lambda _: None, NOTHING, heir=succession)
     place_before.on_acknowledged(10, 25)
-    place_before.on_acknowledged(21, 25)
+    place_before.on_acknowledged(21, 29)
     assert inherited.claims == RangeSet([(10, 20)])
     with pytest.raises(MisuseError):
         place_before.on_acknowledged(10, 30)
     place_before.shift = 100
     place_before.on_acknowledged(-92, -91)
     assert inherited.claims == RangeSet([(8, 20)])
+
+
+def test_all_that_the_application_consumes_of_an_earlier_session_is_told_to_its_heir() -> None:
+    """Messages that the new machine did not deliver yet come later."""
+    fed: list[Any] = []
+    heir = Succession(ReceiverDriver().machine, fed.append, NOTHING, inherited=Inheritance())
+    assert heir.inherited is not None
+    for first, stop in ((0, 3), (5, 8), (9, 12)):
+        heir.inherited.add(1, first, stop)
+    heir.begin(10)
+    Succession(ReceiverDriver().machine, fed.append, NOTHING, heir=heir).on_consumed(0, 12)
+    assert fed == [Consumed(0, 2), Consumed(5, 7), Consumed(9, 9)]
 
 
 def test_an_acknowledgement_has_the_number_that_each_heir_gave_to_its_message() -> None:
