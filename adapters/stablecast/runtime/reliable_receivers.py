@@ -78,13 +78,14 @@ class Joined:
 
 @attrs.define(eq=False)
 class _JoinedSession:
-    """A session and its listeners; the last one to leave ends it."""
+    """A session and its listeners; the last one to leave ends it. One of LBT-RU hears at one of its `ports`."""
 
     where: Where
     machine: LbtrmReceiver | LbtruReceiver
     hearing: DatagramSocket
     _saying: DatagramSocket
     _on_closed: Callable[[], None]
+    ports: tuple[int, int] = PORTS
     joined: dict[Joined, set[int]] = attrs.field(factory=dict)
     _claimed: dict[int, dict[Joined, None]] = attrs.field(factory=dict)
     _closed: bool = False
@@ -224,7 +225,7 @@ class ReliableReceivers:
             group.socket.move(multicast.hearing(*parse(address), interface))
         for where, session in self._sessions.items():
             if not where.group:
-                session.hearing.move(datagrams.bind_near(interface, *PORTS))
+                session.hearing.move(datagrams.bind_near(interface, *session.ports))
                 session.begin(self._ru_receiver(where, session.machine.settings))
 
     def all_statistics(self) -> dict[str, dict[str, int]]:
@@ -284,9 +285,10 @@ class ReliableReceivers:
             del self._sessions[where]
             endpoint.close()
 
-        endpoint = DatagramSocket(datagrams.bind_near(self.interface, *(ports if ports[0] else PORTS)), read)
+        ports = ports if ports[0] else PORTS
+        endpoint = DatagramSocket(datagrams.bind_near(self.interface, *ports), read)
         receiver = self._ru_receiver(where, settings or LBTRU_RECEIVER)
-        session = _JoinedSession(where, receiver, endpoint, endpoint, closed)
+        session = _JoinedSession(where, receiver, endpoint, endpoint, closed, ports)
         return session
 
     @staticmethod

@@ -141,6 +141,16 @@ async def test_a_store_that_no_longer_knows_the_source_is_not_waited_for() -> No
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 
+async def test_a_break_of_a_store_that_never_had_the_source_is_no_reason_to_ask_it() -> None:
+    routes = Sent({})
+    reading = reading_of(routes, 10, a=answer((0, 10)))
+    reading.start(1, ())
+    reading.on_broken("b")
+    await asyncio.sleep(0)
+    assert (routes.asked, list(reading.machine.away)) == ([], [])
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
 async def test_an_answer_that_comes_twice_or_before_the_store_is_lost_counts_once() -> None:
     routes = RangeRoutes("10.0.0.1:1")
     asking = asyncio.create_task(routes.ask("10.0.0.2:1", topic="orders"))

@@ -477,6 +477,18 @@ async def test_ranges_that_did_not_fit_are_asked_for_as_long_as_there_are_more(p
     assert asked == ([0, 10] if pages == 1 else [0, 10, 20])
 
 
+@pytest.mark.parametrize("changes", [{"incarnation": 8}, {"lives": ((6, 0), (7, 3))}], ids=str)
+async def test_ranges_of_another_history_do_not_complete_an_answer(changes: dict[str, Any]) -> None:
+    """The source began its next life between the two, which uses numbers again."""
+    part = attrs.evolve(answer((0, 5)), high=9)
+
+    class Routes(RangeRoutes):
+        async def ask(self, store: str, **given: Any) -> list[StoredAnswer]:
+            return [attrs.evolve(answer((5, 10)), **changes) if "reg_id" in given else part]
+
+    assert await range_inquiry.ask_all(Routes(), ["a"], 60.0, topic="orders") == {"a": [part]}
+
+
 async def test_a_reader_that_was_closed_hears_no_more_messages() -> None:
     class Routes(RangeRoutes):
         async def ask(self, store: str, **_: Any) -> list[StoredAnswer]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -193,3 +194,12 @@ async def test_whose_numbers_of_a_time_count(answers: list[StoredAnswer | None],
     assert start.number(AskLow(20, 0, 3), Session()) is None
     await asyncio.gather(*start._tasks)
     assert chosen == [first]
+
+
+@pytest.mark.parametrize(
+    ("returning", "announced", "first"), [(True, True, 3), (False, False, 3), (True, False, 3), (False, True, 42)]
+)
+async def test_a_bound_is_for_receivers_that_no_store_knows(returning: bool, announced: bool, first: int) -> None:
+    life = SourceInfo(9, "orders", 1, 0, 20, "", (), False, ())
+    session: Any = SimpleNamespace(info=life if announced else None, returning=returning)
+    assert ReceiverStart(ReadBounds.of(42, None), RangeRoutes()).number(AskLow(20, 0, 3), session) == first

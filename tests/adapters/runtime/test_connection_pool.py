@@ -336,8 +336,11 @@ async def test_the_oldest_connection_makes_room(monkeypatch: pytest.MonkeyPatch)
         await (await first.connection()).hear(3)
         told.pool.send(second.address, b"never said: it has not been connected when the third one comes")
         await first.connections[0].over.wait()
+        dialling = told.pool._links[second.address].task
         told.pool.send(third.address, b"three")
         await (await third.connection()).hear(5)
+        assert dialling is not None
+        assert dialling.cancelled()
         told.pool.send(first.address, b"again")
         await (await first.connection(2)).hear(5)
         await third.connections[0].over.wait()
@@ -445,6 +448,7 @@ async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_ane
             return False
 
         def abort(self) -> None:
+            handled.append("aborted")
             raise RuntimeError("closed, too")
 
     handled: list[str] = []
@@ -460,7 +464,7 @@ async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_ane
         assert told.reports == [("reset", there.address)]
         told.pool.send(there.address, b"c")
         assert await (await there.connection(2)).hear(1) == b"c"
-        assert handled == [f"the connection to {there.address} failed"]
+        assert handled == [f"the connection to {there.address} failed", "aborted"]
         assert real is not None
         real.abort()
         for _ in range(3):

@@ -17,3 +17,15 @@ def test_lines_beyond_the_budget_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     now += PERIOD_SECONDS
     write("later")
     assert told[LINES:] == [f"5 lines about clients were left out: {LINES} a minute are written", "later"]
+
+
+def test_a_budget_that_was_used_up_left_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 7.0
+    replace(monkeypatch, "clock", monotonic=lambda: now)
+    told: list[str] = []
+    write = LineBudget(told.append)
+    for _ in range(LINES):
+        write("line")
+    now += PERIOD_SECONDS
+    write("later")
+    assert told[LINES:] == ["later"]

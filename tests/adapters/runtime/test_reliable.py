@@ -1,16 +1,18 @@
 """LBT-RM and LBT-RU on real sockets, through a relay that drops."""
 
 import asyncio
+from unittest import mock
 
 import attrs
 import pytest
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.runtime import datagrams
+from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.runtime.source_strings import Where
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.lbtrm import LbtrmSources
@@ -286,3 +288,35 @@ async def test_a_task_that_waits_for_room_continues_when_there_is_room() -> None
         assert sources.statistics(session)["msgs_sent"] == 10
     finally:
         sources.close()
+
+
+async def test_sessions_use_the_ports_of_their_settings_also_at_another_address() -> None:
+    """A firewall may let no others pass."""
+    sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
+    sending, hearing = (30_110, 30_119), (30_120, 30_129)
+    where = [sources.where(sources.open(settings=QUICK, ports=sending)) for _ in range(2)]
+    joined = [receivers.join(one, lambda _: None, ports=hearing) for one in where]
+    for _ in range(2):
+        assert all(sending[0] <= one.port <= sending[1] for one in where)
+        assert all(hearing[0] <= one.port <= hearing[1] for one in joined)
+        receivers.move("127.0.0.2")
+    assert {one._session.hearing._sock.getsockname()[0] for one in joined} == {"127.0.0.2"}
+    receivers.close()
+    sources.close()
+
+
+async def test_receivers_of_groups_hear_all_of_them_and_ask_at_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who left all of them may join anew."""
+    receivers = ReliableReceivers(LOOPBACK)
+    assert receivers.asking == ""
+    hearing = mock.Mock(side_effect=multicast.hearing)
+    monkeypatch.setattr(multicast, "hearing", hearing)
+    places = [Where(LOOPBACK, 9, 1, f"{group}:{port}") for group, port in (GROUP, BEHIND)]
+    joined = [receivers.join(where, lambda _: None) for where in places]
+    receivers.move("127.0.0.2")
+    assert hearing.mock_calls == [mock.call(*group, at) for at in (LOOPBACK, "127.0.0.2") for group in (GROUP, BEHIND)]
+    assert receivers.asking.startswith("127.0.0.2:")
+    for one in joined:
+        one.close()
+    assert (receivers._sessions, receivers._groups) == ({}, {})
+    receivers.close()

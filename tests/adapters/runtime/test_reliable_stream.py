@@ -149,7 +149,7 @@ async def test_control_messages_of_many_sources_share_datagrams() -> None:
         for number in range(20):
             found.stream.write(message([(7, number)]))
         assert found.sent() == 1
-        await until(lambda: found.sent() > 1)
+        await until(lambda: not found.sources._said)
         assert found.sent() == 2
         for number in range(20):
             found.stream.write(message([(7, number)]))
@@ -269,3 +269,15 @@ async def test_closing_gives_up_on_a_rate_limit_that_is_too_low(monkeypatch: pyt
             found.stream.write(block(7, number, 1, 1000))
         await found.stream.close()
         assert found.sent() < 100
+
+
+async def test_control_messages_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources repeat those that are left out."""
+    said = message([(7, 2)])
+    monkeypatch.setattr(reliable_sources, "MAX_SAID_BYTES", 2 * len(said))
+    async with bench(SLOW) as found:
+        for number in range(3):
+            found.sources.offer(found.session, block(7, number, 1, 60), BatchMark.END)
+        for _ in range(3):
+            found.sources.say(found.session, said)
+        assert (found.sources._said_bytes, found.sources.unsaid) == (2 * len(said), 1)

@@ -26,6 +26,8 @@ from tests.support.retransmissions import encode_recovered
 HERE, ROUTER, STORE = "10.0.0.1:14391", "10.0.0.9:14392", "2:10.0.0.2:14567"
 ASKED = RetransmitRequest(Role.RECEIVER, 7, 1, 1, 0, 5, HERE)
 ACK = StableAck(0, 7, 0, 5, False)
+OTHER = "2:10.0.0.8:1"
+"""Another process behind the router."""
 
 
 @attrs.define
@@ -360,10 +362,11 @@ async def test_the_end_of_the_connection_to_a_router_is_a_break_for_all_behind_i
         pool.send(STORE, codec.encode(ASKED))
         connection = await router.connection()
         await connection.hear(len(codec.encode(ASKED)) + 48)
+        pool.send(OTHER, codec.encode(ACK))
         assert pool.connected(STORE)
         assert pool.room(STORE)
     await told.wait()
-    assert {where for _, where in reports} == {router.address, STORE}
+    assert {where for _, where in reports} == {router.address, STORE, OTHER}
     assert ("gone", STORE) not in reports
     assert not pool.refused(STORE)
     await pool.close()
@@ -376,7 +379,7 @@ async def test_who_waits_for_room_behind_a_router_is_told_of_it(monkeypatch: pyt
 
     def tell(address: str) -> None:
         room.append(address)
-        if address == STORE:
+        if address == OTHER:
             told.set()
 
     pool = ConnectionPool(lambda _: None, lambda _: None, LOCAL)
@@ -387,9 +390,10 @@ async def test_who_waits_for_room_behind_a_router_is_told_of_it(monkeypatch: pyt
         pool.routing.route(2, router.address)
         pool.send("2:10.0.0.7:1", codec.encode(ACK))
         pool.send(STORE, codec.encode(ASKED))
-        assert not pool.room(STORE)
+        pool.send(OTHER, codec.encode(ACK))
+        assert [pool.room(one) for one in (STORE, OTHER)] == [False, False]
         await told.wait()
-        assert room == [router.address, STORE]
+        assert room == [router.address, STORE, OTHER]
         assert pool.room(STORE)
         assert not pool._held
         await pool.close()

@@ -191,11 +191,16 @@ async def test_a_joiner_accepted_while_the_server_closes_is_disconnected(turns: 
     assert await hung_up_on(joining)
 
 
-async def test_no_more_joiners_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_JOINERS", 1)
+@pytest.mark.parametrize("descriptors", [False, True])
+async def test_no_more_joiners_than_allowed(monkeypatch: pytest.MonkeyPatch, descriptors: bool) -> None:
+    """Nor while the last descriptors are left."""
     server, at = await server_of()
     first = await reader_at(at)
     await first.read(1)
+    if descriptors:
+        monkeypatch.setattr(ports, "has_room", lambda: False)
+    else:
+        monkeypatch.setattr(module, "MAX_JOINERS", 1)
     second = await reader_at(at)
     await second.ended.wait()
     assert not second.items

@@ -27,3 +27,10 @@ def test_a_given_port_is_used() -> None:
     port = unused_port()
     with bound(UnicastSettings(), USUAL, LocalEnd(port=port)) as opened:
         assert opened.getsockname() == (USUAL, port)
+
+
+def test_each_relay_has_another_port_of_the_range() -> None:
+    settings = UnicastSettings("127.0.0.4", 30_000, 30_100)
+    with bound(settings, USUAL) as one, bound(settings, USUAL) as two:
+        ports = {opened.getsockname()[1] for opened in (one, two)}
+    assert (len(ports), all(30_000 <= port <= 30_100 for port in ports)) == (2, True)
