@@ -286,8 +286,6 @@ class RangeReader:
         if self._options.follow:
             self._follower = asyncio.get_running_loop().create_task(self._follow())
             self._follower.add_done_callback(self._on_follower_end)
-        if not self._left:
-            self._arrived.set()
 
     async def _ask(self, enough: Callable[[Answers], bool], **asked: object) -> Answers:
         options = self._options

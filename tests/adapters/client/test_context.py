@@ -2,10 +2,11 @@
 
 import asyncio
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from stablecast.client import Closed, Context, RegistrationFailed
+from stablecast.client import Closed, Context, Receiver, RegistrationFailed
 from stablecast.client.loop_ownership import OPEN
 from stablecast.config.options import OptionError
 from stablecast.config.stores import StoreListError
@@ -20,6 +21,7 @@ from stablecast.runtime.address import AddressError
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.wakeup_latency import Courtesy
 from stablecast.transports import codec
+from stablecast.transports.resolution.records import SourceRecord
 from tests.adapters.runtime.peers import data
 from tests.support.network import LOCAL, Network, connected, others, sockets, until, unused_port
 from tests.support.retransmissions import encode_recovered
@@ -294,3 +296,27 @@ async def test_registration_may_take_as_long_as_it_likes(net: Network) -> None:
     await net.store(listen=f"{LOCAL}:{port}")
     await source.registered()
     await (await source.send(b"x")).stable()
+
+
+async def test_a_source_that_is_closed_is_advertised_no_more(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody looks for the names of its stores."""
+    context = await net.context(session_id=1)
+    one, other = [await context.source(topic, wait=False) for topic in ("orders", "trades")]
+    resolver, names = mock.Mock(), mock.Mock()
+    monkeypatch.setattr(context, "_resolver", mock.Mock(wraps=context._resolver, remove_source=resolver))
+    monkeypatch.setattr(context, "_names", mock.Mock(wraps=context._names, remove=names))
+    await one.close()
+    assert resolver.mock_calls == [mock.call(*codec.split(one.life))]
+    assert names.mock_calls == [mock.call(one)]
+    assert list(context._sources.values()) == [other]
+
+
+async def test_the_end_of_a_source_is_told_to_the_receiver_of_its_topic(net: Network) -> None:
+    """Else it would stay joined until the connection ends."""
+    context = await net.context()
+    receivers = [context.receiver(topic) for topic in ("orders", "trades")]
+    record = SourceRecord(f"{LOCAL}:9", 7, 3)
+    with mock.patch.object(Receiver, "withdrawn", autospec=True) as withdrawn:
+        for topic in ("trades", "others"):
+            context._on_gone(topic, record)
+    assert withdrawn.mock_calls == [mock.call(receivers[1], f"{LOCAL}:9", 7, 3, record.life)]

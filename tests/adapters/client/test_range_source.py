@@ -98,6 +98,28 @@ async def test_the_times_of_a_store_that_is_away_are_not_waited_for() -> None:
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 
+async def test_no_message_is_handed_over_before_its_time_is_known() -> None:
+    known = asyncio.Event()
+
+    class Late(Sent):
+        async def ask(self, store: str, **given: Any) -> list[StoredAnswer]:
+            if "timed" in given:
+                await known.wait()
+            return await super().ask(store, **given)
+
+    held = answer((0, 10), times=((0, 5),))
+    reading = reading_of(Late({"a": held}), 10, times=True, a=held)
+    reading.start(1, ())
+    owner: Any = reading._owner
+    reading.on_recovered([codec.RecoveredRun(7, 7, 0, [b"x"] * 10)])
+    await asyncio.sleep(0)
+    assert not owner.deliver.called
+    known.set()
+    await until(lambda: owner.deliver.called)
+    assert [reading.came_at(number) for number in (0, 9)] == [5, 5]
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
 async def test_the_times_of_consumed_messages_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_source, "MAX_TIMES_KEPT", 4)
     reading = reading_of(Sent({}), 20, times=True, a=answer((0, 20)))

@@ -220,8 +220,8 @@ def test_the_size_of_a_group_is_the_configured_one() -> None:
 def test_the_stores_that_a_reader_was_not_told_are_those_that_its_groups_lack() -> None:
     entries = tuple(StoreEntry(index, int(name == "d"), name, 1, 1) for index, name in enumerate("abcd"))
     source = contents(a=answer((0, 10), group_sizes=(3, 1), stores=entries))
-    unnamed = {stores: source.rule(tuple(stores), ANY_GROUP).unnamed for stores in ("abcd", "abc", "ad")}
-    assert unnamed == {"abcd": 0, "abc": 0b1000, "ad": 0b1100}
+    unnamed = {stores: source.rule(tuple(stores), ANY_GROUP).unnamed for stores in ("abcd", "abc", "ad", "abw")}
+    assert unnamed == {"abcd": 0, "abc": 0b1000, "ad": 0b1100, "abw": 0b11000}
 
 
 def test_each_group_has_its_own_quorum_and_a_rule_between_them() -> None:
@@ -475,6 +475,21 @@ async def test_ranges_that_did_not_fit_are_asked_for_as_long_as_there_are_more(p
     found = await range_inquiry.ask_all(Routes("10.0.0.1:1"), ["a"], 1e9, first=0)
     assert [one.reach for one in found["a"]] == [10 * pages]
     assert asked == ([0, 10] if pages == 1 else [0, 10, 20])
+
+
+@pytest.mark.parametrize("more", [0, 3])
+async def test_a_store_with_many_sources_is_asked_for_the_next_ones_until_it_told_of_all(more: int) -> None:
+    """The last page of a store that has no more names none."""
+    pages = {0: [answer(reg_id=1), answer(reg_id=2, whole=False)], 2: [answer(reg_id=more)]}
+    asked: list[int] = []
+
+    class Routes(RangeRoutes):
+        async def _page(self, store: str, asking: dict[str, Any]) -> list[StoredAnswer]:
+            asked.append(asking["after"])
+            return pages[asking["after"]]
+
+    assert [one.reg_id for one in await Routes("10.0.0.1:1").ask("a")] == [1, 2, *([more] if more else [])]
+    assert asked == [0, 2]
 
 
 @pytest.mark.parametrize("changes", [{"incarnation": 8}, {"lives": ((6, 0), (7, 3))}], ids=str)

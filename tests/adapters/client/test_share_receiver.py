@@ -91,6 +91,15 @@ def test_each_session_of_a_life_hears_what_is_sent_to_it(call: str) -> None:
     assert [len(session.mock_calls) for session in (other, ended, live)] == [call == "on_broken", 1, 1]
 
 
+@pytest.mark.parametrize(("known", "accepted", "fed"), [(True, False, 1), (False, True, 1), (False, False, 0)])
+def test_a_stored_life_without_a_session_has_to_be_accepted(known: bool, accepted: bool, fed: int) -> None:
+    """One that has a session may have news."""
+    receiver: Any = mock.Mock(_sessions={1: None} if known else {})
+    receiver._accepts.return_value = accepted
+    Subscriber.on_stored(receiver, mock.Mock(incarnation=1, request="a:1"))
+    assert receiver.feed.call_count == fed
+
+
 def test_a_forked_process_has_none_of_the_sessions() -> None:
     sessions = [mock.Mock(), mock.Mock()]
     Receiver.disown(mock.Mock(every_session=sessions))

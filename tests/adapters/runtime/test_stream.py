@@ -69,15 +69,18 @@ async def test_every_joiner_gets_the_greeting_and_then_the_same_blocks() -> None
 
 async def test_written_blocks_arrive_although_the_server_closes() -> None:
     server, at = await server_of()
-    reader = await reader_at(at)
-    await reader.read(1)
-    reader.pause()
+    readers = [await reader_at(at) for _ in range(2)]
+    for reader in readers:
+        await reader.read(1)
+        reader.pause()
     server.write(data(1, bytes(60_000)) * 10)
     closing = asyncio.create_task(server.close())
-    reader.resume()
+    for reader in readers:
+        reader.resume()
     await closing
-    await reader.ended.wait()
-    assert sum(item.count for item in reader.items if isinstance(item, Run)) == 10
+    for reader in readers:
+        await reader.ended.wait()
+        assert sum(item.count for item in reader.items if isinstance(item, Run)) == 10
 
 
 async def test_the_last_joiner_is_written_to_at_once_and_the_others_at_the_end_of_the_turn() -> None:

@@ -161,6 +161,24 @@ async def test_an_open_that_verifies_finds_every_damage_that_a_scan_finds(tmp_pa
     assert (reports == []) is (at == -200)  # Later records hold all numbers of this one.
 
 
+async def test_a_gap_is_told_of_until_a_newer_checkpoint_is_on_the_disk(tmp_path: Path) -> None:
+    """Then its segment gets a summary, which leaves the gap out."""
+    await written(tmp_path)
+    damaged = segments(tmp_path)[1]
+    data = bytearray(damaged.read_bytes())
+    data[30] ^= 1
+    damaged.write_bytes(data)
+    (tmp_path / f"{damaged.stem}.sum").unlink()
+    told = []
+    for number in (60, 61):
+        owner = start(tmp_path, states=lambda: [b'{"kept":1}'])
+        told.append(len(owner.journal.reports))
+        owner.journal.append_messages(1, number, 1, 6, b"z", 1)
+        await owner.journal.close()
+    assert told == [1, 0]
+    assert damaged.stem in [path.stem for path in summaries(tmp_path)]
+
+
 def lost_numbers(directory: Path) -> set[tuple[int, int]]:
     journal = Journal.open(directory, Disk())
     journal.abort()
