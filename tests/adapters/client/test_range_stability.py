@@ -11,7 +11,7 @@ import pytest
 from stablecast.client import RangeReader, ReadFailed, last, range_inquiry, range_reader, stored_sources
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
-from stablecast.client.range_contents import SourceContents
+from stablecast.client.range_contents import SourceContents, sources_of
 from stablecast.client.range_inquiry import RangeRoutes, StoreAway
 from stablecast.client.range_reader import ReadOptions
 from stablecast.core.machine import serial
@@ -345,6 +345,12 @@ async def test_a_source_that_deregistered_is_another_one_when_it_returns(net: Ne
         await send(source, 20)
         assert [message.number async for message in taking(reader, 20)] == list(range(20))
         assert reader.holes == []
+
+
+def test_sources_whose_first_lives_are_forgotten_are_not_one_for_that() -> None:
+    """Without a session id their lives tell them apart."""
+    told = [answer((0, 9), lives=((FORGOTTEN, 0), (life, 5)), session_id=0) for life in (7, 8)]
+    assert [source.incarnation for source in sources_of({"a": told[:1], "b": told[1:]})] == [7, 8]
 
 
 def test_a_store_that_missed_the_deregistration_does_not_join_two_sources() -> None:
