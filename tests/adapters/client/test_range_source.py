@@ -16,6 +16,7 @@ from stablecast.transports import codec
 from stablecast.transports.wire import lbmc
 from tests.adapters.client.test_range_stability import answer, contents
 from tests.support.network import until
+from tests.support.traffic import SESSION
 
 
 class Sent(RangeRoutes):
@@ -170,6 +171,45 @@ async def test_a_break_of_a_store_that_never_had_the_source_is_no_reason_to_ask_
     reading.on_broken("b")
     await asyncio.sleep(0)
     assert (routes.asked, list(reading.machine.away)) == ([], [])
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_messages_on_both_sides_of_those_that_came_before_are_handed_over(together: bool) -> None:
+    reading = reading_of(Sent({}), 10, a=answer((0, 10)))
+    reading.start(1, ())
+    runs = [codec.RecoveredRun(7, 7, first, [b"x"] * count) for first, count in ((4, 2), (0, 10))]
+    for some in (runs,) if together else (runs[:1], runs[1:]):
+        reading.on_recovered(list(some))
+    owner: Any = reading._owner
+    assert [call.args[2] for call in owner.deliver.mock_calls] == [4, 2, 4]
+    assert reading.machine.done
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
+async def test_a_reading_that_ends_hears_no_life_of_its_source_any_more() -> None:
+    routes = Sent({})
+    reading = reading_of(routes, 10, a=answer((0, 10)))
+    reading.start(1, ())
+    reading.contents.answers["a"] = answer((0, 10), lives=((7, 0), (8, 5)))
+    reading.learn(2, 0)
+    assert set(routes.readings) == {7, 8}
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+    assert routes.readings == {}
+
+
+async def test_a_store_that_returns_with_other_sources_tells_of_this_one() -> None:
+    ours = answer((0, 10))
+
+    class Several(Sent):
+        async def ask(self, store: str, **given: Any) -> list[StoredAnswer]:
+            return [attrs.evolve(ours, session_id=SESSION + 1, reach=5, ranges=((0, 5),)), ours]
+
+    reading = reading_of(Several({}), 10, a=answer((0, 4)))
+    reading.start(1, ())
+    reading.on_broken("a")
+    await until(lambda: not reading.machine.away)
+    assert reading.contents.answers == {"a": ours}
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 

@@ -13,9 +13,10 @@ from stablecast.client.group_receiver import unshared
 from stablecast.client.session import ClientSession
 from stablecast.client.share_receiver import ShareReceiver
 from stablecast.client.subscriber import Subscriber
-from stablecast.core.protocol.inputs import Reset
+from stablecast.core.protocol.inputs import Lost, Reset
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.core.subscription.effects import CloseSession
 
 CONFIG = ReceiverConfig("orders", 7, "", "")
 
@@ -98,6 +99,26 @@ def test_a_stored_life_without_a_session_has_to_be_accepted(known: bool, accepte
     receiver._accepts.return_value = accepted
     Subscriber.on_stored(receiver, mock.Mock(incarnation=1, request="a:1"))
     assert receiver.feed.call_count == fed
+
+
+@pytest.mark.parametrize(("known", "heard"), [(True, True), (True, False), (False, False)])
+def test_a_loss_counts_where_its_life_is_heard(known: bool, heard: bool) -> None:
+    """A life may be at several places, and what one of them lost comes from another."""
+    session, lost = mock.Mock(transport="a:1"), Lost(9, 5, 3)
+    receiver: Any = mock.Mock(_sessions={1: session} if known else {})
+    receiver.names.life.return_value, receiver.names.hop.return_value = 1, 9 if heard else 8
+    Subscriber._on_lost(receiver, lost)
+    assert session.miss.mock_calls == ([mock.call(Lost(1, 5, 3))] if known and heard else [])
+
+
+def test_a_session_that_is_closed_reports_what_it_confirmed_last() -> None:
+    """Else the next session of its life would confirm that again."""
+    session = mock.Mock(incarnation=1)
+    session.close.side_effect = lambda: session.configure_mock(confirmed=[(0, 5)])
+    receiver: Any = mock.Mock(_finished=[session])
+    Subscriber._perform(receiver, CloseSession(session))
+    [told] = receiver._feed_machine.mock_calls
+    assert (told.args[0].report.confirmed, receiver._finished) == ([(0, 5)], [])
 
 
 def test_a_forked_process_has_none_of_the_sessions() -> None:

@@ -67,7 +67,9 @@ async def test_every_joiner_gets_the_greeting_and_then_the_same_blocks() -> None
         assert not reader.error
 
 
-async def test_written_blocks_arrive_although_the_server_closes() -> None:
+async def test_written_blocks_arrive_although_the_server_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stream ends by itself, and none because the time for that is over."""
+    monkeypatch.setattr(module, "CLOSE_SECONDS", 3600.0)
     server, at = await server_of()
     readers = [await reader_at(at) for _ in range(2)]
     for reader in readers:
