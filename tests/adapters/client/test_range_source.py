@@ -198,8 +198,19 @@ async def test_a_reading_that_ends_hears_no_life_of_its_source_any_more() -> Non
     assert routes.readings == {}
 
 
+async def test_all_requests_that_have_room_are_sent() -> None:
+    routes = Sent({})
+    reading = reading_of(routes, 10_000, a=answer((0, 10_000)))
+    reading.start(1, ())
+    assert len(routes.requests) > 1
+    assert [first for _, first, _ in routes.requests[1:]] == [last + 1 for _, _, last in routes.requests[:-1]]
+    assert reading.machine.outstanding == routes.requests[-1][2] + 1
+    await asyncio.gather(*reading.close(), return_exceptions=True)
+
+
 async def test_a_store_that_returns_with_other_sources_tells_of_this_one() -> None:
-    ours = answer((0, 10))
+    """It may have met its next life meanwhile, which the messages then come with."""
+    ours = answer((0, 10), lives=((7, 0), (8, 5)))
 
     class Several(Sent):
         async def ask(self, store: str, **given: Any) -> list[StoredAnswer]:
@@ -209,7 +220,7 @@ async def test_a_store_that_returns_with_other_sources_tells_of_this_one() -> No
     reading.start(1, ())
     reading.on_broken("a")
     await until(lambda: not reading.machine.away)
-    assert reading.contents.answers == {"a": ours}
+    assert (reading.contents.answers, set(reading._routes.readings)) == ({"a": ours}, {7, 8})
     await asyncio.gather(*reading.close(), return_exceptions=True)
 
 
