@@ -110,7 +110,7 @@ VOTES: Final = (
     Mutant(
         "an-announcement-gives-no-vote-back",
         "store/registry",
-        "if record.client.memory is not StoreMemory.KEPT or (",
+        "if (forgot and self._knows_of_loss(record, info)) or (",
         "if (",
         Test(f"{_STORE}::test_the_announcement_of_the_current_life_gives_the_vote_back"),
     ),
@@ -288,6 +288,27 @@ VOTES: Final = (
         "            known = kept_from(source, low)\n",
         "            known = None\n",
         Test("core/store/test_registry.py::test_a_paced_receiver_that_returns_is_told_what_was_kept_for_it"),
+    ),
+    Mutant(
+        "a-life-of-before-the-loss-gives-the-vote-back",
+        "store/registry",
+        "return named <= {NONE, self.generation}",
+        "return bool(named)",
+        Test("core/store/test_generations.py::test_a_copy_that_nobody_declared_is_noticed"),
+    ),
+    Mutant(
+        "a-vote-never-comes-back",
+        "store/registry",
+        "return named <= {NONE, self.generation}",
+        "return not named",
+        Test("core/store/test_generations.py::test_a_life_that_heard_of_the_loss_gives_the_vote_back"),
+    ),
+    Mutant(
+        "the-store-before-counts-in-round-robin",
+        "source/endpoint",
+        "ack.store_index != rotation.turn:",
+        "ack.store_index < 0:",
+        Test("core/source/test_endpoint_variants.py::test_in_turn_one_store_after_the_other"),
     ),
     Mutant(
         "a-hole-that-is-filled-hides-what-is-kept-below-it",

@@ -55,6 +55,8 @@ def test_in_turn_one_store_after_the_other() -> None:
     assert [entry.index for info in driver.infos() for entry in info.stores] == [1]
     driver.hear(LateJoinRequest(LIFE, 9, "store1:1"))
     assert driver.sent(LateJoinInfo) == [("store1:1", LateJoinInfo(LIFE, 9, 0, 2))]
+    assert driver.hear(stable(0, 1, 2)) == []
+    assert driver.feed(Reset("store1:1"), 130) == []  # It is silent, and the one before it is asked by nobody.
     assert Stable(1, 2, 1, GROUP_FLAGS) in driver.hear(stable(1, 1, 2))
 
 

@@ -53,13 +53,24 @@ def test_a_copy_that_nobody_declared_is_noticed(by: str) -> None:
         driver.hear(again() if by == "registration" else register(**RECEIVER, known_generation=LATER))
     assert events(driver.effects)[0] == OlderCopy(5, 6)
     assert driver.machine.status.memory is StoreMemory.LOST
-    # The announcement of a life that found enough other stores gives the vote back at once.
-    assert standing(driver) is (StoreMemory.KEPT if by == "announcement" else StoreMemory.LOST)
+    # A life that knows an earlier generation only may have counted on this store, and been followed (seed 1311654).
+    assert standing(driver) is StoreMemory.LOST
     (written,) = [effect for effect in driver.effects if isinstance(effect, fx.PersistMemory)]
     assert written.generation >> MARK_BITS == 7
     assert driver.machine.status.muted_until is not None
     driver.sync()
     assert not driver.sent(Registered)
+
+
+@pytest.mark.parametrize("names", [True, False], ids=["this", "none"])
+def test_a_life_that_heard_of_the_loss_gives_the_vote_back(names: bool) -> None:
+    """So does one of an earlier release, which names no generation."""
+    driver = copied()
+    driver.hear(info(high=9, stores=(attrs.evolve(OWN, generation=LATER), *PEERS)))
+    (written,) = [effect for effect in driver.effects if isinstance(effect, fx.PersistMemory)]
+    own = attrs.evolve(OWN, generation=written.generation if names else 0)
+    driver.hear(info(high=9, stores=(own, *PEERS)))
+    assert standing(driver) is StoreMemory.KEPT
 
 
 def test_a_copy_asks_for_what_it_lacks_of_a_life_that_goes_on() -> None:
@@ -70,7 +81,7 @@ def test_a_copy_asks_for_what_it_lacks_of_a_life_that_goes_on() -> None:
     lives = ((LIFE, 0), (LIFE + 1, 10))
     stores = (OWN, *PEERS)
     told = driver.hear(info(incarnation=LIFE + 1, low=10, high=9, term=2, lives=lives, stores=stores), 60 * SECOND)
-    assert [one for one in told if isinstance(one, RefillStarted)] == [RefillStarted(50, 5, LackCause.AWAY)]
+    assert [one for one in told if isinstance(one, RefillStarted)] == [RefillStarted(50, 5, LackCause.EMPTY)]
     driver.feed(Tick(), 60 * SECOND + 1)
     assert [(one.first, one.last) for _, one in driver.sent(RetransmitRequest)] == [(5, 9)]
 

@@ -275,7 +275,10 @@ class SourceEndpoint:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for this source")
 
     def _on_stable(self, ack: msg.StableAck, now: int) -> None:
+        rotation = self.enrollment.rotation
         registration = self.enrollment.registrations.get(ack.store_index)
+        if rotation is not None and registration is not None and ack.store_index != rotation.turn:
+            return  # Nobody is sent to an earlier store, so what it alone has is not stable (P-505).
         if registration is not None and self._between_terms:
             registration.on_traffic(now)
         elif registration is not None and not self.lineage.proven(registration.granted):

@@ -182,7 +182,8 @@ class Registry:
         if learned and cut is None:  # Otherwise the record is written below.
             self.persist(record, out)
         self._refill(record.client, repository, now, out, begins=cut is not None)
-        if record.client.memory is not StoreMemory.KEPT or (cut is not None and record.client.known >= 0):
+        forgot = record.client.memory is not StoreMemory.KEPT
+        if (forgot and self._knows_of_loss(record, info)) or (cut is not None and record.client.known >= 0):
             self._vouch(record, repository, info, out)
         if cut is not None:
             # Receivers first: after a crash between the writes all of this happens again, because the source's record
@@ -242,6 +243,15 @@ class Registry:
         """Return the record of a source that registers, or registered, at a store with this memory."""
         votes = client.role is Role.RECEIVER or Repair.VOTE not in self.config.repairs
         return client if votes else attrs.evolve(client, memory=memory)
+
+    def _knows_of_loss(self, record: ClientRecord, info: msg.SourceInfo) -> bool:
+        """Return whether a life has heard of this generation of the store, so that it did not count on its vote.
+
+        One that registered before may have been followed by lives that the store has forgotten. Peers of earlier
+        releases name no generation.
+        """
+        named = {entry.generation for entry in info.stores if entry.index == record.client.store_index}
+        return named <= {NONE, self.generation}
 
     def _vouch(self, record: ClientRecord, repository: Repository, info: msg.SourceInfo, out: list[Effect]) -> None:
         """Learn from a life that found enough stores with a memory: this store votes again.
