@@ -129,6 +129,16 @@ DOMAINS: Final = (
         Test("transports/codec/test_routed.py::test_a_message_that_runs_in_a_circle_ends"),
     ),
     Mutant(
+        "a-store-has-said-only-what-its-traces-show",
+        "adapters/evidence/trace/cross_rules",
+        " and told.fact.last <= 1)",
+        ")",
+        Test(
+            "adapters/evidence/trace/test_cross_rules.py"
+            "::test_a_store_that_was_started_before_its_only_trace_may_have_said_anything"
+        ),
+    ),
+    Mutant(
         "a-trace-of-another-domain-names-other-stores",
         "adapters/evidence/trace/facts",
         "        peer = split_domain(peer)[1]\n",

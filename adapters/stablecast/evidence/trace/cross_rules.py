@@ -161,14 +161,14 @@ class Across(Ground):
     def _only_stores(self) -> set[Address]:
         """Return the addresses at which one complete trace has all that a store did.
 
-        A store that knew clients when its trace began had an earlier life, whose trace may be lost. So had one that
-        does not know a source that it registered.
+        A store that knew clients when its trace began had an earlier life, whose trace may be lost. So had one whose
+        generation counts an earlier start, and one that does not know a source that it registered.
         """
         earlier = {store for _, store in self.unaccounted()}
-        began: dict[Address, list[int]] = defaultdict(list)
+        began: dict[Address, list[bool]] = defaultdict(list)
         for told in self.facts["began"]:
-            began[told.fact.peer].append(told.fact.first)
-        return {address for address in self.stores() - earlier if began[address] == [0]}
+            began[told.fact.peer].append(told.fact.first == 0 and told.fact.last <= 1)
+        return {address for address in self.stores() - earlier if began[address] == [True]}
 
     def _known_clients(self) -> set[Address]:
         """Return the addresses of clients of which every endpoint that a store heard of has a complete trace."""

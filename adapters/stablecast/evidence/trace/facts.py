@@ -48,6 +48,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.protocol.generations import MARK_BITS
 from stablecast.core.protocol.inputs import Data, Gone, Input, Persisted, Reset, Sent
 from stablecast.core.protocol.messages import (
     Address,
@@ -373,7 +374,8 @@ class StoreFacts:
         address = store.config.address
         facts = cls(address, may_pace(store.config), ControlFacts(address), waiting)
         if fresh:
-            book.note("began", 0, len(store.status.clients), 0, address)
+            starts = store.status.generation >> MARK_BITS
+            book.note("began", 0, len(store.status.clients), starts, address)
         for reg_id, repository in store.status.repositories.items():
             lives = by_life(repository)
             facts.kept[reg_id].update(lives)

@@ -253,6 +253,10 @@ class StoreStatus:
         return self._registry.mute_until
 
     @property
+    def generation(self) -> int:
+        return self._registry.generation
+
+    @property
     def memory(self) -> StoreMemory:
         """The store's knowledge of sources that never registered here since its records began."""
         return self._registry.memory

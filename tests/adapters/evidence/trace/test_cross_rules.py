@@ -361,6 +361,15 @@ def test_counting_holders_agrees_with_counting_each_number() -> None:
         assert at_least(sets, count) == expected
 
 
+def test_a_store_that_was_started_before_its_only_trace_may_have_said_anything() -> None:
+    """A power cut took the first trace, and its sources had left before the second one (router seed 10051795)."""
+    heard = {"r": [fact("asked", 5, 5, A), fact("listened", 8, 8, "#5")]}
+    assert rules(judged([store(A), reader()], **heard, **{A: [fact("began", 0, 0, A)]})) == [("H1", "r", 8)]
+    assert rules(judged([store(A), reader()], **heard, **{A: [fact("began", 0, 1, A)]})) == [("H1", "r", 8)]
+    assert rules(judged([store(A), reader()], **heard, **{A: [fact("began", 0, 2, A)]})) == []
+    assert rules(judged([store(A), reader()], **heard, **{A: [fact("began", 1, 1, A)]})) == []
+
+
 def registering(digest: int, *endpoints: int) -> list[Fact]:
     """Return the facts of a store to which endpoints of the context 5 at s:1 came, and a message of a digest."""
     heard = [fact("context", one, one, "s:1", life=5) for one in endpoints]
