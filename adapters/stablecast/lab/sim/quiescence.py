@@ -128,8 +128,9 @@ def _farewell(cluster: Cluster) -> Trouble | None:
         clients = list(clients_of(cluster.disks[STORES[index]].states()).values())
         life = source.config.incarnation
         if STORES[index] in cluster.checkers.facts.copied:
-            # The copy may know an earlier life, whose state the lifetime ends.
-            clients = [one for one in clients if life == one.incarnation]
+            # The copy may know another life, whose state the lifetime ends, with the receivers that it has.
+            holders = {one.reg_id: one.incarnation for one in clients if one.role is Role.SOURCE}
+            clients = [one for one in clients if life == holders.get(one.source_reg_id, one.incarnation)]
         if cluster.checkers.facts.holders_of.get((STORES[index], reg_id), [life])[-1] != life:
             # A RegID has one holder at a time. Another life got this one when the lease was over, and keeps the state.
             clients = [one for one in clients if reg_id not in (one.reg_id, one.source_reg_id)]
