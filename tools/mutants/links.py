@@ -223,7 +223,7 @@ LINKS: Final = (
         "one-host-disturbs-others-all-the-time",
         "transports/routing/losses",
         "min(MOST_PAUSE_NS, 2 * (",
-        "min(PAUSE_NS, 2 * (",
+        "min(PAUSE_NS, 1 * (",
         Test(f"{_LOSSES}::test_a_host_that_breaks_its_connections_disturbs_others_less_and_less"),
     ),
     Mutant(

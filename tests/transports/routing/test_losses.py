@@ -56,6 +56,10 @@ def test_a_broken_destination_is_told_to_the_whole_network_once() -> None:
 def test_a_host_that_breaks_its_connections_disturbs_others_less_and_less() -> None:
     fabric = chain()
     waits = []
+    fabric.feed(2, *(ev.UnicastFailed(0, f"10.0.3.8:{port}") for port in range(1, 9)))
+    fabric.run(2 * PAUSE_NS)
+    assert fabric.routers[2].losses.told[0, "10.0.3.8"][1] == 2 * PAUSE_NS
+    fabric.hung_up.clear()
     for port in range(1, 9):
         began = fabric.now
         fabric.feed(2, ev.UnicastFailed(0, f"10.0.3.9:{port}"))

@@ -75,7 +75,9 @@ class Losses:
         """Tell what was noted."""
         host = number, split(address.decode())[0] if address else ""
         at, pause = self.told.pop(host, (0, PAUSE_NS))
-        self.told[host] = now, min(MOST_PAUSE_NS, 2 * (pause if now - at < CALM_NS else PAUSE_NS))
+        if now > at:  # What breaks at one time counts once, for example all contexts of a host that was cut off.
+            pause = min(MOST_PAUSE_NS, 2 * (pause if now - at < CALM_NS else PAUSE_NS))
+        self.told[host] = now, pause
         if len(self.told) > MAX_HOSTS:
             del self.told[next(iter(self.told))]
         domain = self.portals[number].settings.domain
