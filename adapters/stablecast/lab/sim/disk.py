@@ -41,9 +41,8 @@ class DiskRecordKind(IntEnum):
 class DiskRecord:
     """Hold a record of client or stream `stream`.
 
-    A state record holds the client's state in life `tag`. A message record holds the messages [first, stop) of life
-    `tag`. A cut removes numbers from `first` on, and a trim those below it. A `bad` record fails its checksum when it
-    is read.
+    A message record holds the messages [first, stop) of life `tag`. A cut removes numbers from `first` on, and a trim
+    those below it. A `bad` record fails its checksum when it is read.
     """
 
     ticket: int
@@ -76,7 +75,6 @@ class VirtualDisk:
     Attributes:
         contents: Readable records.
         durable: Synced part of `contents`.
-        clients: Life of the newest synced state by client.
         starts: Starts of the store, which a copy of the disk does not forget.
         memory: Messages in the process's memory, which a crash loses.
     """
@@ -86,7 +84,6 @@ class VirtualDisk:
         self.contents: Contents = {}
         self.durable: Contents = {}
         self.memory: Contents = {}
-        self.clients: dict[int, int] = {}
         self.slow = False
         self.full = False
         self.starts = 0
@@ -110,13 +107,13 @@ class VirtualDisk:
         return lost
 
     def _read(self) -> None:
-        self.contents, self.durable, self.clients = {}, {}, {}
+        self.contents, self.durable = {}, {}
         for record in self.log:
             apply(self.contents, record)
-            self._apply_synced(record)
+            apply(self.durable, record)
 
     def wipe(self) -> None:
-        self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
+        self.log, self.contents, self.durable = [], {}, {}
         self._wiped = True
 
     def backup(self) -> list[DiskRecord]:
@@ -129,7 +126,7 @@ class VirtualDisk:
         if declared:
             for client in map(marked, clients_of(self.states()).values()):
                 state = partial(client_record, client)
-                self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation))
+                self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, client.reg_id))
             generation, *_ = generation_of(self.states())
             state = partial(memory_record, StoreMemory.LOST, generation, Waiting.REQUIRED)
             self.log.append(DiskRecord(0, DiskRecordKind.STATE, state, NO_STREAM))
@@ -207,12 +204,7 @@ class VirtualDisk:
 
     def _commit(self, record: DiskRecord) -> None:
         self.log.append(record)
-        self._apply_synced(record)
-
-    def _apply_synced(self, record: DiskRecord) -> None:
         apply(self.durable, record)
-        if record.kind is DiskRecordKind.STATE and record.stream != NO_STREAM:
-            self.clients[record.stream] = record.tag
 
     def take_batch(self) -> int:
         """Return how many records a sync that begins now covers."""

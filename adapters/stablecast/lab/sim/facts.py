@@ -50,7 +50,6 @@ class Facts:
         lost_at: Time of the last loss of a disk, in ns.
         large: First and last number of large messages, by life and number.
         farewell: The source deregistered, with all its state.
-        spoilt: Store, life and number of damage that is not yet detected.
         dropped: By store, what it had no room for.
         calm: All faults are over.
         terms: Term of each life, as first announced.
@@ -83,7 +82,6 @@ class Facts:
     large: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     farewell: bool = False
     lost_at: int = -1
-    spoilt: set[tuple[str, int, int]] = attrs.field(factory=set)
     dropped: dict[str, RangeSet] = attrs.field(factory=dict)
     calm: bool = False
     terms: dict[int, int] = attrs.field(factory=dict)
@@ -253,21 +251,11 @@ class Facts:
         for number, shown in self.disks[store].durable[record.stream].items():
             if shown is record:
                 self._on_held_no_more(store, record.tag, number, silent=True)
-                self.spoilt.add((store, record.tag, number))
                 self._on_deprived(store, record.tag, number)
 
     def _on_deprived(self, store: str, life: int, number: int) -> None:
         for lives in (self.wiped, self.deprived.setdefault(store, {})):
             lives.setdefault(life, RangeSet()).add(number, number + 1)
-
-    def on_damage_found(self, store: str, first: int, stop: int) -> None:
-        """Record that a store detected damage. It must not acknowledge these numbers before it has them again."""
-        self.counts["damage found"] += 1
-        self.spoilt = {bad for bad in self.spoilt if bad[0] != store or not first <= bad[2] < stop}
-
-    def on_restart(self, store: str) -> None:
-        """Record that a store verified its disk."""
-        self.spoilt = {bad for bad in self.spoilt if bad[0] != store}
 
     def _on_held_no_more(self, store: str, life: int, number: int, *, silent: bool) -> None:
         """Release a message that a store loses, if too few others hold it; a `silent` store has no vote about it."""

@@ -314,7 +314,7 @@ class ReceiverProcess(VirtualProcess):
     def withdraw(self) -> None:
         """Deregister every session, and join no further sources."""
         self.leaving = True
-        self.checkers.receivers.on_leave(self.receiver, self.name)
+        self.checkers.receivers.on_leave(self.name)
         for session in self.recipient.every_session:
             session.withdraw()
 

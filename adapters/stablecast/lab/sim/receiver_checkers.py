@@ -37,13 +37,12 @@ class ProcessLedger:
 class ReceiverLedger:
     """Hold what one receiver consumed over all its processes.
 
-    `excused` was deleted while no store had to keep it for this receiver. `began` is the latest begin of its sessions.
+    `excused` was deleted while no store had to keep it for this receiver.
     """
 
     consumed: Lives = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
     excused: RangeSet = attrs.field(factory=RangeSet)
-    began: int | None = None
     last: SessionLedger | None = None
 
 
@@ -73,9 +72,8 @@ class ReceiverCheckers:
 
     def on_begin(self, receiver: str, process: str, life: int, number: int) -> None:
         """Check that a session which begins at `number` skips no stable message."""
-        session, ledger = self.sessions[process, life], self.ledgers[receiver]
+        session = self.sessions[process, life]
         session.begin = session.next = number
-        ledger.began = max(ledger.began or 0, number)
         for low, high, sender in self.missed(receiver, number, self.runs[process].delivered):
             if self.facts.order[sender] <= session.order:
                 text = f"{process} begins at {number}, {low}..{high - 1} of life {sender:#x} it never had"
@@ -178,10 +176,9 @@ class ReceiverCheckers:
         session.lost.add(number, number + 1)
         ledger.lost.add(number, number + 1)
 
-    def on_leave(self, receiver: str, process: str) -> None:
+    def on_leave(self, process: str) -> None:
         """Record that a process deregisters its receiver, so that nothing is kept for it."""
         self.leaving.append(process)
-        self.ledgers[receiver].began = None
 
     def on_told_consumed(self, receiver: str, process: str, first: int, stop: int) -> None:
         """Check that a session is told only what its application really consumed."""

@@ -159,7 +159,7 @@ class StoreProcess(VirtualProcess):
 
     def _on_damaged(self, stream: int, first: int, stop: int) -> None:
         """Report messages that were requested and cannot be read."""
-        self._checkers.facts.on_damage_found(self.name, first, stop)
+        self._checkers.facts.counts["damage found"] += 1
         self._driver.feed(inputs.Damaged(stream, first, stop - 1))
 
     # Inputs.
@@ -277,9 +277,7 @@ class StoreProcess(VirtualProcess):
         client, self._written = effect.client, effect.ticket
         self._checkers.stores.on_client(self.name, client)
         state = partial(client_record, client)
-        self._syncer.append(
-            DiskRecord(effect.ticket, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation)
-        )
+        self._syncer.append(DiskRecord(effect.ticket, DiskRecordKind.STATE, state, client.reg_id))
 
     def _memory_record(self, ticket: int, memory: StoreMemory) -> DiskRecord:
         waiting = Waiting.REQUIRED if self.waits else Waiting.NONE
@@ -314,7 +312,7 @@ class StoreProcess(VirtualProcess):
 
     def _check(self, message: Message) -> None:
         if isinstance(message, Registered):
-            self._checkers.stores.on_granted(self.name, message.reg_id, message.incarnation)
+            self._checkers.facts.on_granted(self.name, message.reg_id, message.incarnation)
         elif isinstance(message, StableAck) and not message.nack:
             self._check_ack(message)
 

@@ -1,4 +1,4 @@
-"""Check that stores hold what they acknowledge, and delete only what no receiver needs."""
+"""Check that stores cut nothing stable, and follow whom they know and what they delete within the rules."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,23 +8,21 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo
 from stablecast.lab.sim.disk import VirtualDisk
-from stablecast.lab.sim.facts import NOBODY, Facts, Lives, without
+from stablecast.lab.sim.facts import NOBODY, Facts, Lives
 from stablecast.lab.sim.receiver_checkers import ReceiverLedger
 from stablecast.lab.sim.setup import MESSAGE_BYTES, PAYLOAD_BYTES, RECEIVERS, STORES
 
 
 @attrs.frozen
 class KnownReceiver:
-    """Describe a receiver that a store knows: its name, its source, whether it blocks, and its first number.
+    """Describe a receiver that a store knows: its name, and whether it blocks.
 
     One that has `acknowledged` is known for certain. Any other begins after what some store has deleted, as a new one
     does.
     """
 
     receiver: str
-    source: int
     blocking: bool
-    first: int
     acknowledged: bool
 
 
@@ -47,7 +45,6 @@ class StoreCheckers:
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
         self.readers[store] = {}
         self.unsynced[store] = []
-        self.facts.on_restart(store)
         for client in clients:
             self.on_client(store, client)
 
@@ -62,13 +59,11 @@ class StoreCheckers:
     def on_client(self, store: str, client: Client) -> None:
         if client.role is not Role.RECEIVER:
             return
-        known = self.readers.setdefault(store, {})
-        before = known.get(client.reg_id)
-        first = client.acknowledged + 1 if before is None else before.first
         name, blocking = RECEIVERS[client.session_id - 2], client.pace is Pace.RECEIVERS
         if client.has_acknowledged:
             self.forgotten.setdefault(store, set()).discard(name)
-        known[client.reg_id] = KnownReceiver(name, client.source_reg_id, blocking, first, client.has_acknowledged)
+        known = KnownReceiver(name, blocking, client.has_acknowledged)
+        self.readers.setdefault(store, {})[client.reg_id] = known
 
     def on_info(self, store: str, info: SourceInfo) -> None:
         """Record an SRI of a source or a proxy that a store receives."""
@@ -106,19 +101,8 @@ class StoreCheckers:
                 self.forgotten.setdefault(store, set()).add(reader.receiver)
                 self._excuse_deleted(reader.receiver)
 
-    def on_granted(self, store: str, reg_id: int, life: int) -> None:
-        """Check that a granted registration is synced."""
-        self.facts.on_granted(store, reg_id, life)
-        if self.facts.disks[store].clients.get(reg_id) != life:
-            self.facts.report("R2", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
-
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
-        """Check that acknowledged messages are synced."""
         self.facts.acknowledged.setdefault(store, {}).setdefault(life, RangeSet()).add(first, stop)
-        for number in range(first, stop):
-            if not self.facts.holds(store, life, number) and (store, life, number) not in self.facts.spoilt:
-                self.facts.report("P1", f"{store} acknowledges number {number} of life {life:#x}, which is not synced")
-                return
 
     def on_cut(self, store: str, stream: int, first: int) -> None:
         """Check that a store which removes a stream from `first` on removes no stable message."""
@@ -161,7 +145,7 @@ class StoreCheckers:
         return setup.memory and 0 < setup.size_limit < (kept + 1) * size
 
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
-        """Check and record that a store deletes a stream's messages below `stop`."""
+        """Record that a store deletes a stream's messages below `stop`."""
         facts, trails = self.facts, self.trails.setdefault(store, {})
         first = trails.get(stream, 0)
         if stop <= first:
@@ -170,7 +154,6 @@ class StoreCheckers:
         gone = facts.gone.setdefault(store, {})
         if facts.setup.paced:
             gone.setdefault(NOBODY, RangeSet()).add(first, stop)
-            self._check_consumed(store, stream, first, stop)
         else:
             disk = facts.disks[store]
             for contents in (disk.durable, disk.memory):
@@ -191,18 +174,6 @@ class StoreCheckers:
                 others = [other for other in facts.disks if other != store and facts.has(other, record.tag, number)]
                 found += [] if facts.judge.recoverable(others) else [number]
         return found
-
-    def _check_consumed(self, store: str, stream: int, first: int, stop: int) -> None:
-        for reader in self.readers.get(store, {}).values():
-            ledger = self.ledgers[reader.receiver]
-            low = max(first, reader.first, ledger.began or 0)
-            if not reader.blocking or reader.source != stream or low >= stop:
-                continue
-            known = [*ledger.consumed.values(), ledger.lost, ledger.excused]
-            for start, end in without([(low, stop)], known):
-                text = f"{store} lets go of {start}..{end - 1}, which {reader.receiver} has not consumed"
-                self.facts.report("P2", text)
-                return
 
     def _excuse_deleted(self, receiver: str) -> None:
         """Excuse deleted messages of a receiver, if the stores that forgot it suffice to register again.

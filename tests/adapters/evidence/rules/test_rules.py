@@ -151,11 +151,11 @@ def test_json_lists_all_rules_with_their_judges(capsys: pytest.CaptureFixture[st
     assert all({"id", "name", "statement", "judged_by"} <= one.keys() and one["judged_by"] for one in listed)
 
 
-@pytest.mark.parametrize("asked", ["P1", "p1", "SyncedFirst"])
+@pytest.mark.parametrize("asked", ["S1", "s1", "StableByQuorum"])
 def test_one_rule_is_printed_with_what_to_do(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.run(asked, as_json=False) == 0
     out = capsys.readouterr().out
-    assert out.startswith("P1 SyncedFirst\n")
+    assert out.startswith("S1 StableByQuorum\n")
     assert "When it is broken: " in out
     assert "simulator (stablecast sim): " in out
 

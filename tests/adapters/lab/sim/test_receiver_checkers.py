@@ -186,7 +186,7 @@ def test_who_left_is_promised_nothing() -> None:
     checkers = world()
     begin(checkers)
     stable(checkers, 0, 3)
-    checkers.receivers.on_leave(READER, PROCESS)
+    checkers.receivers.on_leave(PROCESS)
     checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 3)
     assert broken(checkers) == []
 
@@ -218,7 +218,7 @@ def test_who_leaves_is_not_promised_the_pieces_that_are_left() -> None:
     checkers.on_sent(LIFE, 0, 3, [(0, 2)])
     stable(checkers, 0, 3)
     begin(checkers)
-    checkers.receivers.on_leave(READER, PROCESS)
+    checkers.receivers.on_leave(PROCESS)
     checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 0, told=True)
     assert broken(checkers) == []
 

@@ -18,7 +18,6 @@ from tests.adapters.lab.sim.checker_world import (
     begin,
     broken,
     client,
-    deliver,
     stable,
     store,
     world,
@@ -55,18 +54,6 @@ def test_what_is_stable_is_not_cut_and_is_there_in_the_end() -> None:
     checkers.facts.farewell = True
     checkers.at_the_end()
     assert len(broken(checkers)) == 2
-
-
-def test_a_store_says_only_what_its_disk_has() -> None:
-    checkers = world()
-    store(checkers, 0, 3, STORES[:1])
-    checkers.facts.disks[STORES[0]].clients[STREAM] = LIFE
-    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 3)
-    checkers.stores.on_granted(STORES[0], STREAM, LIFE)
-    assert broken(checkers) == []
-    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 4)
-    checkers.stores.on_granted(STORES[0], STREAM, NEXT)
-    assert broken(checkers) == ["P1", "R2"]
 
 
 @pytest.mark.rows("P-572")
@@ -146,22 +133,3 @@ def test_what_comes_again_behind_a_cut_is_there_again() -> None:
     checkers.stores.on_cut(STORES[0], STREAM, 0)
     assert list(checkers.facts.gone[STORES[0]][LIFE]) == []
     assert checkers.stores.trails[STORES[0]] == {STREAM: 0}
-
-
-@pytest.mark.parametrize(("pace", "found"), [(Pace.RECEIVERS, ["P2"]), (Pace.NON_BLOCKING, [])])
-def test_a_paced_store_keeps_what_is_not_consumed(pace: Pace, found: list[str]) -> None:
-    checkers = world(paced=True)
-    reader = client(Role.RECEIVER, 70, pace)
-    for name in STORES:
-        checkers.stores.on_start(name, [reader])
-    stable(checkers, 0, 6)
-    begin(checkers)
-    deliver(checkers, 0, 4)
-    checkers.receivers.on_consumed(READER, LIFE, 0, 4)
-    checkers.stores.on_reclaim(STORES[0], STREAM, 4)
-    assert broken(checkers) == []
-    checkers.stores.on_reclaim(STORES[0], STREAM, 5)
-    assert broken(checkers) == found
-    checkers.stores.on_forget(STORES[0], Role.RECEIVER, 70)
-    checkers.stores.on_reclaim(STORES[0], STREAM, 6)
-    assert broken(checkers) == found
