@@ -1,6 +1,5 @@
 """A fault in what a receiver recovers with shows as another graph, or as an invariant that does not hold."""
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -15,45 +14,7 @@ from stablecast.core.receiver.store_registrations import StoreRegistrations
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.repository import Repository
-from stablecast.lab.model import catalog, equal
-
-MODELS = catalog.folder()
-KNOWN = catalog.load(MODELS)
-
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-def changed(of: Any, name: str, to: Any) -> Patch:
-    """A method, function or constant replaced."""
-    return lambda patch: patch.setattr(of, name, to)
-
-
-def fixed(of: type, name: str, value: Any) -> Patch:
-    """A field that has one value for ever."""
-    return changed(of, name, property(lambda self: value, lambda self, value: None))
-
-
-def after(of: type, name: str, does: Callable[[Any], None]) -> Patch:
-    """A method that does something else last."""
-    real = getattr(of, name)
-
-    def method(self: Any, *words: Any) -> Any:
-        result = real(self, *words)
-        does(self)
-        return result
-
-    return changed(of, name, method)
-
-
-def before(of: type, name: str, does: Callable[..., None]) -> Patch:
-    """A method that does something else first."""
-    real = getattr(of, name)
-
-    def method(self: Any, *words: Any) -> Any:
-        does(self, *words)
-        return real(self, *words)
-
-    return changed(of, name, method)
+from tests.models.planted import Patch, after, before, changed, fixed, is_seen
 
 
 def delivered(self: DeliveryWindow, explicit: bool = False) -> int | None:
@@ -196,6 +157,4 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 def test_a_fault_of_the_recovery_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """P-349, P-417, P-418, P-422, P-429, P-431, P-432, P-433, T3, T4, T9; formal design, 7.2 and 7.7."""
     graph, patch = MUTANTS[name]
-    (one,) = catalog.configurations(MODELS, (f"Recovery/{graph}",))
-    patch(monkeypatch)
-    assert not equal.compare(one, KNOWN[one.name], twins=0).equal
+    assert is_seen(patch, monkeypatch, f"Recovery/{graph}")

@@ -6,7 +6,6 @@ import pytest
 
 from stablecast.core.machine.chart import fire
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.model import catalog, equal
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.srs.client import CLIENT, ClientEvent, Dropped, ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
@@ -15,17 +14,10 @@ from stablecast.transports.resolution.srs.known_sources import KnownSources
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.service_link import ServiceLink
 from stablecast.transports.resolution.srs.session import ServiceSession
-from tests.models.test_mutants import Patch, after, changed
-
-MODELS = catalog.folder()
-KNOWN = catalog.load(MODELS)
+from tests.models.planted import Patch, after, changed, is_seen, nothing
 
 _due = ServiceClient._due
 _put = Directory.put
-
-
-def _nothing(self: Any, *words: Any) -> None:
-    """Do nothing, in place of a step."""
 
 
 def _complete(self: ServiceClient, now: int) -> Dropped:
@@ -85,51 +77,51 @@ def _put_aloud(self: Directory, source: AnnouncedSource) -> bool:
 MUTANTS: dict[str, tuple[str, Patch]] = {
     "what is potentially down is deleted at once": (
         "graph_small",
-        changed("_due", lambda self, mark, span, now: mark in self.lost_at, ServiceClient),
+        changed(ServiceClient, "_due", lambda self, mark, span, now: mark in self.lost_at),
     ),
     "the lifetime of interest counts for sources": ("graph_small", _one_lifetime),
     "for ever is no time at all": (
         "graph_both",
-        changed("_due", lambda self, mark, span, now: _due(self, mark, span or 1, now), ServiceClient),
+        changed(ServiceClient, "_due", lambda self, mark, span, now: _due(self, mark, span or 1, now)),
     ),
-    "what an exchange did not name stays": ("graph_small", changed("complete", _complete, ServiceClient)),
-    "each broken connection starts the lifetime anew": ("graph_small", changed("note_loss", _note_all, ServiceClient)),
-    "records keep the mark of the connection before": ("graph_small", changed("adopt", _nothing, ServiceClient)),
-    "late hellos are welcome": ("graph_late", changed("is_late", lambda self, counter: False, ServiceClient)),
-    "every second hello is late": ("graph_small", changed("is_late", lambda self, counter: True, ServiceClient)),
+    "what an exchange did not name stays": ("graph_small", changed(ServiceClient, "complete", _complete)),
+    "each broken connection starts the lifetime anew": ("graph_small", changed(ServiceClient, "note_loss", _note_all)),
+    "records keep the mark of the connection before": ("graph_small", changed(ServiceClient, "adopt", nothing)),
+    "late hellos are welcome": ("graph_late", changed(ServiceClient, "is_late", lambda self, counter: False)),
+    "every second hello is late": ("graph_small", changed(ServiceClient, "is_late", lambda self, counter: True)),
     "nobody is told of an end": (
         "graph_small",
-        changed("_remove", lambda self, otid: self.directory.remove(otid), ResolutionService),
+        changed(ResolutionService, "_remove", lambda self, otid: self.directory.remove(otid)),
     ),
-    "lifetimes are not planned": ("graph_small", changed("_plan", _nothing, ResolutionService)),
-    "what is due later is due as planned first": ("graph_silence", changed("arm", _arm_once, KeyedDeadlines)),
-    "silence is not noticed": ("graph_silence", changed("_check_silence", _nothing, ResolutionService)),
-    "who wants is told of changes only": ("graph_interest", changed("meant", lambda self, *words: [], Directory)),
-    "everybody is told": ("graph_interest", changed("_tell", _tell_everybody, ResolutionService)),
-    "withdrawn interest stays": ("graph_interest", changed("unwant", _nothing, Directory)),
-    "new sources are not told": ("graph_small", changed("put", _put_in_silence, Directory)),
-    "what is announced again is told again": ("graph_small", changed("put", _put_aloud, Directory)),
+    "lifetimes are not planned": ("graph_small", changed(ResolutionService, "_plan", nothing)),
+    "what is due later is due as planned first": ("graph_silence", changed(KeyedDeadlines, "arm", _arm_once)),
+    "silence is not noticed": ("graph_silence", changed(ResolutionService, "_check_silence", nothing)),
+    "who wants is told of changes only": ("graph_interest", changed(Directory, "meant", lambda self, *words: [])),
+    "everybody is told": ("graph_interest", changed(ResolutionService, "_tell", _tell_everybody)),
+    "withdrawn interest stays": ("graph_interest", changed(Directory, "unwant", nothing)),
+    "new sources are not told": ("graph_small", changed(Directory, "put", _put_in_silence)),
+    "what is announced again is told again": ("graph_small", changed(Directory, "put", _put_aloud)),
     "a connection may be silent for a second more": (
         "graph_silence",
-        after("on_setup", lambda self: setattr(self, "lifetime", self.lifetime + SECOND), ServiceSession),
+        after(ServiceSession, "on_setup", lambda self: setattr(self, "lifetime", self.lifetime + SECOND)),
     ),
-    "a restarted service is believed": ("graph_restart", after("note_service", _believe, ServiceLink)),
-    "a restarted service is never believed": ("graph_restart", changed("settle", _nothing, ServiceLink)),
+    "a restarted service is believed": ("graph_restart", after(ServiceLink, "note_service", _believe)),
+    "a restarted service is never believed": ("graph_restart", changed(ServiceLink, "settle", nothing)),
     "withdrawals are not waited for": (
         "graph_interest",
-        changed("withdraw", lambda self, interest, record: self.tell((record,)), ServiceLink),
+        changed(ServiceLink, "withdraw", lambda self, interest, record: self.tell((record,))),
     ),
-    "answered withdrawals are waited for": ("graph_interest", changed("_answered", _nothing, ServiceLink)),
-    "a context does not notice silence": ("graph_silence", changed("give_up", _nothing, ServiceLink)),
-    "a lost transport is not told": ("graph_loss", changed("_on_unresolved", _nothing, SrsContext)),
-    "a lost transport is not looked at": ("graph_loss", changed("_check_left", _nothing, ResolutionService)),
-    "a lost transport ends any source": ("graph_loss", changed("_check_left", _end, ResolutionService)),
-    "nothing is announced again": ("graph_small", changed("_everything", lambda self: [], SrsContext)),
+    "answered withdrawals are waited for": ("graph_interest", changed(ServiceLink, "_answered", nothing)),
+    "a context does not notice silence": ("graph_silence", changed(ServiceLink, "give_up", nothing)),
+    "a lost transport is not told": ("graph_loss", changed(SrsContext, "_on_unresolved", nothing)),
+    "a lost transport is not looked at": ("graph_loss", changed(ResolutionService, "_check_left", nothing)),
+    "a lost transport ends any source": ("graph_loss", changed(ResolutionService, "_check_left", _end)),
+    "nothing is announced again": ("graph_small", changed(SrsContext, "_everything", lambda self: [])),
     "what a service does not name stays known": (
         "graph_small",
-        changed("sweep", lambda self, *words: [], KnownSources),
+        changed(KnownSources, "sweep", lambda self, *words: []),
     ),
-    "what has ended stays known": ("graph_small", changed("release", _nothing, KnownSources)),
+    "what has ended stays known": ("graph_small", changed(KnownSources, "release", nothing)),
 }
 """Each fault, and a graph that shows it."""
 
@@ -138,6 +130,4 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 def test_a_fault_of_a_service_or_a_context_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T-402 to T-418, T27; formal design, 7.10."""
     graph, patch = MUTANTS[name]
-    (one,) = catalog.configurations(MODELS, (f"SrsLifetime/{graph}",))
-    patch(monkeypatch)
-    assert not equal.compare(one, KNOWN[one.name], twins=0).equal
+    assert is_seen(patch, monkeypatch, f"SrsLifetime/{graph}")
