@@ -36,7 +36,6 @@ def codes(kind: str) -> set[str]:
 
 
 def first_cells(text: str, heading: str) -> set[str]:
-    """Return the first cells of the table below a heading."""
     table = re.search(rf"^#+ {re.escape(heading)}$.*?((?:^\|[^\n]*\n)+)", text, re.MULTILINE | re.DOTALL)
     assert table is not None, f"there is no table below '{heading}'"
     return {line.split("|")[1].strip(" `") for line in table[1].splitlines()[2:]}

@@ -20,7 +20,6 @@ EXAMPLES = EXAMPLE.findall(CHAPTER.read_text(encoding="utf-8"))
 
 
 def render() -> str:
-    """Return the tables of the chapter."""
     lines = ["", "Options of a context itself:", "", "| option | type | values | meaning |", "|---|---|---|---|"]
     lines += [f"| {one.name} | {type_of(one.kind)} | {one.kind.allowed} | {one.summary} |" for one in CONTEXT_OPTIONS]
     lines += ["", "Deprecated options, which are in effect:", "", "| option | write |", "|---|---|"]

@@ -62,17 +62,14 @@ those that are not here. The directories and the name of a store are entries of 
 
 
 def row(cells: Iterable[str]) -> str:
-    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def table(*head: str) -> list[str]:
-    """Return the first lines of a table."""
     return [row(head), "|" + "---|" * len(head)]
 
 
 def section(title: str) -> list[str]:
-    """Return the section of a scope: its options and their relations."""
     scope, options = SECTIONS[title]
     lines = [f"## {title}\n", *table("option", "type", "unit", "values", *PROFILES, "meaning")]
     for option in options:
@@ -84,7 +81,6 @@ def section(title: str) -> list[str]:
 
 
 def render() -> str:
-    """Return the chapter."""
     lines = [INTRODUCTION]
     for title in SECTIONS:
         lines += section(title)

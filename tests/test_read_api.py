@@ -35,7 +35,6 @@ KNOWN: dict[str, str] = {
 
 
 def parts(endpoint: type) -> set[str]:
-    """The names of an endpoint's parts."""
     return {field.name for field in attrs.fields(endpoint)} - OPEN | SHORTCUTS[endpoint]
 
 

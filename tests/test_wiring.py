@@ -102,7 +102,6 @@ UNCALLED: Final[Mapping[str, str]] = {
 
 
 def classes(unions: tuple[Any, ...]) -> set[type]:
-    """Return the classes of these unions."""
     return {member for union in unions for member in members(union)}
 
 

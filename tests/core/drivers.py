@@ -120,7 +120,6 @@ class SourceDriver(Driver):
 
     @classmethod
     def active(cls, **changes: Any) -> "SourceDriver":
-        """It may send."""
         driver = cls(**changes)
         driver.feed(Start())
         driver.grant(*range(len(driver.machine.config.stores)))
@@ -269,7 +268,6 @@ class RepositoryDriver:
         return self.machine.on_info(info(low=wire(low), high=wire(high), **more), self.tickets, now, self.out)
 
     def data(self, first: int, count: int, life: int | None = None, now: int = 0, size: int = 0, **more: Any) -> bool:
-        """Returns whether anything is to be written."""
         self.tokens += 1
         waiting = len(self.tickets.waiting)
         life = self.machine.incarnation if life is None else life

@@ -74,7 +74,6 @@ def sends(effects: list[fx.Effect]) -> list[tuple[str, Message]]:
 
 
 def events(effects: list[fx.Effect]) -> list[Event]:
-    """Return the events for the application."""
     return [effect.event for effect in effects if isinstance(effect, fx.Notify)]
 
 

@@ -17,15 +17,11 @@ def declared_chart(body: Mapping[str, Any]) -> type[Chart]:
 
 
 class PairState(IntEnum):
-    """States of the small charts below."""
-
     ON = 0
     OFF = 1
 
 
 class PairEvent(IntEnum):
-    """Events of the small charts below."""
-
     FLIP = 0
 
 

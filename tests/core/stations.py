@@ -89,7 +89,6 @@ class Station:
         check_invariants(self.machine)
 
     def source(self, now: int, life: int = LIFE) -> None:
-        """The real source registers."""
         self._renew(None, now, life)
 
     def _renew(self, token: ElectionToken | None, now: int, life: int = LIFE) -> None:

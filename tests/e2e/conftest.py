@@ -23,6 +23,5 @@ def judged(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def relay() -> Iterator[str]:
-    """Run a relay; yield its address."""
     with lbmrd() as (_, address):
         yield address

@@ -32,7 +32,6 @@ def sendings(stores: tuple[str, ...]) -> list[Sending]:
 
 
 def readings(sources: list[Sending]) -> list[Reading]:
-    """Return receivers of all these sources."""
     topics = [source.topic for source in sources if not source.topic.startswith("many")]
     return [*(Reading(topic, COUNT) for topic in topics), Reading("^many[.]", COUNT, len(TRANSPORTS))]
 

@@ -46,7 +46,6 @@ class Block:
 
 
 def blocks(text: str, document: str = "README.md") -> Iterator[Block]:
-    """Yield the fenced blocks of a document, in order."""
     for found in FENCE.finditer(text):
         before = text[: found.start()].rstrip().rsplit("\n", 1)[-1].strip()
         line = text.count("\n", 0, found.start()) + 1
@@ -54,7 +53,6 @@ def blocks(text: str, document: str = "README.md") -> Iterator[Block]:
 
 
 def shown(language: str) -> list[Block]:
-    """Return the blocks of one language in the documents."""
     found = (block for path in DOCUMENTS for block in blocks(path.read_text(encoding="utf-8"), name(path)))
     return [block for block in found if block.language == language]
 
@@ -66,7 +64,6 @@ def commands(block: Block) -> list[list[str]]:
 
 
 def start(block: Block, directory: Path) -> AbstractContextManager[Program]:
-    """Run the program of a block in a directory."""
     return running(program=(sys.executable, "-u", "-c", block.text), directory=directory)
 
 

@@ -47,7 +47,6 @@ BLOCK = re.compile(r"(<!-- snippets -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def render() -> str:
-    """Return the tables of the chapter."""
     lines = ["", "| printed configuration | test |", "|---|---|"]
     lines += [f"| `tests/fixtures/guide/{name}` | `{test}` |" for name, test in SNIPPETS.items()]
     lines += ["", "| not run | reason |", "|---|---|"]

@@ -40,7 +40,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def numbers(lines: list[str]) -> list[int]:
-    """Return the numbers of the received messages."""
     return [int(found[1]) for line in lines if (found := re.search(r"'UME Message (\d\d)'", line))]
 
 

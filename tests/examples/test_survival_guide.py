@@ -18,7 +18,6 @@ DRAFT, TEST, ENTER_ONCE, SELL_ON, ENTER_SYNCED = BLOCKS[:5]
 
 
 def functions(source: str) -> dict[str, str]:
-    """The source of each function, by name."""
     return {
         node.name: str(ast.get_source_segment(source, node))
         for node in ast.parse(source).body

@@ -116,7 +116,6 @@ def unlisted(text: str, clauses: dict[str, str]) -> str:
 
 
 def named(path: Path) -> set[str]:
-    """The constraints of a configuration."""
     return {name for names in NAMED.findall(path.read_text(encoding="utf-8")) for name in names.split()}
 
 

@@ -54,7 +54,6 @@ FILE = re.compile(r"`([\w/]+\.py)`")
 
 
 def model(name: str) -> Model:
-    """Return the model with this name."""
     return Model.read(ROOT / "tla" / name / f"{name}.tla")
 
 

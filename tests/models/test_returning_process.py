@@ -35,7 +35,6 @@ def perform(run: StabilityWorld, *actions: str) -> None:
 
 
 def register(run: StabilityWorld, *stores: int) -> None:
-    """Register the process with stores."""
     for store in stores:
         perform(run, f"Ask {store}", f"Sync {store}", f"ToSource {store}")
 

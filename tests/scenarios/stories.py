@@ -67,17 +67,13 @@ class Stage(Cluster):
         return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(plain, name)}
 
     def receiver_config(self, name: str, plain: ReceiverConfig) -> ReceiverConfig:
-        """With the options of this receiver."""
         return apply("receiver", plain, self.receiver_options[name])
 
     def node(self, name: str) -> Node:
-        """Return the endpoint that has this name now."""
         return self.world.nodes[name]
 
 
 class Story:
-    """One story that is played."""
-
     def __init__(self) -> None:
         self.stage = Stage()
         self.stage.world.observe = self._record

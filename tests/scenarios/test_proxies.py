@@ -36,7 +36,6 @@ class Proxied(Cluster):
         self.stores[name] = StoreNode.create(self.world, config, self.disks.get(name))
 
     def proxies(self) -> dict[str, SourceNode]:
-        """The proxies that run, by store."""
         up = {name: store for name, store in self.stores.items() if self.up(store)}
         return {name: proxy for name, store in up.items() for proxy in store.proxies.values()}
 

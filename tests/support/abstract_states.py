@@ -47,13 +47,11 @@ def _(machine: Election) -> tuple[object, ...]:
 
 @abstract.register
 def _(machine: Elections) -> tuple[object, ...]:
-    """Return each election, by RegID."""
     return tuple((reg_id, abstract(election)) for reg_id, election in sorted(machine.running.items()))
 
 
 @abstract.register
 def _(machine: Lifetime) -> str:
-    """Return the name of the state."""
     return machine.state.name
 
 
@@ -81,7 +79,6 @@ def _(machine: Registration) -> tuple[object, ...]:
 
 @abstract.register
 def _(machine: RegistrationSet) -> tuple[object, ...]:
-    """Return the registrations in the order of the stores."""
     return tuple(abstract(registration) for _, registration in sorted(machine.registrations.items()))
 
 

@@ -43,8 +43,6 @@ class CommandError(AssertionError):
 
 
 class Tab:
-    """One open page."""
-
     def __init__(self, browser: "Browser", session: str) -> None:
         self._browser = browser
         self._session = session
@@ -83,7 +81,6 @@ class Tab:
             return {"result": {}}
 
     async def text(self, selector: str = "body") -> str:
-        """Return the visible text of an element."""
         return str(await self.evaluate(f"document.querySelector({selector!r}).innerText"))
 
     async def resize(self, width: int, height: int, *, dark: bool = True, phone: bool = False) -> None:
@@ -104,8 +101,6 @@ class Tab:
 
 
 class Browser:
-    """A running browser."""
-
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._numbers = count(1)

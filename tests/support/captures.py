@@ -31,19 +31,16 @@ def pcap(path: Path, frames: Iterable[bytes], link: int = RAW, order: str = "<",
 
 
 def block(kind: int, body: bytes, order: str = "<") -> bytes:
-    """Return a block of a pcapng file."""
     body += bytes(-len(body) % 4)
     length = struct.pack(f"{order}I", 12 + len(body))
     return struct.pack(f"{order}I", kind) + length + body + length
 
 
 def section(order: str = "<") -> bytes:
-    """Return the block that starts a section."""
     return block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order)
 
 
 def interface(link: int, order: str = "<", snap: int = 0, options: bytes = b"") -> bytes:
-    """Return the block that declares an interface."""
     return block(1, struct.pack(f"{order}HHI", link, 0, snap) + options, order)
 
 
@@ -74,7 +71,6 @@ def pieces(packet: bytes, size: int) -> list[bytes]:
 
 
 def datagram(source: Address, target: Address, payload: bytes) -> bytes:
-    """Return one IPv4 packet with a datagram."""
     capture = Capture()
     capture.udp(source, target, payload)
     return capture.packets[0]

@@ -55,11 +55,9 @@ class Cluster:
 
     @property
     def source(self) -> SourceNode:
-        """The newest life of the source."""
         return self.lives[-1]
 
     def up(self, node: Any) -> bool:
-        """Return whether this node runs."""
         return self.world.nodes.get(node.address) is node
 
     def start_store(self, name: str) -> None:
@@ -95,7 +93,6 @@ class Cluster:
                 self._open_session(application)
 
     def crash_source(self) -> None:
-        """Crash the source."""
         self.world.crash(self.source)
 
     def start_receiver(self, name: str) -> None:
@@ -106,7 +103,6 @@ class Cluster:
             self._open_session(application, fresh=True)
 
     def crash_receiver(self, name: str) -> None:
-        """Crash a receiver."""
         application = self.applications[name]
         application.wanted = False
         if application.sessions and self.up(application.sessions[-1]):

@@ -23,17 +23,14 @@ def option_file(text: str, name: str = "um.cfg") -> Iterator[Path]:
 
 
 def options(scope: str, **values: object) -> str:
-    """Return an element with options of one scope."""
     return f'<options type="{scope}">{"".join(_option(name, value) for name, value in values.items())}</options>'
 
 
 def template(name: str, *parts: str) -> str:
-    """Return a template."""
     return f'<template name="{name}">{"".join(parts)}</template>'
 
 
 def application(*parts: str, name: str = "", using: str = "", context: str = "") -> str:
-    """Return an application with one context that has these parts."""
     of_context = f' template="{context}"' if context else ""
     named = f' name="{name}"' if name else ""
     templates = f' template="{using}"' if using else ""

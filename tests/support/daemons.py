@@ -42,7 +42,6 @@ class Daemon:
 
     @property
     def store(self) -> str:
-        """The address of the first store."""
         return self.stores[0]
 
     def get(self, path: str) -> Any:
@@ -62,7 +61,6 @@ class Daemon:
         return {finding["code"] for finding in self.get(f"/api/stores/{index}")["findings"]}
 
     def metric(self, name: str) -> float:
-        """Return a metric of the only store."""
         [value] = re.findall(rf"^{name}{{[^}}]*}} (\S+)$", self.get("/metrics"), re.MULTILINE)
         return float(value)
 

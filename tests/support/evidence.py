@@ -76,7 +76,6 @@ class Evidence:
 
     @classmethod
     def read(cls, models: Path) -> "Evidence":
-        """Read the evidence of the models in a folder."""
         return cls(configurations(models), load(models))
 
     def holds(self, stated: str) -> list[Configuration]:

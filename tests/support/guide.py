@@ -8,7 +8,6 @@ GUIDE = ROOT / "tests" / "fixtures" / "guide"
 
 
 def printed(name: str) -> str:
-    """Return the text of a printed configuration."""
     return (GUIDE / name).read_text(encoding="utf-8")
 
 

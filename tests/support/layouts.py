@@ -18,13 +18,11 @@ WORDS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 
 
 def annotation(field: "attrs.Attribute[Any]") -> object:
-    """Return the layout of a field on the wire."""
     kind: object = field.type.__metadata__[0]  # type: ignore[union-attr]
     return kind
 
 
 def values(kind: object) -> st.SearchStrategy[Any]:
-    """Return the strategy for values of a field with this layout."""
     match kind:
         case fields.Fixed(form=form, optional=optional) if form in WORDS:
             numbers = st.integers(0, (1 << WORDS[form]) - 1)
@@ -53,7 +51,6 @@ def values(kind: object) -> st.SearchStrategy[Any]:
 
 
 def records(record: type[RecordT]) -> st.SearchStrategy[RecordT]:
-    """Return the strategy for records of a declared class."""
     declared: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
     return st.builds(record, **{field.name: values(annotation(field)) for field in declared})
 

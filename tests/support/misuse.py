@@ -41,7 +41,6 @@ class Misuse:
             await self.body(net)
 
     def row(self) -> str:
-        """Return the row of the table."""
         what = self.outcome if self.error is None else f"`{self.error.__name__}`: {self.outcome}"
         return f"| {self.way} | {what} |"
 

@@ -38,8 +38,6 @@ CHECKSUM_AT = {6: 16, 17: 6}
 
 @attrs.frozen
 class Networks:
-    """The names of the namespaces."""
-
     a: str
     b: str
     translator: str

@@ -34,11 +34,9 @@ class Events(list[Event]):
         self._changed.set()
 
     def of(self, kind: type[Any]) -> list[Any]:
-        """Return the events of one kind."""
         return [event for event in self if isinstance(event, kind)]
 
     async def first(self, kind: type[Any], count: int = 1) -> Any:
-        """Wait for the `count`th event of a kind and return it."""
         while len(self.of(kind)) < count:
             self._changed.clear()
             await self._changed.wait()
@@ -90,7 +88,6 @@ class Network:
         return await self.stack.enter_async_context(Context(resolver=[self.relays[0].address], **arguments))
 
     async def close(self) -> None:
-        """Stop the stores."""
         for name in list(self.stores):
             await self.stop(name)
 
@@ -136,7 +133,6 @@ def unused_port() -> int:
 
 
 def sockets() -> set[str]:
-    """Return the open sockets of this process."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         try:

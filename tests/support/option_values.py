@@ -23,7 +23,6 @@ TYPES: Mapping[type, str] = {
 
 
 def type_of(kind: kinds.OptionKind) -> str:
-    """Return the word for a kind."""
     return TYPES[type(kind)]
 
 

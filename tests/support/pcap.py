@@ -41,7 +41,6 @@ class Capture:
         self._next: dict[tuple[Address, Address], int] = {}
 
     def udp(self, source: Address, target: Address, payload: bytes) -> None:
-        """Add one datagram."""
         head = struct.pack(">HHH", source[1], target[1], 8 + len(payload))
         check = checksum(_pseudo(source, target, _UDP, 8 + len(payload)) + head + b"\0\0" + payload)
         # A checksum of 0 means that a datagram has none, so UDP sends its other form.

@@ -23,7 +23,6 @@ def children(parent: int | None = None) -> list[int]:
 
 
 def alive(process: int) -> bool:
-    """Return whether a process with this id exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -35,7 +35,6 @@ class Program:
         return json.loads(line)
 
     def write(self, text: str) -> None:
-        """Write a text to standard input."""
         assert self.process.stdin is not None
         self.process.stdin.write(text)
         self.process.stdin.flush()

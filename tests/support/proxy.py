@@ -41,7 +41,6 @@ class Proxy:
         return codec.greeting(self.session) + self.announcement
 
     def repeat(self, _: int, items: list[Item]) -> None:
-        """Repeat what the source sent."""
         for item in items:
             octets = renamed(item, self.session, INDEX)
             if not isinstance(item, Run):

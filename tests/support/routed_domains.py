@@ -69,7 +69,6 @@ class RoutedDomains:
         return self.stack.enter_context(inside(self.hosts[domain - 1], PROGRAM, role, context, *given))
 
     def store(self, domain: int) -> str:
-        """Run a store in a domain; return its address there."""
         name, host = f"store-{domain}", f"10.71.{domain}.2"
         data, file = self.directory / name, self.directory / f"{name}.toml"
         data.mkdir()
@@ -149,7 +148,6 @@ def routed_domains(directory: Path, *kinds: str) -> Iterator[RoutedDomains]:
 
 
 def table(options: Options) -> str:
-    """Return options as a table of TOML."""
     return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in options.items()) + " }"
 
 
@@ -194,7 +192,6 @@ async def receive(context: Context, parts: list[Reading]) -> None:
 
 
 async def main(role: str, given: str, *parts: str) -> None:
-    """Run one of the programs."""
     async with _context(given) as context:
         if role == "source":
             await send(context, [Sending(**json.loads(part)) for part in parts])

@@ -123,7 +123,6 @@ class _Network:
         self._count = 0
 
     def play(self) -> StrategyCost:
-        """Play the story to its end."""
         events = sorted(_events(self._story), key=lambda event: event[0])
         while True:
             dues = [(machine.next_timeout(), at) for at, machine in enumerate(self._machines)]
@@ -219,7 +218,6 @@ HEAD = (
 
 
 def cells(story: Story, cost: StrategyCost) -> tuple[str, ...]:
-    """Return the cells of one row of the table."""
     healed = "**deaf**" if cost.healed is None else f"found after {cost.healed / SECOND:.2f} s"
     return (
         story.preset,

@@ -20,7 +20,6 @@ SESSION = 0x77
 
 
 def data(sqn: int, payload: bytes = b"payload", *headers: h.Header) -> bytes:
-    """Return an encoded message with a payload."""
     return lbmc.encode(Message(MessageKind.DATA, 1, sqn, headers, payload))
 
 

@@ -47,5 +47,4 @@ def text_files() -> Iterator[Path]:
 
 
 def name(path: Path) -> str:
-    """Return the path relative to the project."""
     return path.relative_to(ROOT).as_posix()

@@ -38,7 +38,6 @@ class Uses:
 
 
 def production_files() -> list[Path]:
-    """Return the files of production code."""
     return sorted(path for room in PRODUCTION for path in (ROOT / "adapters" / "stablecast" / room).rglob("*.py"))
 
 
@@ -86,7 +85,6 @@ def _kinds(found: Any) -> tuple[type, ...]:
 
 
 def uses(files: tuple[Path, ...]) -> Uses:
-    """Return what these files use."""
     called: set[Any] = set()
     named: set[Any] = set()
     attributes: set[str] = set()
@@ -110,5 +108,4 @@ def uses(files: tuple[Path, ...]) -> Uses:
 
 @cache
 def production() -> Uses:
-    """Return what production code uses."""
     return uses(tuple(production_files()))

@@ -94,7 +94,6 @@ def _read(path: Path) -> str:
 
 
 def documents() -> list[Path]:
-    """The documents that people read."""
     return sorted(path for pattern in DOCUMENTS for path in ROOT.glob(pattern))
 
 
@@ -227,7 +226,6 @@ IN_DOCUMENTS: Final = (headless_sentences, long_sentences, doubtful_names)
 
 
 def checks(path: Path) -> tuple[Callable[[Path], Iterator[Mistake]], ...]:
-    """Return the checks of a file."""
     if path in documents():
         return IN_DOCUMENTS
     return EVERYWHERE + (IN_PRODUCTS if name(path).startswith(LAYERS) else ())

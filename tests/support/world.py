@@ -153,7 +153,6 @@ class Node:
         raise AssertionError(effect)
 
     def seen(self, kind: type[Any]) -> list[Any]:
-        """Return the reported events of one kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
     def stop(self) -> None:
@@ -421,7 +420,6 @@ class StoreNode(Joiner):
                 target.recover_run(effect.session, incarnation, number, 1)
 
     def start_proxy(self, effect: fx.StartProxy) -> None:
-        """Start a proxy source."""
         self.world.serial += 1
         address = f"{self.address}/proxy{effect.source_reg_id}"
         life = attrs.evolve(

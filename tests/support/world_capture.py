@@ -49,11 +49,9 @@ class WorldCapture:
         self.numbers: WeakKeyDictionary[StreamEnd, _Numbers] = WeakKeyDictionary()
 
     def add(self, now: int, host: str, packet: bytes) -> None:
-        """Add a packet that passes a host."""
         self.hosts[host].append((now, packet))
 
     def stream(self, end: StreamEnd) -> _Numbers:
-        """Return the numbers of an end."""
         return self.numbers.setdefault(end, _Numbers())
 
     def write(self, directory: Path, ahead: Mapping[str, int] | None = None, **form: Any) -> list[Path]:
@@ -68,7 +66,6 @@ class WorldCapture:
 
 
 def octets(packets: list[Timed], epoch: int, link: int = captures.RAW, tags: int = 0, snap: int = 262_144) -> bytes:
-    """Return a capture file with nanoseconds."""
     parts = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snap, link)]
     for at, packet in sorted(packets, key=lambda one: one[0]):
         seconds, rest = divmod(epoch + at, 1_000_000_000)

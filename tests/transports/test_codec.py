@@ -50,7 +50,6 @@ def test_domains_for_other_than_all_stores_are_malformed() -> None:
 
 
 def read(data: bytes) -> m.Message | None:
-    """Return the message in some bytes, or None if they hold none."""
     try:
         return codec.decode(lbmc.decode(data)[0])
     except WireError:
@@ -396,7 +395,6 @@ SEGMENTS = st.lists(
 
 
 def one_by_one(item: lbmc.Message) -> list[tuple[int, int, bool, int, bytes]]:
-    """The retransmissions of an item of a stream."""
     one = codec.decode_recovered(item)
     contents = codec.decode_series(item).payloads if isinstance(item, lbttcp.RetransmissionSeries) else [one.payload]
     name = (one.session, one.incarnation, one.proactive)

@@ -32,7 +32,6 @@ WITHOUT_SESSION: Final = "life-"
 
 
 def name_of(source: SourceContents) -> str:
-    """Return the name of a source in the column `source`."""
     if source.session_id:
         return str(source.session_id)
     lives = source.lives

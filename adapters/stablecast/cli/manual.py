@@ -46,7 +46,6 @@ def _pages(command: Any, path: tuple[str, ...], parent: Any) -> Iterator[tuple[s
 
 
 def _page(command: Any, path: tuple[str, ...], context: Any) -> str:
-    """Return one page in the format of man(7)."""
     summary = command.get_short_help_str(limit=1_000).rstrip(".")
     lines = [
         f'.TH "{"-".join(path).upper()}" "{SECTION}" "" "stablecast" "stablecast manual"',

@@ -34,7 +34,6 @@ class TopicSection:
     pattern: str = ""
 
     def matches(self, topic: str) -> bool:
-        """Return whether the pattern matches anywhere in a topic."""
         return bool(self.pattern) and re.search(self.pattern, topic) is not None
 
 
@@ -107,7 +106,6 @@ class ConfigLayer:
 
     @property
     def all_settings(self) -> tuple[Setting, ...]:
-        """Return the settings of the file, with those of all sections."""
         return (*self.settings, *(setting for section in self.sections for setting in section.settings))
 
 

@@ -20,8 +20,6 @@ INTERFACE = k.TextKind("a.b.c.d[/n], device, host", plain_interface)
 
 @attrs.frozen
 class ContextConfig:
-    """The settings of a context."""
-
     default_interface: str = option_field(
         "default_interface",
         INTERFACE,

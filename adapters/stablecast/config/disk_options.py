@@ -18,8 +18,6 @@ CALLBACKS = NumberKind(1, MAX_COUNT)
 
 @attrs.frozen
 class DiskConfig:
-    """The disk settings of a store."""
-
     buffer_bytes: int = option_field(
         "repository-disk-async-buffer-length",
         NumberKind(MIN_BUFFER, MAX_SIZE, "bytes"),

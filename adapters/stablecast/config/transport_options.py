@@ -120,12 +120,10 @@ class TransportConfig:
         return attrs.evolve(self.chosen.source, tsni_ns=self.tsni_ns, tsni_active_ns=self.tsni_active_ns)
 
     def group_at(self, place: int) -> str:
-        """Return the group at a place of the pool."""
         return str(ipaddress.IPv4Address(self.groups.low + place))
 
     @property
     def chosen(self) -> KindConfig:
-        """Return the settings of the kind that is used."""
         return self.lbtrm if self.kind is Transport.LBTRM else self.lbtru
 
 

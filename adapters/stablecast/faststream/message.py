@@ -32,7 +32,6 @@ class _Settled(StreamMessage[RawT]):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """Return the messages of the client."""
         raise NotImplementedError
 
     async def ack(self) -> None:
@@ -66,7 +65,6 @@ class StablecastMessage(_Settled[Message]):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """Return the message, alone."""
         return [self.raw_message]
 
 
@@ -75,7 +73,6 @@ class StablecastBatchMessage(_Settled[Sequence[Message]]):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """Return the messages of the batch."""
         return self.raw_message
 
 

@@ -32,7 +32,6 @@ class StablecastResponse(Response):
         self.id: Final = id
 
     def as_publish_command(self) -> "StablecastPublishCommand":
-        """Return the command that sends it."""
         return StablecastPublishCommand(
             self.body,
             headers=self.headers,
@@ -79,7 +78,6 @@ class StablecastPublishCommand(BatchPublishCommand):
         self.stable = stable
 
     def headers_to_publish(self) -> dict[str, Any]:
-        """Return the headers of the messages."""
         own: dict[str, Any] = {}
         if self.correlation_id:
             own["correlation_id"] = self.correlation_id

@@ -103,7 +103,6 @@ class BrokerPublisher(PublisherUsecase):
         return sent
 
     async def _publish(self, cmd: PublishCommand, *, _extra_middlewares: "Iterable[PublisherMiddleware]") -> None:
-        """Send what a handler returned."""
         command = StablecastPublishCommand.from_cmd(cmd)
         command.destination = self.topic
         command.add_headers(self._config.headers, override=False)

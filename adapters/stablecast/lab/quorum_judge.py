@@ -36,7 +36,6 @@ class Judge:
         return _stable(self, stores, stores)
 
     def everywhere(self, held: Iterable[str]) -> bool:
-        """Return whether each group has a quorum of these stores."""
         stores = frozenset(held)
         return all(_majority(stores & group, group) for group in self.groups)
 

@@ -63,7 +63,6 @@ class Listeners:
     route: Callable[[int, str], None] = nothing
 
     def tell(self, effect: CommonEffect) -> None:
-        """Pass on an effect."""
         match effect:
             case fx.Discovered(topic, record):
                 self.found(topic, record)

@@ -109,13 +109,11 @@ class LinkConnection(asyncio.Protocol):
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def abort(self, reason: str) -> None:
-        """End the connection for a reason, at once."""
         self.reason = self.reason or reason
         if self.transport is not None:
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end."""
         if self._timer is not None:
             self._timer.cancel()
         self.transport = None
@@ -277,7 +275,6 @@ class PeerPortal:
     # ----------------------------------------------------------------------------------------------------- effects
 
     def tell(self, octets: bytes) -> None:
-        """Send on the link, if there is one."""
         if self._current is not None:
             self._current.write(octets)
 
@@ -295,7 +292,6 @@ class PeerPortal:
             self._current.write(effect.octets)
 
     def drop(self, reason: str) -> None:
-        """End the link."""
         made, self._current = self._current, None
         if made is not None:
             made.abort(reason)

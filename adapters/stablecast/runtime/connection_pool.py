@@ -122,7 +122,6 @@ class PeerLink:
 
     @property
     def idle(self) -> bool:
-        """Return whether no message waits for the connection."""
         return not self._queue
 
     @property

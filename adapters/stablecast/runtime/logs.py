@@ -294,7 +294,6 @@ class LineLog:
         self._lines = opened(path, rolling, console, _complaint, clock)
 
     def write(self, line: str, severity: Severity = Severity.INFO) -> None:
-        """Write one line, without its end."""
         self._lines.write(lambda now: _stamped(now, line, severity))
 
     def warning(self, line: str) -> None:

@@ -44,8 +44,6 @@ Names = tuple[str, ...]
 
 
 class Right(StrEnum):
-    """What a process may be."""
-
     SOURCE = "source"
     RECEIVER = "receiver"
     STORE = "store"
@@ -84,8 +82,6 @@ class Rule:
 
 @attrs.frozen
 class Policy:
-    """The rules of a file."""
-
     rules: tuple[Rule, ...]
     _known: dict[tuple[Names, Rights, str | None], bool] = attrs.field(factory=dict, eq=False)
 
@@ -116,7 +112,6 @@ class Policy:
         return found
 
     def rules_of(self, names: Names) -> list[Rule]:
-        """Return the rules for a certificate."""
         plain = [value for kind, _, value in (name.partition(":") for name in names) if kind in NAME_KINDS]
         return [rule for rule in self.rules if any(fnmatchcase(one, form) for one in plain for form in rule.names)]
 

@@ -46,11 +46,9 @@ class TlsServer:
 
     @property
     def sockets(self) -> tuple[machine.Socket, ...]:
-        """The listening socket."""
         return (self._listening,)
 
     async def start_serving(self) -> None:
-        """Begin to accept."""
         self._listen()
 
     def close(self) -> None:

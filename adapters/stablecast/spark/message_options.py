@@ -85,7 +85,6 @@ class ReadTerms:
 
     @property
     def topic(self) -> str:
-        """Return the topics, for sentences."""
         return ", ".join(self.topics) if self.topics else str(self.pattern)
 
     @property

@@ -37,7 +37,6 @@ class TopicPiece:
     archived: bool = False
 
     def topic(self, terms: ReadTerms) -> str:
-        """Return the topic of the source in a query."""
         return self.source.rpartition("/")[0] if terms.several else terms.topics[0]
 
     @property
@@ -161,7 +160,6 @@ class Wanted:
     stop: int = 1 << 63
 
     def only(self, column: str, values: Iterable[object]) -> None:
-        """Leave only these values of a column."""
         allowed = {one for one in values if isinstance(one, str)}
         self.values[column] = self.values.get(column, allowed) & allowed
 

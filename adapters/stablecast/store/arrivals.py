@@ -162,7 +162,6 @@ class SharedSessions:
         self._receivers.move(interface)
 
     def close(self) -> None:
-        """Leave all sessions and close their sockets."""
         self._receivers.close()
 
 

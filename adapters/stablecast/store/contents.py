@@ -44,7 +44,6 @@ class StoreContents:
     _tasks: dict[asyncio.Task[None], None] = attrs.field(factory=dict)
 
     def answer(self, question: StoredQuestion) -> None:
-        """Begin to answer a question of a reader."""
         if len(self._tasks) >= MAX_QUESTIONS:
             self._oddities["questions-dropped"] += 1
             return

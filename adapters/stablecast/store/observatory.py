@@ -291,7 +291,6 @@ class WatchedStore:
             await asyncio.sleep(0)
 
     def one_source(self, reg_id: int) -> SourceView | None:
-        """Return the view of a source, None if it is not registered."""
         status = self.store.machine.status
         repository, known = status.repositories.get(reg_id), status.clients.get(reg_id)
         if repository is None or known is None:
@@ -299,7 +298,6 @@ class WatchedStore:
         return source_view(self.store, known, repository, EpochClock.read())
 
     def one_receiver(self, reg_id: int) -> ReceiverView | None:
-        """Return the view of a receiver, None if it is not registered."""
         status = self.store.machine.status
         known = status.clients.get(reg_id)
         if known is None or known.client.role is not Role.RECEIVER:

@@ -121,7 +121,6 @@ class Supervisor:
         self.start(program)
 
     def start(self, program: Program) -> None:
-        """Start a program that does not run."""
         program.starts += 1
         program.down = False
         process = program.launch()
@@ -135,7 +134,6 @@ class Supervisor:
         self._report(program.host, PROGRAM, f"{program.name} starts{again}")
 
     def crash(self, host: SimulatedHost, *, power: bool = False) -> list[Program]:
-        """Kill the running programs of a host, and return them."""
         self.on_crash(host.name)
         victims = [one for one in self.programs if one.host == host.name and one.is_running]
         for one in victims:

@@ -103,7 +103,6 @@ class RealProgram:
         return self.result
 
     async def close(self) -> None:
-        """End the program for good."""
         self._may_fail = self.ended = True
         self._signal(signal.SIGKILL)
         if self._watching is not None:

@@ -289,7 +289,6 @@ class SimulatedWorld:
         self.injector.heal()
 
     def disk(self, host: str) -> "DiskFaults":
-        """Return the faults of the disk of a host."""
         return DiskFaults(lambda kind, span, **more: self._strike(kind, host, span, **more))
 
     def leap(self, host: str, seconds: float) -> None:
@@ -309,7 +308,6 @@ class SimulatedWorld:
         self.relays[domain] = relay
 
     def has_store(self, host: str, address: str) -> None:
-        """Note the address of the store of a host."""
         self._addresses[host] = address
         self.stores = self.stores_of(TEST_HOST)
 

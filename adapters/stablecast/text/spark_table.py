@@ -51,11 +51,9 @@ class TableSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
         return cls.FORMAT
 
     def schema(self) -> str:
-        """Return the schema of all columns."""
         return sql_schema(self.COLUMNS)
 
     @classmethod

@@ -38,7 +38,6 @@ def findings(
 
 
 def relay(ttl: int = 60_000, interface: str = "127.0.0.1", network: str = "0.0.0.0/32", domain: str = "") -> str:
-    """Return the file of a relay."""
     return RELAY.format(ttl=ttl, interface=interface, network=network, domain=domain)
 
 

@@ -42,7 +42,6 @@ PORTALS = "".join(
 
 
 def document(daemon: str = "", first: str = "", second: str = "") -> str:
-    """The file of a router."""
     portals = PORTALS.format(first, second)
     return f'<tnw-gateway version="1.0"><daemon>{daemon}</daemon><portals>{portals}</portals></tnw-gateway>'
 
@@ -111,13 +110,11 @@ class Run:
         return returned[0]
 
     def log(self) -> str:
-        """Return the content of the log."""
         return str(self.on_host(lambda: machine.read_text(LOG)))
 
 
 @contextmanager
 def run(text: str, *, as_json: bool = True) -> Iterator[Run]:
-    """Run the command with a file."""
     stubs: list[Stub] = []
 
     async def start(config: RouterConfig, write: Write) -> Stub:

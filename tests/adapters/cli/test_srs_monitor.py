@@ -37,14 +37,12 @@ def service(directory: Path, changes: str = "true") -> Iterator[tuple[Program, s
 
 
 def text(place: str) -> str:
-    """Return an answer of the monitor."""
     with urllib.request.urlopen(place) as answer:
         found: str = answer.read().decode()
         return found
 
 
 def get(place: str) -> Any:
-    """Return a decoded answer of the monitor."""
     return json.loads(text(place))
 
 
@@ -94,7 +92,6 @@ async def test_statistics_by_client_and_topic(tmp_path: Path) -> None:
 
 @pytest.mark.rows("T-421")
 def test_requests_are_answered_as_far_as_they_are_permitted(tmp_path: Path) -> None:
-    """The documented requests, at the monitor."""
     with service(tmp_path) as (_, _, monitor):
         status, answer = post(monitor, request="REPORT_SRS_VERSION")
         assert (status, "version" in json.loads(answer)) == (200, True)

@@ -36,7 +36,6 @@ async def pair(net: Network, count: int, **arguments: Any) -> tuple[Source, Rece
 
 
 def context_of(one: Source | Receiver) -> Context:
-    """Return the context of a source or receiver."""
     contexts = [context for context in OPEN if isinstance(context, Context)]
     return next(context for context in contexts if one in (*context._sources.values(), *context._receivers.values()))
 

@@ -15,13 +15,11 @@ from tests.support.network import LOCAL, Events, Network, unused_port
 
 
 async def relay_of(net: Network) -> str:
-    """Return the address of the network's relay."""
     await net.context()
     return net.relays[0].address
 
 
 def written(path: Path, text: str) -> Path:
-    """Write a file and return it."""
     path.write_text(text, encoding="utf-8")
     return path
 

@@ -63,7 +63,6 @@ async def book_slowly(leave_after: int, **context: Any) -> None:
 
 
 def enter(line: str) -> None:
-    """Append a line to the book."""
     with BOOK.open("a", encoding="ascii") as file:
         file.write(line + "\n")
 
@@ -118,7 +117,6 @@ def test_a_member_with_a_message_in_hand_gets_a_share(seed: int) -> None:
 
 
 def main(seeds: int) -> None:
-    """Run many seeds."""
     for seed in range(seeds):
         drawn = Seeded(seed)
         strikes = tuple(

@@ -22,7 +22,6 @@ from tests.support.traffic import send, source_of, take
 
 
 def reader_of(*batches: Batch, patience: float = 3600.0) -> tuple[InboxReader, MessageIterator]:
-    """A reader, and one loop of it."""
     inbox: Inbox[Batch] = Inbox(lambda: None)
     for batch in batches:
         inbox.put(batch)

@@ -72,7 +72,6 @@ async def sell(stores: list[str], secrets: Secrets, **context: Any) -> None:
 
 
 async def book(secrets: Secrets, **context: Any) -> None:
-    """Receive for ever."""
     async with Context(session_id=2, **context) as desk:
         secrets.receiver = desk.request_address
         async for message in desk.receiver("orders"):
@@ -80,7 +79,6 @@ async def book(secrets: Secrets, **context: Any) -> None:
 
 
 async def tell(place: Address, messages: list[bytes]) -> None:
-    """Send messages to a port."""
     _, writer = await asyncio.open_connection(*parse(place))
     writer.write(b"".join(messages))
     await writer.drain()
@@ -111,7 +109,6 @@ async def audit(stores: list[str], secrets: Secrets, **context: Any) -> None:
 
 
 async def acknowledge(secrets: Secrets) -> None:
-    """Acknowledge for the store what it cannot have."""
     await tell(secrets.source, [codec.encode(StableAck(0, secrets.life, SENT, SENT))])
 
 

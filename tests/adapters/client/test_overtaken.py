@@ -20,7 +20,6 @@ SLACK = 50
 
 
 async def sell(addresses: list[str], sent: list[int], **context: Any) -> None:
-    """Send for ever."""
     async with Context(session_id=1, **context) as own:
         source = await own.source("orders", stores=addresses, options=LIMITS)
         while True:
@@ -29,7 +28,6 @@ async def sell(addresses: list[str], sent: list[int], **context: Any) -> None:
 
 
 async def book(got: list[int], told: list[Event], **context: Any) -> None:
-    """Receive for ever."""
     async with Context(session_id=2, **context) as own:
         async for message in own.receiver("orders", on_event=told.append):
             got.append(message.sequence_number)  # noqa: PERF401  # the test looks at it meanwhile

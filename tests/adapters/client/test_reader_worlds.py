@@ -42,7 +42,6 @@ async def read(stores: list[str], book: str, *, follow: bool, **context: Any) ->
 
 
 def enter(book: str, line: str) -> None:
-    """Append a line to a file."""
     with Path(book).open("a", encoding="utf-8") as file:
         file.write(line)
 

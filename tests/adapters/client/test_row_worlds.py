@@ -383,7 +383,6 @@ async def sell_three(addresses: list[str], away: list[bool], **context: Any) -> 
 
 
 async def note(got: list[tuple[str, int, str]], **context: Any) -> None:
-    """Note which messages come."""
     async with Context(session_id=2, **context) as own:
         async for message in own.receiver("orders"):
             got.append((message.source, message.number, message.key))  # noqa: PERF401  # the test looks at it meanwhile

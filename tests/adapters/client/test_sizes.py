@@ -54,7 +54,6 @@ async def sell(
 
 
 async def book(got: list[Content], **context: Any) -> None:
-    """Receive for ever."""
     async with Context(session_id=2, **context) as own:
         async for message in own.receiver("orders"):
             told = {name: str(value) for name, value in message.properties.items()}

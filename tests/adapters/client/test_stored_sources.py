@@ -27,7 +27,6 @@ from tests.support.traffic import send, source_of, take
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask the stores at once."""
     monkeypatch.setattr(stored_sources, "LIVE_SECONDS", 0.0)
 
 

@@ -14,7 +14,6 @@ from tests.support.network import LOCAL, Network
 
 
 def udp_port() -> int:
-    """One that is free."""
     with datagrams.bind(LOCAL, 0) as free:
         port: int = free.getsockname()[1]
     return port

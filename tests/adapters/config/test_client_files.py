@@ -21,13 +21,11 @@ def read(directory: Path, **files: str) -> ClientConfiguration:
 
 
 def sources(*topics: str, **attributes: str) -> str:
-    """Return the section of sources."""
     given = "".join(f' {name}="{value}"' for name, value in attributes.items())
     return f"<sources{given}>{''.join(topics)}</sources>"
 
 
 def topic(inside: str = "", **attributes: str) -> str:
-    """Return the section of a topic."""
     given = "".join(f' {name}="{value}"' for name, value in attributes.items())
     return f"<topic{given}>{inside}</topic>"
 

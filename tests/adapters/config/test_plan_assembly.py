@@ -22,7 +22,6 @@ STRINGS = "topics are found by the dictionaries of Python"
 
 
 def made(store: dict[str, Any] | None = None, *, daemon: dict[str, Any] | None = None, **topic: Any) -> Plan:
-    """The plan of one store with one topic."""
     one = {"name": "a", "port": 14567, "interface": "127.0.0.1", "topic": [{"pattern": "t", **topic}], **(store or {})}
     return build(outline({"daemon": daemon or {}, "store": [one]}))
 
@@ -32,7 +31,6 @@ def only(store: dict[str, Any] | None = None, **topic: Any) -> StorePlan:
 
 
 def topic(name: str, value: Any, kind: str = "options") -> dict[str, Any]:
-    """A store with a topic that has this option."""
     return {"topic": [{"pattern": "t", kind: {name: value}}]}
 
 

@@ -13,7 +13,6 @@ DAEMON = ["log", "pidfile", "uid", "gid", "tls", "lbm-config", "web-monitor", "i
 
 
 def shown() -> dict[str, tuple[str, str]]:
-    """The file and the test of each option."""
     text = (ROOT / "spec" / "store_daemon.md").read_text(encoding="utf-8").partition("## Options and tests")[2]
     return {name: (file, test) for name, file, test in ROW.findall(text)}
 

@@ -9,7 +9,6 @@ from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 
 @pytest.fixture(scope="session")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with the traces of `play`."""
     directory = tmp_path_factory.mktemp("traces")
     play(TracedWorld(wrap=tapping(directory)))
     return directory

@@ -5,14 +5,11 @@ from typing import Any
 
 
 class Calls(list[Any]):
-    """The values that handlers noted."""
-
     def __init__(self) -> None:
         super().__init__()
         self._changed = asyncio.Condition()
 
     async def note(self, value: Any) -> None:
-        """Append a value."""
         async with self._changed:
             self.append(value)
             self._changed.notify_all()

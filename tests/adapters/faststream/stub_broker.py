@@ -26,7 +26,6 @@ class StubMessage:
 
 
 async def publish(broker: StablecastBroker, body: Any, topic: str) -> None:
-    """Call the handlers of a topic."""
     broker._setup_logger()
     payload, content_type = encode_message(body, serializer=None)
     for subscriber in broker.subscribers:

@@ -21,8 +21,6 @@ from tests.adapters.faststream.calls import Calls
 
 
 def noting(name: str, order: list[str]) -> type[BaseMiddleware[Any]]:
-    """Return a middleware that notes what passes through it."""
-
     class Noting(BaseMiddleware[Any]):
         async def __aenter__(self) -> Any:
             order.append(f"enter {name}")
@@ -206,7 +204,6 @@ def test_the_specification_names_topics_and_types(version: str) -> None:
     @router.subscriber("orders")
     @router.publisher("bookings", description="What was booked")
     async def book(order: Order) -> Booking:
-        """Book an order."""
         return Booking(number=len(order.item))
 
     router.subscriber("hidden", include_in_schema=False)(book)

@@ -23,7 +23,6 @@ from tests.support.network import unused_port
 async def both(
     stack: AsyncExitStack, relay: str, service: str, instance: bytes
 ) -> tuple[Combined, "asyncio.Queue[tuple[str, int]]"]:
-    """A context that uses both."""
     found: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
 
     def on_found(topic: str, record: SourceRecord) -> None:

@@ -16,7 +16,6 @@ LOOPBACK = "::1"
 
 
 def available() -> bool:
-    """Return whether this host has IPv6."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as one:
             one.bind((LOOPBACK, 0))

@@ -46,17 +46,14 @@ class Domains:
     lines: list[tuple[Severity, str]] = attrs.field(factory=list)
 
     async def relay(self) -> None:
-        """Add a domain with a relay."""
         relay = await RelayDaemon.start(HERE, 0)
         self.stack.push_async_callback(relay.close)
         self.options.append({"resolver_unicast_daemon": relay.address})
 
     def group(self) -> None:
-        """Add a domain with a multicast group."""
         self.options.append({"resolver_multicast_address": GROUPS[len(self.options)]})
 
     async def service(self) -> None:
-        """Add a domain with a service."""
         service = await SrsDaemon.start(SrsConfig(interface=HERE, port=0), lambda _: None)
         self.stack.push_async_callback(service.close)
         self.options.append({"resolver_service": service.address})
@@ -76,7 +73,6 @@ class Domains:
         return router
 
     async def context(self, domain: int) -> Context:
-        """Start a context in a domain."""
         return await self.stack.enter_async_context(Context(resolution=resolution("safe", self.options[domain - 1])))
 
 

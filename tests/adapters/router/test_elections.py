@@ -88,7 +88,6 @@ class Election:
         assert condition(), (self.world.seconds, self.states(), self.begun)
 
     def states(self) -> dict[int, str]:
-        """Return what each living store is in the election."""
         return {
             number: state
             for number, process in self.keeping.items()

@@ -90,7 +90,6 @@ class Site:
         await self.keep(domain, f"{self.address(domain)}:{STORE}", f"store-{domain}", StoreConfig("", seed=1))
 
     async def keep(self, domain: int, address: str, name: str, config: StoreConfig) -> None:
-        """Run a store in a domain."""
         found = (str(*self.finder(domain).values()),)
         relays, services = ((), found) if domain in self.services else (found, ())
         settings = StoreSettings(
@@ -121,7 +120,6 @@ async def sell(site: Site, store: str, pause: float) -> None:
 
 
 async def book(site: Site, found: list[bytes]) -> None:
-    """Receive all messages."""
     async with site.context(2) as desk:
         async for message in desk.receiver("orders"):
             found.append(message.payload)

@@ -54,7 +54,6 @@ topics = ["orders"]
 
 
 async def router(domains: Domains, name: str, domain: int, *peers: PeerConfig) -> RouterDaemon:
-    """Start a router with a portal in a domain, and others to routers."""
     portal = PortalConfig("home", domain, options=configuration(domains.options[domain - 1], TRANSPORTS["tcp"]))
     found = await RouterDaemon.start(
         RouterConfig(name, (portal,), peers),

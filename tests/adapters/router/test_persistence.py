@@ -23,7 +23,6 @@ def made(name: str) -> Path:
 
 
 async def store(domains: Domains, domain: int) -> Store:
-    """Start a store in a domain."""
     directory = made(f"store-{domain}")
     relay = str(domains.options[domain - 1]["resolver_unicast_daemon"])
     config, name = StoreConfig("", seed=1), f"store-{domain}"

@@ -28,8 +28,6 @@ def router(*portals: str, name: str = "r", daemon: str = "") -> str:
 
 
 class Findings:
-    """The findings of a check, by code."""
-
     def __init__(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._place = tmp_path
         self._capsys = capsys

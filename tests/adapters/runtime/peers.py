@@ -39,7 +39,6 @@ class Connection(asyncio.Protocol):
         self.over.set()
 
     async def hear(self, size: int) -> bytes:
-        """Wait for this many bytes."""
         while len(self.data) < size:
             self._heard.clear()
             await self._heard.wait()
@@ -91,7 +90,6 @@ class Listener:
 
 @asynccontextmanager
 async def listener(greeting: bytes = b"") -> AsyncIterator[Listener]:
-    """A listener that is closed with the test."""
     listening = Listener(greeting)
     await listening.open()
     try:
@@ -101,10 +99,8 @@ async def listener(greeting: bytes = b"") -> AsyncIterator[Listener]:
 
 
 def hello(session_id: int) -> bytes:
-    """Return the greeting of a source of this session."""
     return codec.greeting(session_id)
 
 
 def data(number: int, payload: bytes = b"x", index: int = 7) -> bytes:
-    """A plain data message."""
     return DATA_HEADER.pack(0, 0, DATA_HEADER.size + len(payload), index, number) + payload

@@ -17,8 +17,6 @@ from tests.support.network import until, unused_port
 
 
 class Told:
-    """The reports of a pool."""
-
     def __init__(self) -> None:
         self.reports: list[tuple[str, str]] = []
         self._changed = asyncio.Event()
@@ -393,8 +391,6 @@ async def test_closing_waits_for_a_connection_that_made_room(monkeypatch: pytest
 
 
 class Sink(asyncio.Protocol):
-    """Keeps what it is sent."""
-
     def __init__(self, found: list[bytes]) -> None:
         self.found = found
 

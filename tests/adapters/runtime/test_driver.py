@@ -17,8 +17,6 @@ from tests.support.machine import replace
 
 @attrs.define
 class Clock:
-    """Stands for the monotonic clock."""
-
     now: int = 0
 
 

@@ -64,7 +64,6 @@ SHOP, STORE, ROUTER, READER, NOBODY = (
 
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> Policy:
-    """The policy of this process."""
     policy = Policy.parse(RULES.encode())
     monkeypatch.setattr(Origins, "policy", policy)
     return policy

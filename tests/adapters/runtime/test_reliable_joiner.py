@@ -29,8 +29,6 @@ DEAF = ReceiverSettings(send_naks=False, generation_ns=20 * MS, loss_check_ns=5 
 
 
 class Told:
-    """The callbacks."""
-
     def __init__(self) -> None:
         self.items: list[tuple[int, Item]] = []
         self.lost: list[Lost] = []

@@ -206,7 +206,6 @@ def test_a_route_that_one_kind_of_resolution_loses_may_be_known_to_another() -> 
 
 
 def heard(routing: Routing, *data: bytes, host: str = "10.0.0.9") -> list[tuple[object, Peer | FarPeer]]:
-    """What a connection from this host says."""
     peer = Peer(lambda *_: None, lambda _: None)
     peer.origin = Origin(host)
     return list(decoded(StreamDecoder(series=True).feed(b"".join(data)), peer, routing.origins.oddities, routing))

@@ -15,7 +15,6 @@ from tests.support.program import running
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The directory of a store."""
     made = tmp_path / "data"
     made.mkdir()
     return made
@@ -23,7 +22,6 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[socket.socket]:
-    """The socket of a service manager."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
         receiving.bind(str(tmp_path / "notify"))
         yield receiving

@@ -7,8 +7,6 @@ from stablecast.runtime.ports import PortError
 
 
 class Opened:
-    """Opens sessions, and notes where."""
-
     def __init__(self) -> None:
         self.places: list[int] = []
 

@@ -13,8 +13,6 @@ from tests.support.network import connected, hung_up_on, knocking
 
 
 class Reader(StreamReader):
-    """Remembers what it read."""
-
     def __init__(self) -> None:
         super().__init__(self._take)
         self.items: list[Item] = []
@@ -27,7 +25,6 @@ class Reader(StreamReader):
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of all messages, in order."""
         runs = (item for item in self.items if isinstance(item, Run))
         return [run.first + at for run in runs for at in range(run.count)]
 
@@ -344,8 +341,6 @@ async def test_control_messages_of_a_held_source_are_bounded(monkeypatch: pytest
 
 
 class WrittenBytes(asyncio.Transport):
-    """A transport that keeps what was written."""
-
     def __init__(self) -> None:
         super().__init__()
         self.data = b""

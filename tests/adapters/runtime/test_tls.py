@@ -26,7 +26,6 @@ from tests.support.network import Events, until
 
 
 def certified(directory: Path, authority: trustme.CA, **how: Any) -> Path:
-    """A directory with a certificate of this authority."""
     directory.mkdir()
     issued = authority.issue_cert("stablecast.test", **how)
     issued.cert_chain_pems[0].write_to_path(str(directory / CERTIFICATE))

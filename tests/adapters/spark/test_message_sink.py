@@ -38,7 +38,6 @@ class Sink:
         return done
 
     def there(self) -> list[str]:
-        """Return the payloads of the topic."""
         return sorted(payload.decode() for payload in read_back(self.stores, "copies"))
 
 

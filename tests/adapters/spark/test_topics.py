@@ -22,12 +22,10 @@ SCHEMA = StructType().add("topic", "string").add("number", "long")
 
 
 def table(stores: dict[str, Program], topics: str, **options: str) -> TopicTableReader:
-    """Return the planner of a table."""
     return MessageSource({"path": topics, "stores": ",".join(stores), **options}).reader(SCHEMA)
 
 
 def stream(stores: dict[str, Program], topics: str, **options: str) -> TopicStreamReader:
-    """Return the planner of a stream."""
     return MessageSource({"path": topics, "stores": ",".join(stores), **options}).streamReader(SCHEMA)
 
 

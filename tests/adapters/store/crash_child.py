@@ -132,7 +132,6 @@ async def child(directory: Path, kind: str, step: str, nth: int) -> AsyncIterato
 
 
 def text(number: int) -> bytes:
-    """The payload of message `number`."""
     return b"message %d " % number + b"." * 150
 
 

@@ -29,7 +29,6 @@ BRIEF = RepositoryConfig(source_activity_ns=SECOND, receiver_activity_ns=SECOND)
 
 
 async def served(cache: Path, state: Path | None = None) -> Store:
-    """Starts a store that was there before."""
     return await started(cache, new=False, name="a", state_directory=state)
 
 
@@ -282,7 +281,6 @@ async def test_a_copy_of_both_directories_is_noticed_by_what_another_store_knows
 
 
 def known(store: Store, index: int) -> int:
-    """Return the generation of another store that a store knows."""
     (record,) = store.machine.status.clients.values()
     return next(entry.generation for entry in record.client.stores if entry.index == index)
 

@@ -63,8 +63,6 @@ def test_runs_that_were_joined_are_told_apart() -> None:
 
 
 class Runs:
-    """A journal of one source."""
-
     def __init__(self, *runs: tuple[int, int, int]) -> None:
         self.runs = runs
 

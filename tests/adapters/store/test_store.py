@@ -40,7 +40,6 @@ TURNS = 100
 
 
 async def started(directory: Path, listen: str = f"{LOCAL}:0", **settings: Any) -> Store:
-    """A store that serves."""
     config = settings.pop("config", None) or StoreConfig(listen, 1, repository=KEPT)
     store = Store(StoreSettings(listen, directory, config, **{"new": True, **settings}))
     await store.start()

@@ -42,14 +42,12 @@ async def serve(world: SimulatedWorld, handle: Callable[[str], str]) -> None:
 
 
 def book_once(line: str) -> str:
-    """Book an order unless it is booked."""
     if line not in lines():
         append(line)
     return "ok"
 
 
 def book_always(line: str) -> str:
-    """Book an order."""
     append(line)
     return "ok"
 

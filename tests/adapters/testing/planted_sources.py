@@ -33,7 +33,6 @@ async def receive_all(world: SimulatedWorld) -> None:
 
 
 def fill_outbox() -> list[str]:
-    """The orders that are to be sent."""
     outbox = Path("outbox")
     if not outbox.exists():
         replace(outbox, "".join(f"{number}\n" for number in range(ORDERS)))

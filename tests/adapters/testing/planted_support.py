@@ -43,8 +43,6 @@ BUGS: list[PlantedBug] = []
 
 
 def bug(faults: FaultKind | FaultKinds, stores: int = 3) -> Callable[[Scenario], Scenario]:
-    """Enter a scenario in the list of bugs."""
-
     def enter(scenario: Scenario) -> Scenario:
         BUGS.append(PlantedBug(scenario.__name__, scenario, as_faults(faults), stores))
         return scenario
@@ -80,7 +78,6 @@ def sync_directory() -> None:
 
 
 def replace(path: Path, text: str, *, sync: bool = True) -> None:
-    """Replace a file as a whole."""
     new = path.with_suffix(".new")
     with new.open("w") as file:
         file.write(text)
@@ -128,7 +125,6 @@ async def shop(world: SimulatedWorld, count: int = ORDERS) -> None:
 
 
 async def orders(world: SimulatedWorld, handle: Callable[[Message], Coroutine[Any, Any, None]]) -> None:
-    """Handle each order."""
     async with Context(**world.context, session_id=2) as context:
         async for message in context.receiver("orders"):
             await handle(message)

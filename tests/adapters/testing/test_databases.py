@@ -16,7 +16,6 @@ ORDERS = 8
 
 
 async def sell(stores: list[str], **context: Any) -> None:
-    """Send all orders."""
     async with Context(**context, session_id=1) as shop:
         source = await shop.source("orders", stores=stores)
         for number in range(ORDERS):

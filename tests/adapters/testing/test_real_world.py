@@ -36,12 +36,10 @@ async def live(until: int) -> int:
 
 
 async def fail() -> None:
-    """Fail."""
     raise ValueError("wrong book")
 
 
 async def greet(world: Any) -> str:
-    """Use the world from a program."""
     world.note("hello")
     return f"{world.context['interface']} {world.context_of('app') == world.context} {world.time() < 1000}"
 

@@ -29,7 +29,6 @@ def run(
     seed: int = 1,
     setting: WorldSetting = BARE,
 ) -> Outcome:
-    """Run a test, and raise its exception."""
     outcome = run_world(setting, body, seed, strikes)
     if outcome.failure is not None:
         raise outcome.failure.error

@@ -25,7 +25,6 @@ class Price:
 
 @pytest.fixture
 async def contexts(tmp_path: Path) -> AsyncIterator[tuple[Context, Context, str]]:
-    """Two contexts and a store."""
     async with network(tmp_path) as net:
         store = await net.store("store")
         yield await net.context(session_id=1), await net.context(session_id=2), store

@@ -16,8 +16,6 @@ from tests.support.rendered_charts import render_mermaid, render_table
 
 
 class LinkState(IntEnum):
-    """States of the link under test."""
-
     DOWN = 0
     TRYING = 1
     UP = 2
@@ -25,8 +23,6 @@ class LinkState(IntEnum):
 
 
 class LinkEvent(IntEnum):
-    """Events of the link under test."""
-
     DIAL = 0
     ANSWER = 1
     TICK = 2
@@ -113,16 +109,12 @@ def test_rows_do_what_the_library_does(inputs: list[tuple[LinkEvent, int]]) -> N
 
 
 class Spot(IntEnum):
-    """States of generated charts."""
-
     A = 0
     B = 1
     C = 2
 
 
 class Push(IntEnum):
-    """Events of generated charts."""
-
     X = 0
     Y = 1
 

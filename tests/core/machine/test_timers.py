@@ -9,8 +9,6 @@ from stablecast.core.machine.timers import TimerTable, soonest
 
 
 class Kind(IntEnum):
-    """Timers of a machine under test."""
-
     RETRY = 0
     KEEPALIVE = 1
     ACTIVITY = 2

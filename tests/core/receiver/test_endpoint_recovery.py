@@ -106,7 +106,6 @@ def denials(driver: ReceiverDriver, low: int, *stores: int, now: int = 0) -> lis
 
 
 def tick_until(driver: ReceiverDriver, end: int, low: int, *stores: int) -> dict[int, list[UnrecoverableLoss]]:
-    """Return what is lost by the time at which it is."""
     lost: dict[int, list[UnrecoverableLoss]] = {}
     for now in range(RETRY_NS, end, RETRY_NS):
         told = [event for event in driver.feed(Tick(), now) if isinstance(event, UnrecoverableLoss)]

@@ -99,7 +99,6 @@ def test_a_store_that_calls_the_source_otherwise_is_new() -> None:
 
 
 def grouped(*groups: int, sizes: tuple[int, ...], version: int = 1) -> Any:
-    """An SRI with a store in each of the groups."""
     stores = tuple(StoreEntry(index, group, f"store{index}:1", 50, 1) for index, group in enumerate(groups))
     return info(stores=stores, group_sizes=sizes, version=version)
 

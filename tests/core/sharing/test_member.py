@@ -36,7 +36,6 @@ def started(**settings: int) -> GroupMember:
 
 
 def alone() -> GroupMember:
-    """Return a member that holds all shares."""
     member = started(settle_ns=0)
     for share in range(SHARES):
         member.receive(Progress(share, ShareEvent.GRANTED), 0)

@@ -112,7 +112,6 @@ STEPS = st.lists(
 
 
 def play(step: Any, machine: StabilityWindow, twin: Twin, stores: int) -> list[Event]:
-    """The same step for both."""
     out: list[fx.Effect] = []
     match step:
         case ("sent", count, payload):

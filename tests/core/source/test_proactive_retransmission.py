@@ -15,8 +15,6 @@ TIMEOUT = 100
 
 
 class Flow:
-    """A window with its queue."""
-
     def __init__(self, size: int = 3, timeout: int = TIMEOUT) -> None:
         self.window = StabilityWindow.create(Quorums.of(GroupRules((size,)), [0] * size), Retention(), size)
         self.window.on_stores((1 << size) - 1, False, [])

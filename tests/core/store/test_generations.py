@@ -28,7 +28,6 @@ def client(**changes: Any) -> fx.Client:
 
 
 def copied(memory: bool = True, generation: int = COPY, **changes: Any) -> StoreDriver:
-    """Return a store that starts on a copy."""
     driver = StoreDriver(refill_rate=0, refill_byte_rate=0, **changes)
     driver.machine.recover([client()], [(50, 0, 5, 500)], {}, 0, memory=memory, generation=generation)
     driver.feed(Tick())

@@ -27,8 +27,6 @@ MEMORY = Terms(kind=RepositoryType.MEMORY)
 
 
 class Shop:
-    """A window, and what was put out."""
-
     def __init__(self, terms: Terms = DISK, **changes: Any) -> None:
         self.window = MessageWindow(50, attrs.evolve(terms, **changes))
         self.tickets = SyncTickets()

@@ -271,8 +271,6 @@ class Waiting:
 
 @attrs.define
 class Queue:
-    """An inbox."""
-
     batches: list[Waiting] = attrs.field(factory=list)
 
     def unconsumed(self) -> Iterator[tuple[Waiting, int, int]]:

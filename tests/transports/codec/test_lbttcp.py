@@ -43,13 +43,11 @@ STREAMS = st.lists(PLAIN | st.lists(MESSAGES, max_size=2), max_size=6).map(
 
 
 def chunks(octets: bytes, cuts: list[int]) -> Iterator[bytes]:
-    """The bytes, cut at the given places."""
     places = sorted({cut % (len(octets) + 1) for cut in cuts} | {0, len(octets)})
     yield from (octets[start:stop] for start, stop in pairwise(places))
 
 
 def flat(found: list[Run | Message]) -> list[Message]:
-    """The messages of runs and between them."""
     messages = []
     for item in found:
         match item:
@@ -66,7 +64,6 @@ def flat(found: list[Run | Message]) -> list[Message]:
 
 
 def naive(octets: bytes) -> list[Message]:
-    """Message by message."""
     found, position = [], 0
     while position < len(octets):
         message, position = decode(octets, position)

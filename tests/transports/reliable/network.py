@@ -80,8 +80,6 @@ class Heap:
 
 
 class Party:
-    """A machine and its timer."""
-
     def __init__(self, heap: Heap, machine: Any, perform: Callable[["Party", Any], None], address: str) -> None:
         self.heap, self.machine, self.perform, self.address = heap, machine, perform, address
         self.armed: int | None = None

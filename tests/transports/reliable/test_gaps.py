@@ -19,8 +19,6 @@ MS = MILLISECOND
 
 
 class Driven:
-    """Gaps with their effects."""
-
     def __init__(self, settings: ReceiverSettings = LBTRM_RECEIVER, high: int = -1, seed: int = 1) -> None:
         self.out: list[ReceiverEffect] = []
         self.statistics = ReceiverStatistics()

@@ -15,8 +15,6 @@ CONTROL = lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, headers=(Fragment(f
 
 
 class Driven:
-    """A session that requests at once."""
-
     def __init__(self, settings: ReceiverSettings = LBTRU_RECEIVER) -> None:
         self.session = SessionReception.of(settings, 1)
 

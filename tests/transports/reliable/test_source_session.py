@@ -36,8 +36,6 @@ SINGLE = SourceSettings(batch_bytes=1)
 
 
 class Driven:
-    """A session and its packets."""
-
     def __init__(self, settings: SourceSettings = SINGLE, rates: RateSettings = UNLIMITED) -> None:
         self.said: list[Addressed] = []
         self.limiter = RateLimiter(rates)

@@ -40,12 +40,10 @@ class Domain:
         return context
 
     def member(self, address: str, config: ResolutionConfig = SAFE) -> ResolutionContext:
-        """A context that uses the group."""
         context = self.nodes[address] = ResolutionContext.create(address[:8].encode(), MulticastGroup(), config)
         return context
 
     def feed(self, address: str, event: ContextInput) -> None:
-        """One input for the context at `address`."""
         context = self.nodes[address]
         assert isinstance(context, ResolutionContext)
         context.receive(event, self.now)

@@ -37,12 +37,10 @@ End = tuple[str, int]
 
 
 def source(topic: str = "orders", index: int = 1, session_id: int = 7) -> AddSource:
-    """A source that can be announced."""
     return AddSource(topic, "10.0.0.1:14371", session_id, index, "10.0.0.1:14391", persistent=True)
 
 
 def record(instance: bytes, index: int = 1, session_id: int = 7) -> SourceRecord:
-    """Return the record that receivers find."""
     return named(
         SourceRecord("10.0.0.1:14371", session_id, index, "10.0.0.1:14391", persistent=True, instance=instance)
     )
@@ -91,7 +89,6 @@ class SrsDomain:
         return context
 
     def feed(self, name: str, *events: SrsContextInput) -> None:
-        """Inputs for a context."""
         for event in events:
             self.contexts[name].receive(event, self.now)
             self.work.append(name)
@@ -117,7 +114,6 @@ class SrsDomain:
         self._settle()
 
     def run(self, until: int) -> None:
-        """Advance to `until` (ns)."""
         while True:
             nodes: dict[str, ResolutionService | SrsContext] = {**self.services, **self.contexts}
             dues = [(due, name) for name, node in nodes.items() if (due := node.next_timeout()) is not None]

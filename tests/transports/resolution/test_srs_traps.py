@@ -21,7 +21,6 @@ ORDERS = [("orders", 1)]
 
 
 def domain(config: ServiceConfig = LIFETIMES) -> SrsDomain:
-    """One service."""
     played = SrsDomain()
     played.service(config=config)
     return played

@@ -37,7 +37,6 @@ ORIGIN = SOURCE.origin
 
 
 def packet(*queries: lbmr.Query, instance: bytes = b"context9", kind: int = lbmr.SourceType.APPLICATION) -> lbmr.Packet:
-    """Queries of a context."""
     wild = bool(queries) and isinstance(queries[0], lbmr.WildcardQuery)
     name = lbmr.PacketKind.WILDCARD if wild else lbmr.PacketKind.NORMAL
     return lbmr.Packet(name, queries, (), lbmr.standard_options(instance, kind))
@@ -56,7 +55,6 @@ def run(first: int, count: int = 1, size: int = 10, index: int = 1) -> Run:
 
 
 def items_of(octets: bytes) -> list[Run | Message]:
-    """What a receiver reads."""
     return StreamDecoder().feed(octets)
 
 
@@ -85,7 +83,6 @@ class Bench:
         return bench
 
     def feed(self, *events: ev.RouterInput) -> list[fx.RouterEffect]:
-        """Feed inputs, and return what they cause."""
         found: list[fx.RouterEffect] = []
         for event in events:
             self.router.receive(event, self.now)
@@ -105,7 +102,6 @@ class Bench:
         return found
 
     def of(self, kind: type[EffectT]) -> list[EffectT]:
-        """All effects of a kind so far."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def flowing(self) -> "Bench":

@@ -14,14 +14,12 @@ NUMBERS = st.sampled_from([0, 1, 250, 255, 65_530, MASK - 3, MASK]) | st.integer
 
 
 def headed(head: bytes, number: int, payload: bytes) -> bytes:
-    """One message."""
     kind, code, _, topic, _ = DATA_HEADER.unpack_from(head)
     lead = DATA_HEADER.pack(kind, code, len(head) + len(payload), topic, number & MASK)
     return lead + head[DATA_HEADER.size :] + payload
 
 
 def naive(data: bytes, start: int, head: int) -> int:
-    """One after the other."""
     length = int.from_bytes(data[start + 2 : start + 4])
     number = int.from_bytes(data[start + 8 : start + 12])
     found, lead = 0, data[start : start + 8]

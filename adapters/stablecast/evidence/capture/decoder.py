@@ -123,7 +123,6 @@ class CaptureTally:
 
     @property
     def packets(self) -> int:
-        """Return the number of frames of the capture."""
         return self.frames.total()
 
     @property

@@ -70,7 +70,6 @@ Endpoint = tuple[str, int]
 
 
 def endpoint_text(endpoint: Endpoint) -> str:
-    """Return an endpoint as `address:port`."""
     return f"{endpoint[0]}:{endpoint[1]}"
 
 
@@ -101,7 +100,6 @@ class IpPacket:
 
     @property
     def piece(self) -> bool:
-        """Return whether this is a piece of a datagram."""
         return self.more or self.offset > 0
 
 

@@ -79,7 +79,6 @@ class Layer:
 
     @property
     def type(self) -> str:
-        """Return the type under which it is counted."""
         return f"{self.protocol} {self.kind}"
 
 

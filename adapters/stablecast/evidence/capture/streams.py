@@ -140,7 +140,6 @@ class CapturedStreamReader(ABC):
         return self._read(octets, frame)
 
     def lose(self, count: int) -> list[Item]:
-        """Note bytes that were not captured."""
         text = f"{count} bytes of the stream were not captured"
         found = [_problem(self._drop(), FrameVerdict.INCOMPLETE, text)] if self._frames else []
         self._aligned = False
@@ -250,7 +249,6 @@ class MessageReader(CapturedStreamReader):
         return size
 
     def decode(self, octets: bytes) -> Decoded:
-        """Decode one LBMC message of the stream."""
         return layers.message(octets, self._roundtrip)
 
     def places(self, octets: bytes) -> Iterable[int]:
@@ -286,7 +284,6 @@ class FrameReader(CapturedStreamReader):
         return size
 
     def decode(self, octets: bytes) -> Decoded:
-        """Decode one RSocket frame and its messages."""
         try:
             frame = rsocket.decode(octets[LENGTH:])
             payload = self._payload(frame) if frame.kind in _CARRIERS else b""

@@ -82,12 +82,9 @@ class NumberedAct:
 
 @attrs.define
 class NumberedActs:
-    """Acts of one kind, in order."""
-
     rows: list[NumberedAct] = attrs.field(factory=list)
 
     def add(self, record: ActPlace, first: int, stop: int) -> None:
-        """Add numbers, or join them to the newest act."""
         last = self.rows[-1] if self.rows else None
         if last is not None and last.stop == first and record.time - last.time < JOINED_NS:
             last.stop, last.until = stop, record.time
@@ -310,7 +307,6 @@ class EndpointLives:
 
     @property
     def role(self) -> Role:
-        """Return its role, which all of its lives share."""
         return self.lives[0].role
 
     def downs(self) -> Iterator[tuple[int, int, Actor]]:

@@ -118,7 +118,6 @@ class _CapturedSource:
     registered: bool = False
 
     def number(self, wire: int) -> int:
-        """Return the whole number of a number on the wire."""
         return serial.extend(wire, self.newest)
 
 

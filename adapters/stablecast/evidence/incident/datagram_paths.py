@@ -79,7 +79,6 @@ class PathLoss:
 
     @property
     def share(self) -> float:
-        """Return the part that was lost."""
         return self.lost / self.left
 
 

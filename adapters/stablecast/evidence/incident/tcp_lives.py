@@ -68,7 +68,6 @@ class Absences:
             self.gone = Span(since, frame, ending=ending)
 
     def come(self, time: int, frame: int) -> None:
-        """Note that a process is there."""
         if self.gone is not None:
             if time - self.gone.since > QUIET_NS:
                 self.spans.append(attrs.evolve(self.gone, until=time, last_frame=frame))

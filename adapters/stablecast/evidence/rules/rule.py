@@ -59,5 +59,4 @@ class ModelProperty:
 
     @property
     def name(self) -> str:
-        """Return the name of the operator in the model."""
         return self.path.partition(".")[2]

@@ -67,7 +67,6 @@ class RowBounds:
     values: dict[str, list[Any]] = attrs.field(factory=dict)
 
     def allow(self, column: str, value: Any) -> bool:
-        """Return whether a row with this value may be wanted."""
         if column in self.values and value not in self.values[column]:
             return False
         return bool(self.low.get(column, value) <= value <= self.high.get(column, value))

@@ -17,7 +17,6 @@ SUFFIX: Final = ".sct"
 
 
 def part_path(first: Path, part: int) -> Path:
-    """Return the file of a part of the trace whose first part is `first`."""
     return first.with_name(f"{first.name.removesuffix(SUFFIX)}.{part}{SUFFIX}") if part else first
 
 

@@ -46,7 +46,6 @@ class FlightKept:
 
     @staticmethod
     def judges(source: SourceEndpoint) -> bool:
-        """Return whether a source promises this rule."""
         config = source.config
         limited = config.flight_messages > 0 or config.flight_bytes > 0
         return bool(config.stores) and limited and config.flight_behavior is FlightBehavior.BLOCK

@@ -24,7 +24,6 @@ class FrameLink:
 
     @classmethod
     def before(cls, head: Head) -> "FrameLink":
-        """Return the link with which a frame begins."""
         return cls(head.frame, head.first, head.digest, head.time, head.role.name.lower(), head.endpoint)
 
     @classmethod

@@ -216,7 +216,6 @@ class FramePortion:
 
     @cached_property
     def frame(self) -> TraceFrame:
-        """Return the frame, as far as this portion has it."""
         return TraceFrame(self.head, self.body, self.foot or UNKNOWN, self.place)
 
     def cut(self, count: int) -> tuple["FramePortion", "FramePortion"]:
@@ -237,7 +236,6 @@ class FrameReader:
 
     @classmethod
     def at(cls, path: Path, offset: int = 0) -> "FrameReader":
-        """Return a reader of a file, from the frame at `offset` on."""
         return cls(path, container.TextReader(path, offset))
 
     @property

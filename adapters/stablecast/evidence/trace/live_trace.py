@@ -48,14 +48,12 @@ class LiveTrace:
         self._report(rule, f"{self.name}, {text}")
 
     def record(self, event: Input, now: int, effects: Sequence[Effect]) -> None:
-        """Judge one step, and record it."""
         self._watch.judge(((self._records, now, event, effects),))
         self._records += 1
         if self.recorder is not None:
             self.recorder.record(event, now, effects)
 
     def close(self) -> None:
-        """End the record."""
         if self.recorder is not None:
             self.recorder.close()
 

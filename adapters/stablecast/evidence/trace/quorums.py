@@ -51,7 +51,6 @@ class Acknowledged:
             self.acked[ack.store_index].add(first, last + 1)
 
     def holds(self, store: int, first: int, stop: int) -> bool:
-        """Return whether a store acknowledged all of [first, stop)."""
         return 0 <= store < len(self.acked) and self.acked[store].contiguous_from(first) >= stop
 
     def pieces(self, first: int, stop: int) -> Iterator[tuple[int, list[int]]]:
@@ -81,7 +80,6 @@ class Acknowledged:
         return None
 
     def suffice(self, holders: list[int]) -> bool:
-        """Return whether these stores are enough."""
         enough = 0
         for stores, needed in self.groups:
             enough += len([store for store in holders if store in stores]) >= needed

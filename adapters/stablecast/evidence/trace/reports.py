@@ -224,7 +224,6 @@ TABLE: Final = {
 
 
 def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
-    """Return the rows of the table of violations."""
     return [
         {**row_of(one), "role": report.role, "endpoint": report.endpoint}
         for report in summary.files

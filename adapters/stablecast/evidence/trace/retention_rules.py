@@ -37,7 +37,6 @@ class Confirmed:
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Confirmed":
-        """Start with the state of this source."""
         return cls(list(source.status.confirmed), source.next_number)
 
     def on_acked(self, ack: ConsumptionAck) -> None:

@@ -262,7 +262,6 @@ class _Search(Book):
 
 
 def violation(suspect: Suspect) -> TraceViolation:
-    """Return the violation of a suspect, with its exact record."""
     path = Path(suspect.path)
     record, time = _place(path, suspect)
     found: dict[str, Any] = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer}
@@ -271,7 +270,6 @@ def violation(suspect: Suspect) -> TraceViolation:
 
 
 def sentence(suspect: Suspect) -> str:
-    """Return what is wrong, for a person."""
     kind = _ARRIVED.get(suspect.kind, suspect.kind)
     senders = f" ({', '.join(suspect.senders)})" if suspect.senders else ""
     return TEXTS[suspect.rule].format(

@@ -54,7 +54,6 @@ def input_text(event: Input) -> str:
 
 
 def effects_text(effects: Sequence[Effect]) -> str:
-    """Return effects as the text of a JSON list."""
     if len(effects) > 1:
         return f"[{','.join([_WRITERS[type(effect)](effect) for effect in effects])}]"
     return f"[{_WRITERS[type(effects[0])](effects[0])}]" if effects else "[]"

@@ -104,7 +104,6 @@ class CaptureWatch:
 
     @property
     def read(self) -> bool:
-        """Return whether a frame was read."""
         return bool(self.frames or self._held)
 
     def as_json(self) -> dict[str, Any]:

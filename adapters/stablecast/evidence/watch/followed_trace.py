@@ -159,7 +159,6 @@ def begun(trace: str, parts: list[Path], *, whole: bool) -> FollowedTrace:
 
 
 def parts_of(trace: str) -> list[Path]:
-    """Return the parts of a trace that are there, in order."""
     first = Path(trace)
     stem = first.name.removesuffix(SUFFIX)
     found = [one for one in first.parent.glob(f"{glob.escape(stem)}*{SUFFIX}") if part_of(one)[0] == trace]

@@ -103,7 +103,6 @@ class TraceWatch:
 
 
 def parts_by_trace(paths: Iterable[Path]) -> dict[str, list[Path]]:
-    """Return the parts of each trace that are there now, in order."""
     found: dict[str, list[Path]] = {}
     for path in dict.fromkeys(file for named in paths for file in _files(named)):
         found.setdefault(part_of(path)[0], []).append(path)

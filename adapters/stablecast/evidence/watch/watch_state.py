@@ -139,7 +139,6 @@ def trace_state(trace: FollowedTrace) -> Json:
 
 
 def followed_trace(value: Json, now_ns: int) -> FollowedTrace:
-    """Return a trace that is followed from a state of `trace_state` on."""
     link = None if value["link"] is None else FrameLink(**value["link"])
     judge = TraceJudge(value["trace"], joined=value["joined"], resumed=True, whole=value["whole"], link=link)
     judged, file = value["judged"], FrameReader.at(Path(value["path"]), value["offset"])
@@ -192,7 +191,6 @@ def trace_standing_state(one: TraceStanding) -> Json:
 
 
 def standing_of(value: Json) -> TraceStanding:
-    """Return the standing that `trace_standing_state` described."""
     evidence = value["evidence"]
     if evidence is not None:
         evidence = attrs.evolve(_standing_of(evidence), read_ns=value["read_ns"])

@@ -152,7 +152,6 @@ class ReceiverStates(EndpointStates[ReceiverLife, ReceiverSummary, ReceiverStep,
     config: ReceiverConfig
 
     def new(self) -> int:
-        """Return a receiver that never had a session."""
         return self.number(ReceiverLife())
 
     def registrations(self, endpoint: ReceiverLife) -> Mapping[int, RegistrationStatus]:

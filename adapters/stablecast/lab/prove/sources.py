@@ -83,8 +83,6 @@ class SourceSummary:
 
 @attrs.define
 class SourceLife:
-    """Hold one life of the source, and its time in ns."""
-
     endpoint: SourceEndpoint
     now: int = 0
 

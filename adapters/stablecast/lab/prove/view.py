@@ -63,14 +63,12 @@ class WorldView:
         return self.instance.bounds
 
     def source(self, state: State | Draft) -> SourceSummary | None:
-        """Return the running source, if there is one."""
         return None if state.source < 0 else self.sources.views[state.source]
 
     def store(self, state: State | Draft, index: int) -> StoreSummary:
         return self.stores.views[state.stores[index]]
 
     def receiver(self, state: State | Draft) -> ReceiverSummary:
-        """Return what the receiver and its application know."""
         return self.receivers.views[state.receiver]
 
     # The key of a state.

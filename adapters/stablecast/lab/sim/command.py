@@ -49,7 +49,6 @@ def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None, world
 
 
 def run_seeds(seeds: range, worlds: Worlds) -> SeedsResult:
-    """Run some seeds in this process."""
     drawn = (draw(seed, wipe=worlds.wipe) for seed in seeds)
     earlier = worlds.earlier
     return _run((with_earlier(one, earlier) for one in drawn) if earlier else drawn, worlds.digests)

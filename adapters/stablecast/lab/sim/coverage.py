@@ -52,7 +52,6 @@ class _Row:
 
     @property
     def target(self) -> Any:
-        """The target; reading it counts."""
         self._seen[self._name] += 1
         if self._entered:
             self._seen[self._entered] += 1

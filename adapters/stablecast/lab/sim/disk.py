@@ -183,7 +183,6 @@ class VirtualDisk:
         return trail
 
     def trails(self) -> dict[int, int]:
-        """Return the trail of each stream that was trimmed."""
         found = {stream: self.trail(stream) for stream in {record.stream for record in self.log}}
         return {stream: trail for stream, trail in found.items() if trail is not None}
 
@@ -244,7 +243,6 @@ class Syncer:
     stopped: bool = False
 
     def append(self, record: DiskRecord) -> None:
-        """Append a record and sync it."""
         self._disk.append(record)
         self._sync()
 

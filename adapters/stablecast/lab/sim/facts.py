@@ -107,7 +107,6 @@ class Facts:
         return [store for store in self.disks if self.holds(store, life, number)]
 
     def holds(self, store: str, life: int, number: int) -> bool:
-        """Return whether a store is one of the holders."""
         gone = self.gone.get(store, {})
         return self.has(store, life, number) or any(number in gone[one] for one in (life, NOBODY) if one in gone)
 
@@ -195,7 +194,6 @@ class Facts:
                     self.doubtful.add(life)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
-        """Record that a store granted a RegID to a life, or to a receiver of it."""
         self.granted.setdefault(life, set()).add(store)
         lives = self.holders_of.setdefault((store, reg_id), [])
         if lives[-1:] != [life]:

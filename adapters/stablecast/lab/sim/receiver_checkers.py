@@ -59,7 +59,6 @@ class ReceiverCheckers:
     leaving: list[str] = attrs.field(factory=list)
 
     def on_session(self, receiver: str, process: str, life: int) -> None:
-        """Record the start of a session with a life."""
         session = SessionLedger(self.facts.order.get(life, 0))
         self.sessions[process, life] = self.ledgers[receiver].last = session
         run = self.runs.setdefault(process, ProcessLedger())

@@ -153,7 +153,6 @@ class WorldSetup:
 
     @property
     def groups(self) -> list[int]:
-        """The group of each store."""
         return [group for group, size in enumerate(self.rules.sizes) for _ in range(size)]
 
     @property
@@ -169,7 +168,6 @@ class WorldSetup:
         return bool(self.size_limit or self.disk_limit or self.retained[1] or forgetful_memory)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the deviations as JSON values."""
         return {name: _plain(value) for name, value in deviations(self).items()}
 
     @classmethod

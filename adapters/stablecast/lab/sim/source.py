@@ -66,16 +66,13 @@ class Watched(Observer):
         self._life = source.config.incarnation
 
     def sent(self, block: Block) -> None:
-        """Record what is sent."""
         self._checkers.on_sent(self._life, block.first, block.first + block.count, block.large)
 
     def stable(self, first: int, last: int) -> None:
-        """Check who has what is called stable."""
         active = [STORES[held.request.store_index] for held in self._source.registrations() if held.active]
         self._checkers.on_stable(self._life, first, last + 1, active)
 
     def reclaimed(self, first: int, last: int, *, forced: bool) -> None:
-        """Check that copies were forced out."""
         if forced:
             self._checkers.on_forced(self._life, first, last + 1)
 

@@ -204,7 +204,6 @@ class StoreProcess(VirtualProcess):
         return not self._checkers.facts.setup.refills(self.name)
 
     def _known(self, message: Message) -> Message:
-        """Return what the release of this store knows of a message."""
         return as_earlier(message) if self._earlier else message
 
     # Effects.

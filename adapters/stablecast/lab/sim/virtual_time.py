@@ -72,7 +72,6 @@ class VirtualClock:
     ppm: int
 
     def read(self, instant: int) -> int:
-        """Return what the clock shows at an instant of the world."""
         return self.offset + instant + instant * self.ppm // MILLION
 
     def when(self, shown: int) -> int:

@@ -157,11 +157,9 @@ class Setup:
 
     @property
     def routers(self) -> tuple[str, ...]:
-        """The hosts of routers."""
         return () if not self.far else ROUTERS if self.linked else ROUTERS[:1]
 
     def domain(self, name: str) -> int:
-        """Return the domain of a host; 0 if it is not placed in one."""
         if not self.far or name in ROUTERS:
             return 0
         host = RECEIVERS[-1] if name == SECOND_RECEIVER else name

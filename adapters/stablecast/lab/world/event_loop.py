@@ -296,7 +296,6 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
                     ready.append(writer)
 
     def _report(self, handle: asyncio.Handle, error: BaseException) -> None:
-        """Report the exception of a callback in the words of asyncio."""
         source = asyncio.format_helpers._format_callback_source(handle._callback, handle._args)  # type: ignore[attr-defined]
         self.call_exception_handler(
             {"message": f"Exception in callback {source}", "exception": error, "handle": handle}

@@ -234,7 +234,6 @@ class SimulatedProcess(Owner):
             thread.wake()
 
     def end(self) -> None:
-        """End the process as a program that returns does."""
         if not self.gone:
             self.host.on_end(self)
             self.kill()

@@ -80,7 +80,6 @@ class SimulatedSocket:
         return self._timeout
 
     def getblocking(self) -> bool:
-        """Return whether calls wait."""
         return self._timeout != 0.0
 
     def setsockopt(self, level: int, option: int, value: Any, length: int = 0) -> None:

@@ -74,8 +74,6 @@ class CopyGroup:
 
 @attrs.frozen
 class FleetSource:
-    """A source with all of its copies."""
-
     life: Life
     copies: list[SourceCopy]
 
@@ -133,7 +131,6 @@ class FleetSource:
 
     @property
     def active(self) -> bool:
-        """Return whether a store hears from the source."""
         return any(copy.record["active"] for copy in self.copies)
 
     @property

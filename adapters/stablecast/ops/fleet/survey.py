@@ -58,7 +58,6 @@ class SurveyedService:
 
     @property
     def name(self) -> str:
-        """Return its name: the address of its monitor."""
         return self.monitor
 
 

@@ -300,7 +300,6 @@ class Board:
 
     @property
     def age_ns(self) -> int:
-        """The age of the oldest snapshot, in ns."""
         return max((machine.clock.wall_ns() - store.view.taken_ns for store in self.stores), default=0)
 
 

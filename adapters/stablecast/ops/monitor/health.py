@@ -54,7 +54,6 @@ class HealthFinding:
     text: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding for programs."""
         return {"level": self.level.name, "code": self.code, "text": self.text}
 
 

@@ -52,7 +52,6 @@ class Query:
         return self.text in row.topic or self.text in str(row.reg_id)
 
     def link(self, page: int) -> str:
-        """Return the query string of another page of the table."""
         return "?" + urlencode({"q": self.text, "sort": self.order, "page": page})
 
 

@@ -53,7 +53,6 @@ class PieceChunk:
 
     @property
     def stop(self) -> int:
-        """Return the number after the highest."""
         return self.base + self.starts[-1] + self.fields[-_FIELDS]
 
     def reaches(self, number: int) -> bool:
@@ -94,7 +93,6 @@ class PieceChunk:
         return start, start + length, RecordPlace(segment, offset, size, start - skipped, tag, count)
 
     def pieces(self) -> Iterator[Live]:
-        """Return all pieces, ascending."""
         return map(self.piece, range(len(self.starts)))
 
     def above(self, number: int) -> int:
@@ -103,7 +101,6 @@ class PieceChunk:
         return at - (at > 0 and self.base + self.starts[at - 1] + self.fields[_FIELDS * (at - 1)] > number)
 
     def below(self, number: int) -> int:
-        """Return the count of pieces that begin below `number`."""
         return bisect_left(self.starts, number - self.base)
 
     def halve(self) -> "PieceChunk":
@@ -127,7 +124,6 @@ class PieceChunk:
         self.starts, self.fields = self.starts[:], self.fields[:]  # A copy has no reserve.
 
     def drop(self) -> set[JournalSegment]:
-        """Remove all pieces; return the segments they were in."""
         pieces = Counter(self.fields[_FIELDS - 1 :: _FIELDS])
         for origin, count in pieces.items():
             self.origins[origin][0].live -= count
@@ -135,7 +131,6 @@ class PieceChunk:
         return {self.origins[origin][0] for origin in pieces}
 
     def written_before(self, as_of: Position) -> bool:
-        """Return True if all pieces are in segments before that of `as_of`."""
         return all(segment.number < as_of[0] for segment, _ in self.origins)
 
     def erase(self, start: int, stop: int, as_of: Position | None) -> set[JournalSegment]:
@@ -171,8 +166,6 @@ class PieceChunk:
 
 @attrs.define(eq=False)
 class Pieces:
-    """The live numbers of one stream."""
-
     chunks: list[PieceChunk] = attrs.field(factory=list)
 
     def __bool__(self) -> bool:
@@ -236,7 +229,6 @@ class Pieces:
         return {segment for segment in touched if not segment.live}
 
     def find(self, number: int) -> Live | None:
-        """Return the piece that shows `number`."""
         at = bisect_right(self.chunks, number, key=_first) - 1
         if at < 0:
             return None

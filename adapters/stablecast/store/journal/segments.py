@@ -105,7 +105,6 @@ class RecordPlace:
 
     @property
     def block_bytes(self) -> int:
-        """Return the size of the messages in the record."""
         return self.size - self.segment.block_at
 
     @property

@@ -79,13 +79,11 @@ class SegmentSummary:
         runs.sizes.append(size)
 
     def by_stream(self) -> Iterator[tuple[int, list[Runs]]]:
-        """Yield each stream with its runs of all tags."""
         ordered = sorted(self.runs.values(), key=attrgetter("stream"))
         for stream, runs in groupby(ordered, key=attrgetter("stream")):
             yield stream, list(runs)
 
     def offsets(self) -> list[int]:
-        """Return the offsets of all records, ascending."""
         return sorted(chain(self.others, *(runs.offsets for runs in self.runs.values())))
 
     def encoded(self, number: int, salt: int, end: int) -> bytes:

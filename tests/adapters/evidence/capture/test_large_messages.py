@@ -26,7 +26,6 @@ def layers(octets: bytes) -> tuple[Layer, ...]:
 
 
 def completed(found: CapturedLargeMessages, octets: bytes) -> list[Layer]:
-    """Return the messages that a piece completes."""
     before = layers(octets)
     after = found.reassemble(ENDS, before)
     assert after[: len(before)] == before

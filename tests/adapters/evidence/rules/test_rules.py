@@ -48,7 +48,6 @@ def ids(*files: Path) -> set[str]:
 
 
 def reported(judge: RuleJudge) -> set[str]:
-    """Return the ids that the implementation of a judge reports."""
     trace = EVIDENCE / "trace"
     match judge.name:
         case ONE_TRACE.name:

@@ -34,14 +34,12 @@ def worlds(seeds: range, directory: Path) -> tuple[list[Path], list[str]]:
 
 
 def demo(directory: Path) -> list[Path]:
-    """Return the traces of a demo run."""
     status, out, err = outcome("demo", "--json", "--keep", str(directory))
     assert status == 0, err
     return [Path(path) for path in json.loads(out)["traces"]]
 
 
 def judge(files: list[Path], master: str) -> VerificationSummary:
-    """Return the verdict of a judge on all of it."""
     if master == HERE:
         return verify_paths(files)
     from stablecast.evidence.spark import connect, verify_on  # noqa: PLC0415 - an extra that the other judge does without

@@ -15,7 +15,6 @@ Found = tuple[str, int, str]
 
 
 def take_world_apart(directory: Path) -> World:
-    """Read the traces of a directory."""
     world: World = {}
     for path in sorted(directory.glob("*.sct"), key=lambda path: int(path.stem.rpartition("-")[2])):
         role = path.name.partition("-")[0]

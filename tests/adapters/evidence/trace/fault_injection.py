@@ -168,5 +168,4 @@ def newest(machine: Any) -> int:
 
 
 def extended(machine: Any, number: int) -> int:
-    """Return the full number of a wire number."""
     return serial.extend(number, newest(machine))

@@ -41,7 +41,6 @@ FOOT = Foot(1, digest({}), closed=True)
 
 
 def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
-    """Return the lines of a frame."""
     return first_line(head) + body + last_line(head.frame, foot)
 
 

@@ -30,8 +30,6 @@ class Kept:
 
 @attrs.define
 class Told:
-    """What a ledger reports."""
-
     rules: list[str] = attrs.field(factory=list)
 
     def report(self, rule: str, _: str) -> None:

@@ -13,20 +13,17 @@ from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 
 @pytest.fixture
 def traces(tmp_path: Path) -> Path:
-    """Return the traces of a world, all of them whole."""
     play(TracedWorld(wrap=tapping(tmp_path, kill=False)))
     return tmp_path
 
 
 def noted(directory: Path) -> list[str]:
-    """Return what the verdict notes."""
     summary = verify_paths(find([directory]))
     assert summary.as_json()["noted"] == summary.noted
     return summary.noted
 
 
 def delete(directory: Path, pattern: str) -> None:
-    """Delete the traces that match."""
     for path in directory.glob(pattern):
         path.unlink()
 

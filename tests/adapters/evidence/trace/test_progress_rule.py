@@ -54,7 +54,6 @@ class Trace:
         self.found: list[str] = []
 
     def tell(self, *facts: Any) -> None:
-        """Add a record for each of these."""
         for fact in facts:
             text = self.rule.at(self.record, self.now)
             self.found += [] if text is None else [text]
@@ -73,7 +72,6 @@ class Trace:
             self.tell(*each, Tick())
 
     def stop(self, seconds: int) -> None:
-        """Stop the process for this time."""
         self.now += seconds * SECOND
 
 
@@ -206,7 +204,6 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Path:
-    """Return a directory for traces."""
     directory = tmp_path / "traces"
     directory.mkdir()
     return directory

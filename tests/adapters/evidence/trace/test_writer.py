@@ -31,7 +31,6 @@ AFTER: Json = {"after": 2}
 
 
 def whole(number: int, *records: Record, time: int = 5) -> RecordPiece:
-    """Return a frame of one piece."""
     return RecordPiece(10, time, list(records), FrameOpening(number, 0, BEFORE), FrameEnding(AFTER, closed=False))
 
 
@@ -108,7 +107,6 @@ def test_a_record_that_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
 
 
 def parts(directory: Path) -> dict[str, list[int]]:
-    """Return the frames of each file."""
     return {path.name: [frame.head.frame for frame in read_frames(path)] for path in sorted(directory.iterdir())}
 
 

@@ -139,7 +139,6 @@ def traces_by(directory: Path, role: str) -> list[Path]:
 
 
 def first_trace(directory: Path, role: str) -> Path:
-    """Return the trace of a role that was begun first."""
     return traces_by(directory, role)[0]
 
 
@@ -214,7 +213,6 @@ def _until_all(world: TracedWorld, source: SourceNode, receiver: ReceiverNode) -
 
 
 def take_apart(path: Path) -> Frames:
-    """Return the lines of each frame."""
     return [[json.loads(line) for line in text.splitlines()] for text in texts(path)]
 
 
@@ -230,7 +228,6 @@ def put_together(path: Path, frames: Frames) -> Path:
 
 
 def records(frames: Frames) -> Iterator[Json]:
-    """Return all records of a trace."""
     for lines in frames:
         yield from lines[1:-1]
 
@@ -246,7 +243,6 @@ def texts(path: Path) -> Iterator[bytes]:
 
 
 def with_records(frame: TraceFrame, records: Iterable[Json]) -> TraceFrame:
-    """Return the frame with other records."""
     return attrs.evolve(frame, body=b"".join(text_of(record) + b"\n" for record in records))
 
 

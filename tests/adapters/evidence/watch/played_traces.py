@@ -61,7 +61,6 @@ class PlayedTrace:
                 self.growing.add(piece.text)
 
     def close(self) -> None:
-        """Close the file."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
 

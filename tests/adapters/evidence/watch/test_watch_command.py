@@ -25,7 +25,6 @@ from tests.adapters.evidence.trace.cross_faults import (
 
 @pytest.fixture(scope="module")
 def faulty(whole_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return traces with a fault."""
     directory = tmp_path_factory.mktemp("faulty") / "world"
     world = take_world_apart(whole_world)
     count_on_an_ack_that_was_never_given(world)

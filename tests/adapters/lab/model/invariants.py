@@ -15,7 +15,6 @@ Invariants = Mapping[str, Callable[[Mapping[str, Any]], bool]]
 
 
 def broken(state: Mapping[str, Any], invariants: Invariants) -> list[str]:
-    """Return the names of the invariants that do not hold in a state."""
     return [name for name, holds in invariants.items() if not holds(state)]
 
 

@@ -22,7 +22,6 @@ VALUES = st.recursive(
 
 
 def printed(value: Value) -> str:
-    """As the checker prints it."""
     match value:
         case bool():
             return str(value).upper()

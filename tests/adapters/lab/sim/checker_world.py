@@ -23,7 +23,6 @@ def world(**setup: Any) -> Checkers:
 
 
 def store(checkers: Checkers, first: int, stop: int, stores: tuple[str, ...] = STORES, life: int = LIFE) -> None:
-    """It is synced there."""
     for name in stores:
         disk, record = (
             checkers.facts.disks[name],
@@ -40,7 +39,6 @@ def stable(checkers: Checkers, first: int, stop: int) -> None:
 
 
 def begin(checkers: Checkers, number: int = 0) -> None:
-    """A session delivers from there."""
     checkers.receivers.on_session(READER, PROCESS, LIFE)
     checkers.receivers.on_begin(READER, PROCESS, LIFE, number)
 

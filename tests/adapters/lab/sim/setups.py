@@ -36,7 +36,6 @@ KINDS = {
 
 
 def world(kind: str, seed: int = 12) -> Report:
-    """Run the schedule of a seed in a world of this kind; return its report."""
     return run(attrs.evolve(draw(seed), setup=KINDS[kind]))
 
 

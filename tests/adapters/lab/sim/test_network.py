@@ -14,8 +14,6 @@ ADDRESS = "b:1"
 
 
 class Listener(VirtualProcess):
-    """Notes what arrives."""
-
     def __init__(self, network: VirtualNetwork, host: str) -> None:
         super().__init__(network, host, host, VirtualClock(0, 0))
         self.heard = b""

@@ -107,8 +107,6 @@ class Stream(VirtualProcess):
 
 
 class Caller(VirtualProcess):
-    """Notes what happens to its connections."""
-
     def __init__(self, network: VirtualNetwork) -> None:
         super().__init__(network, "caller", "c", VirtualClock(0, 0))
         self.told: list[Reset | Gone] = []

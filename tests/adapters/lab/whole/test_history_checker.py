@@ -166,7 +166,6 @@ def held_before(lines: Lines) -> None:
 
 
 def trouble(at_ms: int, who: str, do: str, healed_ms: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Strike a program, and heal it."""
     fields = {"who": who, "text": f"{do} {who}"}
     return line(at_ms, "fault", "history", do=do, **fields), line(healed_ms, "heal", "history", **fields)
 

@@ -85,7 +85,6 @@ def in_turn(*calls: Callable[[], object]) -> Callable[[], None]:
 
 
 def later(seconds: float, call: Callable[[], Any]) -> Any:
-    """Sleep in a program, and return what a call returns."""
     time.sleep(seconds)
     return call()
 

@@ -56,7 +56,6 @@ CHANGE = st.one_of(
 
 
 def sectors(data: bytes, size: int) -> list[bytes]:
-    """The sectors of a file that was brought to a size."""
     data = data[:size].ljust(size, b"\0")
     return [data[at : at + SECTOR_BYTES] for at in range(0, size, SECTOR_BYTES)]
 

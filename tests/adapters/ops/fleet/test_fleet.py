@@ -27,7 +27,6 @@ SECOND = 1_000_000_000
 
 
 def copy(topic: str = "orders", **more: Any) -> dict[str, Any]:
-    """Return the record of a source at a store."""
     return {
         "topic": topic,
         "session_index": 7,
@@ -52,7 +51,6 @@ def receiver(
 
 
 def store(name: str, *sources: dict[str, Any], clock_ns: int = 0, **record: Any) -> SurveyedStore:
-    """Return a store that answered."""
     filled = {"name": name, "address": f"10.0.0.{name}:14567", "failure": "", "level": "OK", "findings": [], **record}
     return SurveyedStore(f"http://10.0.0.{name}:15304", filled, [*sources], clock_ns, 1_000_000)
 

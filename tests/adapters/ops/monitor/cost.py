@@ -45,7 +45,6 @@ async def view(base: str) -> None:
 
 
 async def main(sources: int) -> None:
-    """Compares the three."""
     staged = Staged()
     for number in range(sources):
         life = staged.source(5000 + number, f"md/{number}")

@@ -18,8 +18,6 @@ HTML = {"Accept": "text/html"}
 
 @attrs.define
 class Shown:
-    """The board of the site, and an HTTP client."""
-
     board: Board
     client: TestClient[web.Request, web.Application]
 

@@ -27,8 +27,6 @@ KEPT = RepositoryConfig(source_lifetime_ns=3600 * SECOND, receiver_lifetime_ns=3
 
 @attrs.define
 class Settings:
-    """The settings of a daemon's store."""
-
     name: str
     directory: str
     state_directory: str | None = None
@@ -63,7 +61,6 @@ class Staged:
     repositories: dict[int, Repository] = property(lambda self: self.machine.repositories)  # type: ignore[assignment]
 
     def traffic_of(self, incarnation: int) -> Traffic:
-        """The traffic of a life."""
         return attrs.evolve(self.traffic.get(incarnation, Traffic()))
 
     def reads_of(self, _: int) -> int:
@@ -111,7 +108,6 @@ class Staged:
         self.traffic[life] = Traffic()
 
     def receiver(self, reg_id: int, source: int, life: int, topic: str = "orders", pace: Pace = Pace.SOURCE) -> None:
-        """A receiver of a source registers."""
         at = f"10.2.0.1:{reg_id % 60_000}"
         self.tell(
             register(
@@ -127,7 +123,6 @@ class Staged:
         )
 
     def data(self, life: int, first: int, count: int, size: int = 200) -> None:
-        """Messages arrive."""
         self.feed(Data(life, life, wire(first), count, count * size, False, first))
         came = self.traffic[life]
         self.traffic[life] = Traffic(came.received + count, came.payload_bytes + count * size, came.reads + 1)

@@ -27,7 +27,6 @@ def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def events(answer: aiohttp.ClientResponse) -> tuple[str, Any]:
-    """The next event of a feed."""
     kind = (await answer.content.readline()).decode().strip().removeprefix("event: ")
     data = (await answer.content.readline()).decode().removeprefix("data: ").strip()
     await answer.content.readline()

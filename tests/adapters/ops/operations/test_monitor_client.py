@@ -32,7 +32,6 @@ def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def monitored(staged: Staged) -> AsyncIterator[MonitorClient]:
-    """A client of a monitor that shows this store."""
     monitor = Monitor(MonitorSettings(permission=Permission.READ_WRITE, token=TOKEN), [staged.watched()])
     monitor.start()
     try:

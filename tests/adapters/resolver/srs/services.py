@@ -34,7 +34,6 @@ class Party:
     services: asyncio.Queue[tuple[str, bool, str]] = attrs.field(factory=asyncio.Queue)
 
     def announce(self, topic: str = "orders", index: int = 1) -> None:
-        """A source of ours."""
         self.resolver.add_source(
             AddSource(topic, RECORD.address, RECORD.session_id, index, RECORD.request_address, persistent=True)
         )
@@ -48,13 +47,11 @@ class Place:
     log: list[str] = attrs.field(factory=list)
 
     async def service(self, port: int = 0, **config: Any) -> SrsDaemon:
-        """A service."""
         daemon = await SrsDaemon.start(SrsConfig(LOCAL, port, **config), self.log.append)
         self.stack.push_async_callback(daemon.close)
         return daemon
 
     async def context(self, *services: str, instance: bytes = b"instance") -> Party:
-        """A context."""
         found: Told = asyncio.Queue()
         gone: Told = asyncio.Queue()
         changes: asyncio.Queue[tuple[str, bool, str]] = asyncio.Queue()
@@ -81,7 +78,6 @@ async def place() -> AsyncIterator[Place]:
 
 
 async def raw(address: str) -> socket.socket:
-    """A bare connection."""
     host, _, port = address.rpartition(":")
     connection = socket.socket()
     connection.setblocking(False)

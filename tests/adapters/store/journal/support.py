@@ -32,7 +32,6 @@ class Owner:
         return self.synced[-1] if self.synced else 0
 
     async def until(self, ticket: int) -> None:
-        """Waits until a ticket is reported."""
         while self.last < ticket:
             assert not self.failures
             self._changed.clear()
@@ -102,5 +101,4 @@ def read(journal: Journal, stream: int, number: int) -> tuple[int, int, int, byt
 
 
 def numbers(journal: Journal, stream: int) -> dict[int, int]:
-    """Each live number of a stream and its tag."""
     return {number: tag for first, count, tag in journal.extents(stream) for number in range(first, first + count)}

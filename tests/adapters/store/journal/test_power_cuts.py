@@ -84,7 +84,6 @@ class Cut:
     drawn: int
 
     def left(self, names: Random, segments: Random, others: Random) -> SimulatedDisk:
-        """Return the disk after the power cut."""
         clock = Clock()
         disk = SimulatedDisk(clock, Random(0), clock.wait)
         disk.root, disk.names = pickle.loads(self.image)

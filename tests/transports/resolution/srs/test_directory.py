@@ -27,8 +27,6 @@ STEPS = st.one_of(
 
 @attrs.define
 class Naive:
-    """Plain lists."""
-
     sources: dict[bytes, AnnouncedSource] = attrs.field(factory=dict)
     wants: set[tuple[bytes, Interest]] = attrs.field(factory=set)
     flooded: set[bytes] = attrs.field(factory=set)

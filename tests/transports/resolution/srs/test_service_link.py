@@ -40,8 +40,6 @@ def registered(number: int | None, epoch: int = 7) -> bytes:
 
 
 class Driven:
-    """A link and its effects."""
-
     def __init__(self) -> None:
         self.out: list[SrsContextEffect] = []
         self.link = ServiceLink(ADDRESS, INSTANCE, CONFIG, Seeded(1), self.out)

@@ -48,7 +48,6 @@ RECORD = named(SourceRecord("10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persistent
 
 
 def pair() -> Domain:
-    """Two contexts at one relay."""
     domain = Domain()
     domain.relay()
     domain.context(A)

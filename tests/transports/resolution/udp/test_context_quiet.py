@@ -25,7 +25,6 @@ ORDERS = AddSource("orders", "10.0.0.1:14371", 7, 1, "10.0.0.1:14391", persisten
 
 
 def pair() -> Domain:
-    """Two contexts at one relay."""
     domain = Domain()
     domain.relay()
     domain.context(A)

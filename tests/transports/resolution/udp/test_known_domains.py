@@ -133,7 +133,6 @@ def test_the_routes_of_a_context_are_bounded() -> None:
 
 
 def routes(source_type: int, *domains: int) -> DatagramArrived:
-    """The routes of a sender of this type in domain 7."""
     host, _, port = ROUTER.rpartition(":")
     body = lbmr_extended.DomainRoute(
         count=len(domains), address=host, port=int(port), length=16 + 4 * len(domains), domains=domains

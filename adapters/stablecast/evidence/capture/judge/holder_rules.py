@@ -65,7 +65,6 @@ class RegIdHolders:
             self._keeps(at, store, low)
 
     def forget(self, store: Address, reg_id: int) -> None:
-        """Drop the holder that deregistered."""
         self.grants.pop((store, reg_id), None)
 
     def use(self, at: At, store: Address, reg_id: int, reply_to: Address | None, consumed: int | None = None) -> None:

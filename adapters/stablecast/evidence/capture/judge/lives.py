@@ -54,11 +54,9 @@ class CapturedLife:
     sizes: tuple[int, ...] = ()
 
     def extended(self, wire_number: int) -> int:
-        """Return the full number of a wire number."""
         return serial.extend(wire_number, self.newest or 0)
 
     def reach(self, number: int) -> None:
-        """Note that this number was sent."""
         self.newest = number if self.newest is None else max(self.newest, number)
 
     def inform(self, info: SourceInfo) -> None:

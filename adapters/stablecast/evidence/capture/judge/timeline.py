@@ -31,7 +31,6 @@ class TimelineLine:
             self.step *= 2
 
     def drawn(self) -> list[tuple[int, int]]:
-        """Return its points with the newest one."""
         return self.points if self.points[-1:] == [self.last] else [*self.points, self.last]
 
 

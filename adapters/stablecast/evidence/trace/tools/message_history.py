@@ -61,7 +61,6 @@ class _Noting(Book):
     seen: set[tuple[str, Incarnation, str]] = attrs.field(factory=set)
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """Keep the first fact of a kind for each life and peer."""
         if kind == "held" and not self.begun:
             kind = "found"
         if kind not in STEPS or (kind, life, peer) in self.seen:

@@ -173,7 +173,6 @@ class Trace:
         return self._opened
 
     def _hold(self, number: int) -> tuple[OpenedFrame, int]:
-        """Return the frame of a record, and its index there."""
         if not self.first <= number < self.count:
             raise TraceError(f"there is no record {number}: this trace has {self.first} to {self.count - 1}")
         held = self._opened

@@ -175,7 +175,6 @@ class RecordedSteps:
 
 
 def cut(view: TraceView, constants: Constants, graph: Graph) -> set[ModelStep]:
-    """Return the steps that a graph has of a view."""
     states = [plain(text) for text in graph.states]
     windows = list(view.windows(constants))
     found: set[ModelStep] = set()
@@ -206,7 +205,6 @@ def graph_of(configuration: Configuration) -> Graph:
 
 
 def scope_of(view: TraceView, one: Configuration) -> str | None:
-    """Return the scope of a configuration in a view; None: it has none."""
     return view.scope(one.constants) if one.has_graph and one.model == view.model else None
 
 

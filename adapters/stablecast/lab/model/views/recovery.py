@@ -31,14 +31,11 @@ AT_A_RECEIVER = ("Register", "ToReceiver", "Consume", "Tick", "Crash", "Close")
 
 
 class ReceiverNumbersView(TraceView):
-    """View two neighbouring numbers at a receiver."""
-
     def scope(self, constants: Constants) -> str | None:
         """Return the order and the acknowledgement mode."""
         return _pair(constants["Order"], constants["Acks"]) if "prefix" in constants["Repairs"] else None
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return the first of each two numbers."""
         return range(1, constants["Messages"])
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:

@@ -59,8 +59,6 @@ def _named(
 
 
 class HolderView(TraceView):
-    """View one registration ID at a store."""
-
     def windows(self, constants: Constants) -> Iterable[int]:
         """Return the only window: there is one store."""
         return (0,)

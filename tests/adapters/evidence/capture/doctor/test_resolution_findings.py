@@ -17,7 +17,6 @@ WHOSE = "the context at 10.0.1.0:40000"
 
 
 def query(*names: str, pattern: str = "", instance: bytes = b"RECEIVER", at_ms: int = 0, of: Address = ASKER) -> Timed:
-    """Return a query for topics, or for a pattern."""
     options = lbmr.standard_options(instance)
     if pattern:
         wanted = (lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, pattern),)

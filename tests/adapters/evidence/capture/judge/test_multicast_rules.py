@@ -24,7 +24,6 @@ def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
 
 
 def standings(talk: Talk, tmp_path: Path) -> dict[str, RuleStanding]:
-    """Return the verdict on each rule, of one session."""
     return {rule: standing for (rule, _), standing in judged(talk, tmp_path).standings.items()}
 
 

@@ -37,7 +37,6 @@ def judged(world: World, tmp_path: Path) -> CaptureFindings:
 
 
 def standings(world: World, tmp_path: Path) -> dict[str, RuleStanding]:
-    """Return the gravest verdict of each rule."""
     found: dict[str, RuleStanding] = {}
     for (rule, _), standing in judged(world, tmp_path).standings.items():
         found[rule] = max(standing, found.get(rule, FINE))

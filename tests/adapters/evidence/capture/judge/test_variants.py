@@ -35,7 +35,6 @@ def written(
 
 
 def fragmented(frames: Frames, size: int = 40) -> Frames:
-    """Return each packet in pieces of this size."""
     pieces = []
     for number, (at, packet) in enumerate(frames):
         head, body = packet[:20], packet[20:]
@@ -53,8 +52,6 @@ def lossy(share: float, seed: int = 1) -> Callable[[Frames], Frames]:
 
 
 def swapped(seed: int) -> Callable[[Frames], Frames]:
-    """Return the frames with neighbours exchanged."""
-
     def swap(frames: Frames) -> Frames:
         random, found = Random(seed), [*frames]
         for first in range(0, len(found) - 4, 7):
@@ -99,7 +96,6 @@ def resized(packet: bytes, ahead: int, payload: bytes) -> bytes:
 
 
 def tiny(size: int) -> Callable[[Frames], Frames]:
-    """Return segments of this size."""
     return lambda frames: [
         (at, resized(packet, start, packet[40 + start : 40 + start + size]))
         for at, packet in frames

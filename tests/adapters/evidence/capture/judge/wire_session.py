@@ -58,7 +58,6 @@ class Talk:
         self.add(datagram(*((ASKER, NAKS) if asking else (SENDER, GROUP)), lbtrm.encode(packet)))
 
     def write(self, path: Path) -> Path:
-        """Write all packets as a capture."""
         lines = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, captures.RAW)]
         for at, packet in self.packets:
             seconds, rest = divmod(at * MS, 1_000_000_000)
@@ -95,7 +94,6 @@ class World:
         self.message(client(reply_to, store), STORES[store], session)
 
     def grant(self, role: Role, store: int, reply_to: Address, reg_id: int, low: int = 0, **more: Any) -> None:
-        """Let a store grant a RegID."""
         registered = core.Registered(
             role, store, 1, reg_id, self.life, False, low, (low - 1) % (1 << 32), 10_000, 600_000, **more
         )
@@ -113,7 +111,6 @@ class World:
             self.talk.say(STREAM, stream(store), codec.greeting(self.sid), codec.encode(info))
 
     def send(self, *numbers: int, listeners: tuple[int, ...] = (0, 1, 2, 3)) -> None:
-        """Send these numbers from the source to all."""
         for number in numbers:
             octets = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, TOPIC, number, (), b"hello"))
             for store in listeners:

@@ -15,7 +15,6 @@ from tests.adapters.evidence.trace.traced import Frames, first_trace, put_togeth
 
 @pytest.fixture
 def trace(traces: Path) -> Trace:
-    """Return the trace with the most frames."""
     path = max(traces.glob("*.sct"), key=lambda one: len(list(read_frames(one))))
     return Trace.open([path])
 
@@ -69,7 +68,6 @@ def test_a_trace_without_records_is_none(traces: Path, tmp_path: Path) -> None:
 
 
 def long_trace(path: Path, frames: int) -> Frames:
-    """Return a trace with frames of one record each."""
     head, line, *_, foot = next(lines for lines in take_apart(path) if len(lines) > 2)
     return [
         [head | {"frame": number, "first": number}, line | {"n": number}, foot | {"end": number, "records": 1}]

@@ -14,7 +14,6 @@ KEPT = edges.load(catalog.folder())
 
 
 def followed(*paths: Path) -> dict[str, ViewTally]:
-    """Follow traces through all views; return the tally of each view."""
     following = Following.of(VIEWS, KEPT)
     following.follow(find(paths))
     return {tally.view.name: tally for tally in following.tallies}

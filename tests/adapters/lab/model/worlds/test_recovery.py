@@ -30,7 +30,6 @@ def faults(*names: str) -> frozenset[Value]:
 
 
 def after(actions: list[Action], **changes: Value) -> RecoveryWorld:
-    """The world when this has happened."""
     world = RecoveryWorld.create({**CONSTANTS, **changes})
     for action in actions:
         assert action in list(world.actions())
