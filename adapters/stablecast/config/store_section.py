@@ -215,7 +215,7 @@ class StoreBuilder:
         pattern = found.attempt(place, "", lambda: expression(outline.pattern, kind or PatternType.DIRECT))
         kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
         of_proxies = {**asked.transports, **asked.source}
-        found.attempt(place, None, lambda: _check_source(of_proxies))
+        found.attempt(place, None, lambda: apply("source", Profile().source, split(of_proxies)[1]))
         idle = [name for name in of_proxies if name not in OF_RECEIVERS]
         if idle and not any(given.name == PROXIES and given.value == "1" for given in store.options):
             text = "which this store does not allow (allow-proxy-source 0)"
@@ -257,10 +257,6 @@ class StoreBuilder:
 
 def _check(given: Given) -> None:
     apply("topic", RepositoryConfig(), {given.name: given.value})
-
-
-def _check_source(options: Mapping[str, Value]) -> None:
-    apply("source", Profile().source, split(options)[1])
 
 
 def _with_local_ends(options: Mapping[str, Value]) -> Iterable[str]:

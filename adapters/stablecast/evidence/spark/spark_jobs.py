@@ -33,7 +33,7 @@ def job(spark: SparkSession, what: str, show: Callable[[str], None] = NO_PROGRES
     Raises:
         SparkError: The body failed in Spark: a worker was lost, or a task failed.
     """
-    context = _context(spark)
+    context = getattr(spark, "_sc", None)  # Spark Connect has none.
     before = None if context is None else context.getLocalProperty("spark.job.description")
     if context is not None:
         context.setJobDescription(what)
@@ -70,11 +70,6 @@ def reason(error: BaseException) -> str:
     causes = _CAUSE.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return str(causes[-1] if causes else lines[0] if lines else type(error).__name__)
-
-
-def _context(spark: SparkSession) -> Any:
-    """Return the context of a session, None over Spark Connect, which has none."""
-    return getattr(spark, "_sc", None)
 
 
 def _watch(context: Any, what: str, show: Callable[[str], None], over: Event) -> None:

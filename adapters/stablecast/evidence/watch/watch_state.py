@@ -166,14 +166,10 @@ def _restore(ledger: FactLedger, value: Json, now_ns: int) -> None:
     ledger.accused.extend(_told_of(told) for told in value["accused"])
     ledger.lives.update(dict.fromkeys(value["lives"]))
     ledger.forgotten.update(dict.fromkeys(value["forgotten"]))
-    ledger.reported.update(dict.fromkeys(_key(one) for one in value["reported"]))
+    ledger.reported.update(dict.fromkeys(tuple(one) if isinstance(one, list) else one for one in value["reported"]))
     for one in value["past"]:
         ledger.end(_standing_of(one))
     ledger.add((_told_of(one) for one in value["rounds"]), now_ns)
-
-
-def _key(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _told(told: Told) -> list[Any]:

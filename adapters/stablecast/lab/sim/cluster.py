@@ -294,7 +294,7 @@ class Cluster:
                     self.disks[fault.who].wipe()
                 self._end(fault, partial(self._revive, fault))
             case Kind.RESET:
-                self._cut(fault)
+                self.network.cut(self._host(fault.who), self._host(fault.other), self._everybody)
             case Kind.STOP:
                 self._freeze(process, fault)
             case Kind.LEAP:
@@ -401,9 +401,6 @@ class Cluster:
             self._revive(fault)
 
         self._end(fault, put_back)
-
-    def _cut(self, fault: Fault) -> None:
-        self.network.cut(self._host(fault.who), self._host(fault.other), self._everybody)
 
     def _part(self, fault: Fault) -> None:
         who = self._host(fault.who)

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -130,7 +130,7 @@ class Conductor(JobWriter):
         for name in (*self.finders, *STORES, *self.routers):
             self.start(name)
         await asyncio.sleep(READY_SECONDS + (ROUTED_SECONDS if self.routers else 0.0))
-        for name in (*setup.sources, *self._early()):
+        for name in (*setup.sources, *(RECEIVERS[:-1] if self.schedule.setup.late else RECEIVERS)):
             self.start(name)
         began = self.world.now
         for at, act in sorted(self._steps(), key=lambda step: step[0]):
@@ -138,9 +138,6 @@ class Conductor(JobWriter):
             act()
         await self._until(began + self.schedule.horizon_ms * MILLISECOND)
         await self._settle()
-
-    def _early(self) -> Sequence[str]:
-        return RECEIVERS[:-1] if self.schedule.setup.late else RECEIVERS
 
     async def _until(self, when: int) -> None:
         await asyncio.sleep(max(0, when - self.world.now) / 1e9)

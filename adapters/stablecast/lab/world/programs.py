@@ -1,7 +1,7 @@
 """The shipped programs on hosts of a world, as their commands start them."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -155,7 +155,7 @@ def _attributes(options: Iterable[Sequence[str]]) -> str:
 def start_relay(world: World, name: str = "relay") -> SimulatedProcess:
     """Start `stablecast lbmrd` on a host."""
     settings = LbmrdConfig(interface=world.host(name).address)
-    return world.call(_relay(settings), name)
+    return world.call(lambda: resolution_daemons.run_lbmrd(settings, 0.0, validate=False, as_json=False), name)
 
 
 def start_service(world: World, name: str = "service") -> SimulatedProcess:
@@ -197,7 +197,3 @@ def start_router(
 
 def _table(options: Mapping[str, object]) -> str:
     return "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in options.items()) + "}"
-
-
-def _relay(settings: LbmrdConfig) -> Callable[[], int]:
-    return lambda: resolution_daemons.run_lbmrd(settings, 0.0, validate=False, as_json=False)

@@ -36,7 +36,7 @@ class _Tile:
 
 def render(look: FleetLook, history: FleetHistory, query: str = "") -> str:
     """Return the whole page as HTML; `query` is a part of a topic or of a store's name."""
-    found = [one for one in look.sources if _matches(one, query)]
+    found = [one for one in look.sources if query in one.topic or any(query in copy.store.name for copy in one.copies)]
     levels = _levels(look)
     return (
         pages.environment(FOLDER)
@@ -63,10 +63,6 @@ def render(look: FleetLook, history: FleetHistory, query: str = "") -> str:
 
 def _by_level(store: SurveyedStore) -> tuple[int, str]:
     return -Urgency[store.record["level"]], store.name
-
-
-def _matches(source: FleetSource, query: str) -> bool:
-    return query in source.topic or any(query in copy.store.name for copy in source.copies)
 
 
 def _levels(look: FleetLook) -> dict[str, int]:

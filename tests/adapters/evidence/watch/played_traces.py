@@ -88,7 +88,7 @@ def _pieces_of_frame(lines: list[bytes], now: int, finished: bool) -> Iterator[W
     """Yield the pieces of a frame: a piece ends with the first record `FLUSH_NS` after its beginning."""
     opens, text, due = True, lines[0], now + FLUSH_NS
     for line in lines[1:]:
-        now = _believed(_time(line), now)
+        now = _believed(json.loads(line).get("t"), now)
         text += line
         if now >= due and line is not lines[-1]:
             yield WrittenPiece(now, text, opens, False)
@@ -109,10 +109,6 @@ def times_of(path: Path) -> Iterator[tuple[tuple[str, int], int]]:
                     yield (path.name, passed), now
                 following = number + 1
     yield (path.name, following), now or 0
-
-
-def _time(line: bytes) -> Any:
-    return json.loads(line).get("t")
 
 
 def _believed(time: Any, before: int | None) -> int:

@@ -275,7 +275,7 @@ def _gathered(_: SimulatedProcess, *awaitables: Any, return_exceptions: bool = F
     """
     if not awaitables or not all(isinstance(one, asyncio.Future) and one.done() for one in awaitables):
         return _gather(*awaitables, return_exceptions=return_exceptions)
-    failures = [_failure(one) for one in awaitables]
+    failures = [asyncio.CancelledError() if one.cancelled() else one.exception() for one in awaitables]
     first = next((one for one in failures if one is not None), None)
     future: asyncio.Future[Any] = awaitables[0].get_loop().create_future()
     if first is None or return_exceptions:
@@ -284,10 +284,6 @@ def _gathered(_: SimulatedProcess, *awaitables: Any, return_exceptions: bool = F
     else:
         future.set_exception(first)
     return future
-
-
-def _failure(future: "asyncio.Future[Any]") -> BaseException | None:
-    return asyncio.CancelledError() if future.cancelled() else future.exception()
 
 
 def _loop_key(process: SimulatedProcess) -> tuple[str, int]:
