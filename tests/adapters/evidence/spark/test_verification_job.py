@@ -33,10 +33,10 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
     number = 0
     for role, faults in CORRUPTIONS.items():
         original = min(clean.glob(f"{role}-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
-        for corrupt in faults:
+        for name, corrupt in faults.items():
             number += 1
             frames = take_apart(original)
-            path = directory / f"{role}-{corrupt.__name__}-1-{number}.sct"
+            path = directory / f"{role}-{name}-1-{number}.sct"
             blamed.add((path.name, *corrupt(frames)))
             put_together(path, frames)
     for universe, fault in enumerate(CROSS_FAULTS, 1):

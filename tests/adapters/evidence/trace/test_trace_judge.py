@@ -33,6 +33,9 @@ TICK = {"_": "Tick"}
 Found = tuple[int, str]
 """Number of a record and name of the rule it breaks."""
 
+Corrupt = Callable[[Frames], Found]
+"""Change a trace; return the record and the rule that must be named."""
+
 
 def test_the_traces_of_a_world_with_crashes_are_clean(traces: Path) -> None:
     summary = verify_paths(sorted(traces.iterdir()))
@@ -50,10 +53,6 @@ def test_progress_is_told(traces: Path) -> None:
     assert (len(told), sum(told)) == (report.frames, report.records)
 
 
-def first_with(frames: Frames, want: Callable[[Json], bool]) -> Json:
-    return next(record for record in records(frames) if want(record))
-
-
 def is_ack(record: Json) -> bool:
     return bool(record["in"].get("message", {}).get("_") == "StableAck")
 
@@ -62,24 +61,56 @@ def is_input(name: str) -> Callable[[Json], bool]:
     return lambda record: bool(record["in"]["_"] == name)
 
 
-def sends(name: str) -> Callable[[Json], bool]:
-    return lambda record: any(effect.get("message", {}).get("_") == name for effect in record["out"])
+def has(name: str) -> Callable[[Json], bool]:
+    return lambda record: any(_named(effect, name) for effect in record["out"])
 
 
-def delivers(record: Json) -> bool:
-    return any(effect["_"] == "Deliver" for effect in record["out"])
+def _named(effect: Json, name: str) -> bool:
+    return name in (effect["_"], effect.get("message", {}).get("_"))
 
 
 def effect_of(record: Json, name: str) -> Json:
-    found: Json = next(e for e in record["out"] if name in (e["_"], e.get("message", {}).get("_")))
-    return found
+    return next(effect for effect in record["out"] if _named(effect, name))
 
 
-# Changes of a trace; each returns the record and the rule that must be named.
+def edit(want: Callable[[Json], object], change: Callable[[Json], object], rule: str, which: int = 0) -> Corrupt:
+    """Return the change of one of the records that are wanted."""
+
+    def corrupt(frames: Frames) -> Found:
+        record = [record for record in records(frames) if want(record)][which]
+        change(record)
+        return record["n"], rule
+
+    return corrupt
+
+
+def moved(by: float, *way: str, of: str = "") -> Callable[[Json], None]:
+    """Return the change of a number by its place in a record, or in its effect of this name."""
+
+    def change(record: Json) -> None:
+        holder = effect_of(record, of) if of else record
+        for name in way[:-1]:
+            holder = holder[name]
+        holder[way[-1]] += by
+
+    return change
+
+
+def fed(event: Json) -> Callable[[Json], None]:
+    return lambda record: record.update({"in": event})
+
+
+def with_effect(effect: Json) -> Callable[[Json], None]:
+    return lambda record: record["out"].append(effect)
+
+
+def pass_over_a_message(record: Json) -> None:
+    effect = effect_of(record, "Deliver")
+    effect.update(first=effect["first"] + 1, skip=1, count=effect["count"] - 1)
 
 
 def remove_an_ack(frames: Frames) -> Found:
-    gone = first_with(frames, is_ack)
+    gone = next(record for record in records(frames) if is_ack(record))
     for lines in frames:
         if gone in lines:
             lines.remove(gone)
@@ -87,57 +118,10 @@ def remove_an_ack(frames: Frames) -> Found:
     return gone["n"], "numbering"
 
 
-def deny_an_ack(frames: Frames) -> Found:
-    """Remove an acknowledgement and keep the stability that it brought."""
-    record = [r for r in records(frames) if is_ack(r) and r["out"]][1]
-    record["in"] = TICK
-    return record["n"], "S1"
-
-
-def report_stable_before_the_quorum(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["out"].append(GROUP_STABLE)
-    return record["n"], "S1"
-
-
-def report_stable_before_the_quorum_unreplayed(frames: Frames) -> Found:
-    return report_stable_before_the_quorum(frames)[0], "replay"
-
-
-def change_a_sequence_number(frames: Frames) -> Found:
-    record = first_with(frames, is_input("Sent"))
-    record["in"]["first"] += 1
-    return record["n"], "replay"
-
-
-def change_the_number_of_an_ack(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["in"]["message"]["last"] -= 1
-    return record["n"], "replay"
-
-
-def change_the_incarnation_of_an_ack(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["in"]["message"]["incarnation"] += 1
-    return record["n"], "replay"
-
-
-def report_another_release(frames: Frames) -> Found:
-    record = first_with(frames, lambda r: any(e["_"] == "Release" for e in r["out"]))
-    effect_of(record, "Release")["number"] += 1
-    return record["n"], "replay"
-
-
 def exchange_two_records(frames: Frames) -> Found:
     lines = next(lines for lines in frames if len(lines) > 4)
     lines[1], lines[2] = lines[2], lines[1]
     return lines[2]["n"], "numbering"
-
-
-def turn_back_the_clock(frames: Frames) -> Found:
-    record = [r for r in records(frames) if r["t"]][-1]
-    record["t"] -= 3_600_000_000_000
-    return record["n"], "time"
 
 
 def let_a_frame_begin_too_early(frames: Frames) -> Found:
@@ -175,13 +159,8 @@ def promise_one_record_more(frames: Frames) -> Found:
     return frames[1][0]["first"], "numbering"
 
 
-def remove_a_frame(frames: Frames) -> Found:
-    del frames[1]
-    return 0, "numbering"
-
-
-def remove_the_first_frame(frames: Frames) -> Found:
-    del frames[0]
+def remove_a_frame(frames: Frames, at: int = 1) -> Found:
+    del frames[at]
     return 0, "numbering"
 
 
@@ -195,123 +174,53 @@ def change_the_owner(frames: Frames) -> Found:
     return frames[1][0]["first"], "chain"
 
 
-def invent_an_effect(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["out"].append({"_": "Explode", "number": 1})
-    return record["n"], "schema"
-
-
-def add_a_field(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["in"]["message"]["color"] = "red"
-    return record["n"], "schema"
-
-
-def blur_a_number(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["in"]["message"]["first"] += 0.5
-    return record["n"], "schema"
-
-
-def feed_what_only_a_store_takes(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    record["in"] = {"_": "Persisted", "ticket": 1}
-    return record["n"], "schema"
-
-
-def forget_the_time(frames: Frames) -> Found:
-    record = first_with(frames, is_ack)
-    del record["t"]
-    return record["n"], "schema"
-
-
-def deny_a_sync(frames: Frames) -> Found:
-    record = first_with(frames, lambda r: is_input("Persisted")(r) and sends("StableAck")(r))
-    record["in"] = TICK
-    return record["n"], "P1"
-
-
-def acknowledge_what_is_not_synced(frames: Frames) -> Found:
-    record = first_with(frames, sends("StableAck"))
-    effect_of(record, "StableAck")["message"]["last"] += 1000
-    return record["n"], "P1"
-
-
-def keep_an_ack_back(frames: Frames) -> Found:
-    record = first_with(frames, lambda r: any("StableAck" in str(effect) for effect in r["out"][-1:]))
-    record["out"].pop()
-    return record["n"], "replay"
-
-
-def deliver_twice(frames: Frames) -> Found:
-    record = first_with(frames, delivers)
-    record["out"].append(effect_of(record, "Deliver"))
-    return record["n"], "D1"
-
-
-def pass_over_a_message(frames: Frames) -> Found:
-    record = [r for r in records(frames) if delivers(r)][1]
-    effect = effect_of(record, "Deliver")
-    effect.update(first=effect["first"] + 1, skip=1, count=effect["count"] - 1)
-    return record["n"], "D1"
-
-
-def acknowledge_the_unread(frames: Frames) -> Found:
-    record = first_with(frames, sends("ConsumptionAck"))
-    effect_of(record, "ConsumptionAck")["message"]["number"] += 1
-    return record["n"], "A1"
-
-
-def consume_the_undelivered(frames: Frames) -> Found:
-    record = [r for r in records(frames) if is_input("Consumed")(r)][-1]
-    record["in"]["last"] += 1
-    return record["n"], "A1"
-
-
-CORRUPTIONS: dict[str, list[Callable[[Frames], Found]]] = {
-    "source": [
-        remove_an_ack,
-        deny_an_ack,
-        report_stable_before_the_quorum,
-        report_stable_before_the_quorum_unreplayed,
-        change_a_sequence_number,
-        change_the_number_of_an_ack,
-        change_the_incarnation_of_an_ack,
-        report_another_release,
-        exchange_two_records,
-        turn_back_the_clock,
-        let_a_frame_begin_too_early,
-        ask_for_a_smaller_group,
-        change_a_snapshot,
-        change_the_first_snapshot,
-        change_the_end_of_a_frame,
-        promise_one_record_more,
-        remove_a_frame,
-        remove_the_first_frame,
-        repeat_a_frame,
-        change_the_owner,
-        invent_an_effect,
-        add_a_field,
-        blur_a_number,
-        feed_what_only_a_store_takes,
-        forget_the_time,
-    ],
-    "store": [
-        deny_a_sync,
-        acknowledge_what_is_not_synced,
-        keep_an_ack_back,
-    ],
-    "receiver": [
-        deliver_twice,
-        pass_over_a_message,
-        acknowledge_the_unread,
-        consume_the_undelivered,
-    ],
+CORRUPTIONS: dict[str, dict[str, Corrupt]] = {
+    "source": {
+        "remove_an_ack": remove_an_ack,
+        # The stability that it brought stays.
+        "deny_an_ack": edit(lambda record: is_ack(record) and record["out"], fed(TICK), "S1", 1),
+        "report_stable_before_the_quorum": edit(is_ack, with_effect(GROUP_STABLE), "S1"),
+        "report_stable_before_the_quorum_unreplayed": edit(is_ack, with_effect(GROUP_STABLE), "replay"),
+        "change_a_sequence_number": edit(is_input("Sent"), moved(1, "in", "first"), "replay"),
+        "change_the_number_of_an_ack": edit(is_ack, moved(-1, "in", "message", "last"), "replay"),
+        "change_the_incarnation_of_an_ack": edit(is_ack, moved(1, "in", "message", "incarnation"), "replay"),
+        "report_another_release": edit(has("Release"), moved(1, "number", of="Release"), "replay"),
+        "exchange_two_records": exchange_two_records,
+        "turn_back_the_clock": edit(lambda record: record["t"], moved(-3_600_000_000_000, "t"), "time", -1),
+        "let_a_frame_begin_too_early": let_a_frame_begin_too_early,
+        "ask_for_a_smaller_group": ask_for_a_smaller_group,
+        "change_a_snapshot": change_a_snapshot,
+        "change_the_first_snapshot": change_the_first_snapshot,
+        "change_the_end_of_a_frame": change_the_end_of_a_frame,
+        "promise_one_record_more": promise_one_record_more,
+        "remove_a_frame": remove_a_frame,
+        "remove_the_first_frame": lambda frames: remove_a_frame(frames, 0),
+        "repeat_a_frame": repeat_a_frame,
+        "change_the_owner": change_the_owner,
+        "invent_an_effect": edit(is_ack, with_effect({"_": "Explode", "number": 1}), "schema"),
+        "add_a_field": edit(is_ack, lambda record: record["in"]["message"].update(color="red"), "schema"),
+        "blur_a_number": edit(is_ack, moved(0.5, "in", "message", "first"), "schema"),
+        "feed_what_only_a_store_takes": edit(is_ack, fed({"_": "Persisted", "ticket": 1}), "schema"),
+        "forget_the_time": edit(is_ack, lambda record: record.pop("t"), "schema"),
+    },
+    "store": {
+        "deny_a_sync": edit(lambda record: is_input("Persisted")(record) and has("StableAck")(record), fed(TICK), "P1"),
+        "acknowledge_what_is_not_synced": edit(has("StableAck"), moved(1000, "message", "last", of="StableAck"), "P1"),
+        "keep_an_ack_back": edit(
+            lambda record: "StableAck" in str(record["out"][-1:]), lambda record: record["out"].pop(), "replay"
+        ),
+    },
+    "receiver": {
+        "deliver_twice": edit(has("Deliver"), lambda record: record["out"].append(effect_of(record, "Deliver")), "D1"),
+        "pass_over_a_message": edit(has("Deliver"), pass_over_a_message, "D1", 1),
+        "acknowledge_the_unread": edit(has("ConsumptionAck"), moved(1, "message", "number", of="ConsumptionAck"), "A1"),
+        "consume_the_undelivered": edit(is_input("Consumed"), moved(1, "in", "last"), "A1", -1),
+    },
 }
 """Changes of the first trace of a role."""
 
 
-def corrupted(traces: Path, role: str, corrupt: Callable[[Frames], Found], into: Path) -> tuple[Found, FileReport]:
+def corrupted(traces: Path, role: str, corrupt: Corrupt, into: Path) -> tuple[Found, FileReport]:
     """Change the first trace of this role, and return the verification."""
     original = first_trace(traces, role)
     frames = take_apart(original)
@@ -322,11 +231,9 @@ def corrupted(traces: Path, role: str, corrupt: Callable[[Frames], Found], into:
 
 @pytest.mark.parametrize(
     ("role", "corrupt"),
-    [pytest.param(role, one, id=one.__name__) for role, some in CORRUPTIONS.items() for one in some],
+    [pytest.param(role, one, id=name) for role, some in CORRUPTIONS.items() for name, one in some.items()],
 )
-def test_a_corrupted_trace_is_rejected(
-    traces: Path, tmp_path: Path, role: str, corrupt: Callable[[Frames], Found]
-) -> None:
+def test_a_corrupted_trace_is_rejected(traces: Path, tmp_path: Path, role: str, corrupt: Corrupt) -> None:
     expected, report = corrupted(traces, role, corrupt, tmp_path)
     assert expected in [(violation.record, violation.rule) for violation in report.violations]
     assert report.violations[0].record == expected[0], "nothing before it is blamed"
@@ -334,7 +241,7 @@ def test_a_corrupted_trace_is_rejected(
 
 
 def test_a_violation_says_what_was_expected(traces: Path, tmp_path: Path) -> None:
-    _, report = corrupted(traces, "store", keep_an_ack_back, tmp_path)
+    _, report = corrupted(traces, "store", CORRUPTIONS["store"]["keep_an_ack_back"], tmp_path)
     violation = next(violation for violation in report.violations if violation.rule == "replay")
     assert violation.expected["message"]["_"] == "StableAck"
     assert violation.found is None
@@ -380,7 +287,7 @@ def test_missing_records_are_no_violation_when_the_recorder_says_so(traces: Path
 def test_rules_begin_anew_behind_a_record_that_nobody_can_read(traces: Path, tmp_path: Path) -> None:
     """What was delivered there is not passed over, and the rest of its frame is not judged."""
     receiver = first_trace(traces, "receiver")
-    places = [at for at, record in enumerate(records(take_apart(receiver))) if delivers(record)]
+    places = [at for at, record in enumerate(records(take_apart(receiver))) if has("Deliver")(record)]
     assert len(places) > 3
     for at in places:
         frames = take_apart(receiver)

@@ -63,18 +63,18 @@ def corruptions(directory: Path) -> Iterator[NamedFault]:
     """Change the traces of a source, a store and a receiver."""
     play(TracedWorld(wrap=tapping(directory / "world")))
     for role, some in CORRUPTIONS.items():
-        for corrupt in some:
-            yield _corrupted(directory, role, corrupt)
+        for name, corrupt in some.items():
+            yield _corrupted(directory, role, name, corrupt)
 
 
-def _corrupted(directory: Path, role: str, corrupt: Callable[[Frames], tuple[int, str]]) -> NamedFault:
+def _corrupted(directory: Path, role: str, name: str, corrupt: Callable[[Frames], tuple[int, str]]) -> NamedFault:
     original = first_trace(directory / "world", role)
     frames = take_apart(original)
     record, rule = corrupt(frames)
-    into = directory / corrupt.__name__
+    into = directory / name
     into.mkdir()
     put_together(into / original.name, frames)
-    return _named(corrupt.__name__, into, (original.name, record, rule))
+    return _named(name, into, (original.name, record, rule))
 
 
 def _named(name: str, traces: Path, wanted: tuple[str, int, str]) -> NamedFault:

@@ -4,7 +4,6 @@
 """
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -23,8 +22,8 @@ from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
 from tests.adapters.evidence.trace.planted_faults import LIES
-from tests.adapters.evidence.trace.test_trace_judge import change_the_end_of_a_frame, deny_an_ack, invent_an_effect
-from tests.adapters.evidence.trace.traced import Frames, first_trace, put_together, take_apart
+from tests.adapters.evidence.trace.test_trace_judge import CORRUPTIONS
+from tests.adapters.evidence.trace.traced import first_trace, put_together, take_apart
 from tests.adapters.evidence.watch.__main__ import LIMIT_NS, lies
 from tests.adapters.evidence.watch.played_traces import PlayedWatch, played
 
@@ -137,15 +136,13 @@ def test_a_damaged_trace_is_reported_once(traces: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [250, 3000])
-@pytest.mark.parametrize(
-    "corrupt", [deny_an_ack, change_the_end_of_a_frame, invent_an_effect], ids=lambda one: one.__name__
-)
+@pytest.mark.parametrize("corrupt", ["deny_an_ack", "change_the_end_of_a_frame", "invent_an_effect"])
 def test_a_fault_in_a_file_that_is_being_copied_is_no_damage(
-    traces: Path, tmp_path: Path, corrupt: Callable[[Frames], tuple[int, str]], step: int
+    traces: Path, tmp_path: Path, corrupt: str, step: int
 ) -> None:
     """The rest of the frame is missing when a record is doubted, and the frame is read again."""
     frames = take_apart(first_trace(traces, "source"))
-    expected = corrupt(frames)
+    expected = CORRUPTIONS["source"][corrupt](frames)
     octets = put_together(tmp_path / "whole", frames).read_bytes()
     copy = tmp_path / "source-x-1-0.sct"
     watch, found = TraceWatch([copy], whole=True), list[WatchAlarm]()
