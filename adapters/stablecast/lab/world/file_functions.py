@@ -4,19 +4,19 @@ import builtins
 import contextlib
 import errno
 import fcntl
-import functools
 import glob
 import io
 import mmap
 import os
 import tempfile
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
 from stablecast.lab.world.file_overlay import FileOverlay, Function
+from stablecast.lab.world.user_code.replacement import Replacement, Table, named_like
 
 DESCRIPTOR_CALLS: Final = (
     *("close", "dup", "read", "pread", "readv", "preadv", "write", "pwrite", "writev", "pwritev", "lseek"),
@@ -53,24 +53,21 @@ Unsupported = io.UnsupportedOperation
 """The error of everything that cannot be simulated. It is an OSError and a ValueError."""
 
 
-Replacement = tuple[Any, str, Any, Any]
-"""A place of a function: its owner, its name, the function, and what stands in for it."""
-
-
-def replacements(overlay: FileOverlay) -> list[Replacement]:
+def replacements(overlay: FileOverlay) -> Table:
     real = overlay.real
-    table: list[Replacement] = [
-        (builtins, "open", real["io.open"], _in_world(overlay, "io.open", overlay.open_file)),
-        (os, "open", real["open"], _in_world(overlay, "open", overlay.open)),
-        (os, "access", real["access"], _in_world(overlay, "access", overlay.access)),
-        (os, "sendfile", real["sendfile"], _sendfile(overlay)),
-        (os, "isatty", real["isatty"], _constant(overlay, "isatty", value=False)),
-        (fcntl, "flock", real["flock"], _by_descriptor(overlay, "flock")),
-        (fcntl, "fcntl", real["fcntl"], _fcntl(overlay)),
-        (fcntl, "ioctl", real["ioctl"], _at_descriptor(overlay, "ioctl", _ioctl)),
-        (fcntl, "lockf", real["lockf_"], _refused(overlay, "lockf_", REFUSED_CALLS["lockf"])),
-        (mmap, "mmap", real["mmap"], _mapping(overlay)),
+    places: list[tuple[Any, str, Any]] = [
+        (builtins, "open", _in_world(overlay, "io.open", overlay.open_file)),
+        (os, "open", _in_world(overlay, "open", overlay.open)),
+        (os, "access", _in_world(overlay, "access", overlay.access)),
+        (os, "sendfile", _sendfile(overlay)),
+        (os, "isatty", _constant(overlay, "isatty", value=False)),
+        (fcntl, "flock", _by_descriptor(overlay, "flock")),
+        (fcntl, "fcntl", _fcntl(overlay)),
+        (fcntl, "ioctl", _at_descriptor(overlay, "ioctl", _ioctl)),
+        (fcntl, "lockf", _refused(overlay, "lockf_", REFUSED_CALLS["lockf"])),
+        (mmap, "mmap", _mapping(overlay)),
         *_temporary(overlay),
+        (os, "umask", _in_world(overlay, "umask", lambda system, mask: system.umask(mask))),
     ]
     for make, names in (
         (_by_descriptor, DESCRIPTOR_CALLS),
@@ -79,43 +76,35 @@ def replacements(overlay: FileOverlay) -> list[Replacement]:
         (_changing_two, CALLS_OF_TWO_PATHS),
         (_without_argument, ("getcwd", "getcwdb", "sync")),
     ):
-        table += [(os, name, real[name], make(overlay, name)) for name in names]
-    table += [(os, "umask", real["umask"], _in_world(overlay, "umask", lambda system, mask: system.umask(mask)))]
-    for name in IGNORED_CALLS:
-        if name in real:
-            table.append((os, name, real[name], _constant(overlay, name, value=None)))
-    for name, reason in REFUSED_CALLS.items():
-        if name in real:
-            table.append((os, name, real[name], _refused(overlay, name, reason)))
+        places += [(os, name, make(overlay, name)) for name in names]
+    places += [(os, name, _constant(overlay, name, value=None)) for name in IGNORED_CALLS if name in real]
+    places += [(os, name, _refused(overlay, name, why)) for name, why in REFUSED_CALLS.items() if name in real]
     if "copy_file_range" in real:
-        table.append((os, "copy_file_range", real["copy_file_range"], _copy_file_range(overlay)))
-    return table + _held_by_classes(table) + _databases(overlay)
+        places.append((os, "copy_file_range", _copy_file_range(overlay)))
+    places += [*_held_by_classes(places), *_databases(overlay)]
+    return [Replacement(*place, everywhere=isinstance(place[0], types.ModuleType)) for place in places]
 
 
-def _held_by_classes(table: list[Replacement]) -> list[Replacement]:
+def _held_by_classes(places: Iterable[tuple[Any, str, Any]]) -> list[tuple[Any, str, Any]]:
     """Return the replacements of functions that the library holds in classes and in default arguments."""
+    known = [(getattr(owner, name), new) for owner, name, new in places]
 
     def replaced(value: Any) -> Any:
-        return next((new for _, _, old, new in table if old is value), value)
+        return next((new for old, new in known if old is value), value)
 
-    found: list[Replacement] = []
+    found: list[tuple[Any, str, Any]] = []
     for owner in (*vars(glob).values(), *vars(tempfile).values()):
         for name, value in vars(owner).items() if isinstance(owner, type) else ():
             if isinstance(value, staticmethod) and replaced(value.__func__) is not value.__func__:
-                found.append((owner, name, value, staticmethod(replaced(value.__func__))))
+                found.append((owner, name, staticmethod(replaced(value.__func__))))
             elif isinstance(value, types.FunctionType) and value.__defaults__:
                 defaults = tuple(map(replaced, value.__defaults__))
                 if any(new is not old for new, old in zip(defaults, value.__defaults__, strict=True)):
-                    found.append((value, "__defaults__", value.__defaults__, defaults))
+                    found.append((value, "__defaults__", defaults))
     return found
 
 
 # ------------------------------------------------------------------------------------------------- kinds of functions
-
-
-def _wrapped(overlay: FileOverlay, name: str, function: Function) -> Function:
-    """Give a replacement the name and the documentation of the real function."""
-    return functools.wraps(overlay.real[name], updated=())(function)
 
 
 def _in_world(overlay: FileOverlay, name: str, simulated: Function) -> Function:
@@ -126,7 +115,7 @@ def _in_world(overlay: FileOverlay, name: str, simulated: Function) -> Function:
         system = overlay.system()
         return real(*args, **options) if system is None else simulated(system, *args, **options)
 
-    return _wrapped(overlay, name, call)
+    return named_like(call, overlay.real[name])
 
 
 def _number(fd: Any) -> int:
@@ -144,7 +133,7 @@ def _at_descriptor(overlay: FileOverlay, name: str, simulated: Function) -> Func
             return real(fd, *args, **options)
         return simulated(number, *args, **options)
 
-    return _wrapped(overlay, name, call)
+    return named_like(call, overlay.real[name])
 
 
 def _by_descriptor(overlay: FileOverlay, name: str) -> Function:
@@ -206,7 +195,7 @@ def _refused(overlay: FileOverlay, name: str, reason: str) -> Function:
             raise Unsupported(f"os.{name.rstrip('_')} cannot be used in a world: {reason}")
         raise failure(errno.ENOTSUP)
 
-    return _wrapped(overlay, name, call)
+    return named_like(call, overlay.real[name])
 
 
 # --------------------------------------------------------------------------------------------------- single functions
@@ -223,7 +212,7 @@ def _sendfile(overlay: FileOverlay) -> Function:
             raise failure(errno.ENOTSOCK)
         return _copied(overlay, in_fd, out_fd, count, offset, None)
 
-    return _wrapped(overlay, "sendfile", sendfile)
+    return named_like(sendfile, overlay.real["sendfile"])
 
 
 def _copy_file_range(overlay: FileOverlay) -> Function:
@@ -238,7 +227,7 @@ def _copy_file_range(overlay: FileOverlay) -> Function:
             raise failure(errno.EXDEV)
         return _copied(overlay, src, dst, count, offset_src, offset_dst)
 
-    return _wrapped(overlay, "copy_file_range", copy_file_range)
+    return named_like(copy_file_range, overlay.real["copy_file_range"])
 
 
 def _copied(overlay: FileOverlay, source: int, target: int, count: int, at: int | None, to: int | None) -> int:
@@ -295,7 +284,7 @@ def _mapping(overlay: FileOverlay) -> type:
     return _Kind("mmap", (), {"__new__": new, "__doc__": real.__doc__})
 
 
-def _temporary(overlay: FileOverlay) -> list[Replacement]:
+def _temporary(overlay: FileOverlay) -> list[tuple[Any, str, Any]]:
     """Return the replacements of `tempfile`: names that a seed repeats, in the simulated `/tmp`."""
     module: Any = tempfile
     names, directory = module._get_candidate_names, module._gettempdir
@@ -307,17 +296,16 @@ def _temporary(overlay: FileOverlay) -> list[Replacement]:
     def place() -> str:
         return str(directory()) if overlay.system() is None else "/tmp"  # noqa: S108 - a simulated directory
 
-    return [(module, "_get_candidate_names", names, candidates), (module, "_gettempdir", directory, place)]
+    return [(module, "_get_candidate_names", candidates), (module, "_gettempdir", place)]
 
 
-def _databases(overlay: FileOverlay) -> list[Replacement]:
+def _databases(overlay: FileOverlay) -> list[tuple[Any, str, Any]]:
     """Return the replacement of `sqlite3.connect`, which keeps its files in the world."""
     with contextlib.suppress(ImportError):
         import sqlite3  # noqa: PLC0415 - Python may have been built without it
 
         real = sqlite3.connect
 
-        @functools.wraps(real, updated=())
         def connect(database: Any, *args: Any, **options: Any) -> Any:
             text = os.fsdecode(database)
             if overlay.system() is None or not text or ":memory:" in text or "mode=memory" in text:
@@ -330,5 +318,5 @@ def _databases(overlay: FileOverlay) -> list[Replacement]:
 
             return FileConnection.open_in(Path(text), *args, **options)
 
-        return [(sqlite3, "connect", real, connect)]
+        return [(sqlite3, "connect", named_like(connect, real))]
     return []

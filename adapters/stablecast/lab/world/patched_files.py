@@ -25,14 +25,13 @@ import functools
 import io
 import mmap
 import os
-import types
 from collections.abc import Callable
 from typing import Final, Self
 
 from stablecast.lab.world.file_functions import replacements
 from stablecast.lab.world.file_overlay import FileOverlay, Function
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.user_code.replacement import Replacement, Replacements
+from stablecast.lab.world.user_code.replacement import Replacements
 
 UNTOUCHED_MODULES: Final = frozenset({"posix", "_io"})
 """Modules whose names stay, because the import system needs them."""
@@ -81,15 +80,9 @@ class _Patches:
         real |= {"lockf_": fcntl.lockf, "ioctl": fcntl.ioctl, "mmap": mmap.mmap}
         real |= {name: value for name, value in vars(os).items() if callable(value)}
         self.overlay = FileOverlay(real)
-        functions = replacements(self.overlay)
-        self._supports = [(old, new) for _, _, old, new in functions if callable(old)]
-        self._replacements = Replacements(
-            [
-                Replacement(owner, name, new, everywhere=isinstance(owner, types.ModuleType))
-                for owner, name, _, new in functions
-            ],
-            UNTOUCHED_MODULES,
-        )
+        table = replacements(self.overlay)
+        self._supports = [(getattr(one.owner, one.name), one.new) for one in table if one.owner is os]
+        self._replacements = Replacements(table, UNTOUCHED_MODULES)
 
     def install(self) -> None:
         """Replace every function, under all names that modules have for it."""
