@@ -104,7 +104,6 @@ def check(plans: Sequence[Plan], clients: Sequence[ClientOptions]) -> list[Advic
 
 
 def at(where: str, found: Found) -> list[Advice]:
-    """Return findings with their place."""
     return [Advice(code, level, where, text) for code, level, text in found]
 
 

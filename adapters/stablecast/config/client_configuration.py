@@ -129,7 +129,6 @@ class ClientConfiguration:
 
     @property
     def topics(self) -> list[str]:
-        """Return the names and patterns of the sections of topics."""
         sections = (section for layer in self.layers for section in layer.sections)
         return list(dict.fromkeys(section.name or section.pattern for section in sections))
 

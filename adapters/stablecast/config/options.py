@@ -98,7 +98,6 @@ def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
 
 
 def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the disk options among the options of a store or topic."""
     return {name: value for name, value in options.items() if ALIASES["disk"].get(name, name) in _TABLES["disk"]}
 
 

@@ -95,6 +95,5 @@ def _publishing(element: Element) -> ConfigEntry | None:
 
 
 def entry_of(element: Element) -> ConfigEntry:
-    """Return the text and the attributes of an element, as an entry of a daemon."""
     attributes = {name: value for name, value in attributes_of(element).items() if name != SPACE}
     return ConfigEntry(kept_text(element), place_of(element), attributes)

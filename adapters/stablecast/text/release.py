@@ -8,7 +8,6 @@ LIBRARIES = ("uvloop", "attrs", "lxml")
 
 
 def release() -> str:
-    """Return the name and the version of the program."""
     return f"stablecast {version('stablecast')}"
 
 

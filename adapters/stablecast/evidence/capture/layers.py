@@ -176,7 +176,6 @@ def malformed(error: WireError) -> Decoded:
 
 
 def resolution(octets: bytes, roundtrip: bool) -> Decoded:
-    """Decode a datagram of topic resolution."""
     try:
         if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
             return undecoded(FrameVerdict.UNKNOWN, "topic resolution of queues")

@@ -106,8 +106,6 @@ class WholePacket:
 
 
 class IpReassembly:
-    """The reassembly of datagrams from pieces."""
-
     def __init__(self) -> None:
         self._held: OrderedDict[Key, _Pieces] = OrderedDict()
         self._given_up: list[WholePacket] = []
@@ -188,7 +186,6 @@ class IpNetwork:
         return Carried(None, numbers) if packet is None or packet.piece else self.carry(packet, numbers)
 
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
-        """Return the contents of a whole packet."""
         damaged = packet.source in self._checking and intact(packet) is False
         return Carried(content(packet), frames, damaged, packet.ident)
 

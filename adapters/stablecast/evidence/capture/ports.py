@@ -111,7 +111,6 @@ class PortPlan:
             self.endpoints.setdefault((PROTOCOLS[kind], endpoint), kind)
 
     def learn_flow(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> None:
-        """Note the guessed protocol of a flow."""
         if len(self.flows) < MAX_LEARNED:
             self.flows[PROTOCOLS[kind], min(source, target), max(source, target)] = kind
 

@@ -77,8 +77,6 @@ class RepeatedRun:
 
 @record
 class StatedMessage:
-    """A control message between endpoints."""
-
     at: At
     message: core.Message
 

@@ -54,8 +54,6 @@ SILENT: Final = "its session was silent"
 
 @attrs.frozen
 class SeenPacket:
-    """The packet of a capture that shows an act."""
-
     path: Path
     number: int
     time: int

@@ -52,7 +52,6 @@ class _Axis:
         return cls(since, max((life.wall(life.ended) for life in lives), default=since + 1))
 
     def x(self, time: int) -> float:
-        """Return where a time is, within the picture."""
         share = (time - self.since) / max(1, self.until - self.since)
         return round(LEFT + (WIDTH - LEFT - 30) * min(1.0, max(0.0, share)), 1)
 

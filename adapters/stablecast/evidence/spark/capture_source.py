@@ -104,7 +104,6 @@ class CaptureReader(DataSourceReader):
             yield one
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a partition for each part of each file."""
         return [InputPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -292,7 +292,6 @@ class TraceStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAva
             return [start]
 
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
-        """Return a partition for the new bytes of each file."""
         start, end = _absolute(start), _absolute(end)
         return [
             InputPartition(TracePiece(path, start.get(path, 0), stop))

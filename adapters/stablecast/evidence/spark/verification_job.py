@@ -100,7 +100,6 @@ def _join_with(files: list[Path], timeline: bool) -> Callable[[Iterator[pa.Recor
 
 
 def _trace(parts: list[Path], rows: dict[str, list[tuple[int, bytes]]]) -> EndedTrace:
-    """Return the trace of these parts with the verdicts on its frames."""
     trace = EndedTrace.of(parts)
     for path in parts:
         trace.follow(path, _in_order(trace.judge, rows[str(path)]))

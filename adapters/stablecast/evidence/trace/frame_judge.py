@@ -101,7 +101,6 @@ class RecordWatch:
 def _by_class(
     rules: Iterable[tuple[str, Mapping[type, Ask]]], takes: Mapping[type, Take]
 ) -> dict[type, tuple[list[tuple[str, Ask]], Take | None]]:
-    """Return the rules, by name, and the collector that handle each class."""
     asks: dict[type, list[tuple[str, Ask]]] = {}
     for name, by_class in rules:
         for kind, ask in by_class.items():

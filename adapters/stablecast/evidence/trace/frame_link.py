@@ -32,7 +32,6 @@ class FrameLink:
         return cls(head.frame + 1, head.first + count, digest, ended, head.role.name.lower(), head.endpoint)
 
     def broken_by(self, begin: "FrameLink", gap: int) -> Iterator[Broken]:
-        """Yield the differences to a frame that begins like this."""
         first, expected = begin.first, self.first + gap
         if (begin.frame, first) != (self.frame, expected):
             text = f"expected frame {self.frame} with record {expected}, found frame {begin.frame} with record {first}"
@@ -49,7 +48,6 @@ class FrameLink:
 
 
 def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
-    """Yield the defects of the first frame of a trace."""
     if begin.frame or begin.first != gap:
         text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
         yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]

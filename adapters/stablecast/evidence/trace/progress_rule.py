@@ -123,7 +123,6 @@ class GoesOn:
         return None if self.ran < self.due else self._judge()
 
     def _judge(self) -> str | None:
-        """Judge the waits that have lasted long."""
         self.due = _NEVER
         if self.held is not None:
             limit = self.held.ran + HELD_NS + self.written * SECOND // SLOWEST

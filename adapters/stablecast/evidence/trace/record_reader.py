@@ -55,7 +55,6 @@ def _twin(kind: type, tag: str | None = None) -> type:
 
 
 def _expected(schema: Any) -> Any:
-    """Return the type that the decoder expects for a schema."""
     if is_union(schema):
         members = members_of(schema)
         many = [_twin(member, TAG) if len(members) > 1 else _expected(member) for member in members]

@@ -147,7 +147,6 @@ class EndedTrace:
 
     @classmethod
     def of(cls, parts: Sequence[Path]) -> "EndedTrace":
-        """Return the trace of these parts, the first of which may be missing."""
         trace, part = part_of(parts[0])
         return cls(TraceJudge(trace, whole=part == 0))
 
@@ -204,7 +203,6 @@ def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
 
 
 def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> VerificationSummary:
-    """Judge each of these traces, and compare them with each other."""
     return summarize(judge_paths(paths, progress))
 
 

@@ -109,7 +109,6 @@ class VirtualProcess:
         self.network.listeners[address] = (self, accept)
 
     def leave(self, address: str) -> None:
-        """Stop accepting connections at an address."""
         self._ports.remove(address)
         del self.network.listeners[address]
 
@@ -152,7 +151,6 @@ class VirtualProcess:
             connection.close(self, flush=flush)
 
     def broken(self, event: Reset | Gone) -> None:
-        """Handle a broken connection or a refused port."""
         raise NotImplementedError
 
     def _wake_all(self) -> None:

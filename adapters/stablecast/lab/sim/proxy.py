@@ -63,7 +63,6 @@ class Proxy(StreamSource):
         advertise(self)
 
     def close(self) -> None:
-        """Stop sending and close all connections."""
         self.alive = False
         self.on_close()
         self.driver.close()

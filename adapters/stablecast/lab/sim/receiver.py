@@ -214,7 +214,6 @@ class Recipient(Subscriber[SimulatedSession]):
         return question.low
 
     def on_notify(self, event: Event, source: str = "") -> None:
-        """Report a loss to the application."""
         if isinstance(event, UnrecoverableLoss):
             assert self.speaker is not None
             who = (self._process.receiver, self._process.name, self.speaker.incarnation)
@@ -298,12 +297,10 @@ class ReceiverProcess(VirtualProcess):
         self.recipient = Recipient(self)
 
     def start(self) -> None:
-        """Listen on the request port."""
         self.listen(self.config.reply_to, serve(self._on_items))
 
     @property
     def sessions(self) -> dict[int, SimulatedSession]:
-        """Return the sessions with a live stream, by life."""
         return self.recipient.live
 
     def registrations(self) -> Iterable[RegistrationStatus]:

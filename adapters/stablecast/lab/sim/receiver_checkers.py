@@ -65,7 +65,6 @@ class ReceiverCheckers:
         run.order = max(run.order, session.order)
 
     def on_told(self, process: str, term: int) -> None:
-        """Record that a process reads the announcement of a life, with its term."""
         run = self.runs.setdefault(process, ProcessLedger())
         run.term = max(run.term, term)
 
@@ -138,7 +137,6 @@ class ReceiverCheckers:
         self.ledgers[receiver].consumed.setdefault(sender, RangeSet()).add(first, stop)
 
     def on_given_up_run(self, process: str, life: int, first: int, stop: int) -> None:
-        """Record messages that a session gives up."""
         self.facts.counts["lost"] += stop - first
         self.sessions[process, life].lost.add(first, stop)
 

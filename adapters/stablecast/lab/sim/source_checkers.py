@@ -55,7 +55,6 @@ class Checkers:
             facts.report("S2", f"life {life:#x} begins at {first}, number {max(reused)} is stable for an earlier one")
 
     def on_proxy(self, life: int) -> None:
-        """Record a registered proxy, which replaces the newest life."""
         self.facts.counts["proxies"] += 1
         self.facts.order[life] = len(self.facts.begins) - 1
         self.facts.stand_ins.append(life)

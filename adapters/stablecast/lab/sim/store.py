@@ -125,7 +125,6 @@ class StoreProcess(VirtualProcess):
 
     @property
     def registered_proxies(self) -> int:
-        """The number of proxies that enough stores have registered."""
         return len(self.proxies_registered_at)
 
     @property
@@ -153,7 +152,6 @@ class StoreProcess(VirtualProcess):
         self._driver.feed(inputs.Persisted(ticket))
 
     def _fail(self) -> None:
-        """Crash after the disk failed."""
         self._checkers.facts.counts["disks failed"] += 1
         self.crash()
 

@@ -66,7 +66,6 @@ class StoreCheckers:
         self.readers.setdefault(store, {})[client.reg_id] = known
 
     def on_info(self, store: str, info: SourceInfo) -> None:
-        """Record an SRI of a source or a proxy that a store receives."""
         names = self.facts.announced.setdefault(info.incarnation, {info.incarnation})
         names.update(life for life, _ in info.lives)
         names.update((entry.address, entry.source_reg_id) for entry in info.stores)

@@ -31,7 +31,6 @@ def run_seeds(seeds: range) -> SeedsResult:
 
 @contextmanager
 def _directory() -> Iterator[Path]:
-    """Yield a directory for traces that nobody keeps."""
     with tempfile.TemporaryDirectory(prefix="stablecast-sim-") as directory:
         yield Path(directory)
 

@@ -18,8 +18,6 @@ _MULTICAST_NUMBERS = (socket.IP_MULTICAST_LOOP, socket.IP_MULTICAST_TTL)
 
 
 class UdpSocket(SimulatedSocket):
-    """A UDP socket, also a member of groups."""
-
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
         super().__init__(process, kind, proto)
         self._queue: deque[tuple[bytes, Address]] = deque()
@@ -149,7 +147,6 @@ class UdpSocket(SimulatedSocket):
             super().check_address(host)
 
     def release(self) -> None:
-        """Leave the address and the groups."""
         if self.local[1]:
             self.network.datagrams_at(self.host.address, self.local[1]).remove(self)
         self._groups.clear()

@@ -336,11 +336,9 @@ class SimulatedDisk:
             self.names.commit(directory, names)
 
     def new_file(self, mode: int) -> FileInode:
-        """Make a file without a name."""
         return FileInode(self._number(), mode, self.now())
 
     def new_directory(self, mode: int, parent: DirectoryInode) -> DirectoryInode:
-        """Make a directory without a name."""
         return DirectoryInode(self._number(), mode, self.now(), parent)
 
     def new_link(self, target: str) -> LinkInode:

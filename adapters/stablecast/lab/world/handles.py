@@ -50,7 +50,6 @@ class SoonTimer(asyncio.TimerHandle):
         self._scheduled = True
 
     def cancel(self) -> None:
-        """Cancel the timer, and release its callback."""
         if not self._cancelled:
             self._loop._timer_handle_cancelled(self)  # type: ignore[attr-defined]
             self._cancelled = True

@@ -107,15 +107,11 @@ class ConnectionEnd(Protocol):
 
 
 class StreamPort(Protocol):
-    """A stream socket that is bound to a port."""
-
     local: Address
     listening: bool
 
 
 class DatagramPort(Protocol):
-    """A datagram socket that is bound to a port."""
-
     local: Address
     remote: Address | None
 

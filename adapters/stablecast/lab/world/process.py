@@ -147,8 +147,6 @@ class SimulatedProcess(Owner):
         self.call(lambda: run_loop(self.new_loop(), main()))
 
     def call(self, main: Callable[[], Any]) -> None:
-        """Start a function; the process ends with it."""
-
         def body() -> None:
             try:
                 self.status = main()

@@ -153,13 +153,11 @@ def _attributes(options: Iterable[Sequence[str]]) -> str:
 
 
 def start_relay(world: World, name: str = "relay") -> SimulatedProcess:
-    """Start `stablecast lbmrd` on a host."""
     settings = LbmrdConfig(interface=world.host(name).address)
     return world.call(lambda: resolution_daemons.run_lbmrd(settings, 0.0, validate=False, as_json=False), name)
 
 
 def start_service(world: World, name: str = "service") -> SimulatedProcess:
-    """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
     return world.call(lambda: run_service(resolution_daemons.serve_srs(settings, as_json=False)), name)
 

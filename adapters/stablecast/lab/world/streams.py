@@ -24,8 +24,6 @@ _LINGER = (socket.SOL_SOCKET, socket.SO_LINGER)
 
 
 class TcpSocket(SimulatedSocket):
-    """A TCP socket: a listener, or one end of a connection."""
-
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_STREAM, proto: int = 0) -> None:
         super().__init__(process, kind, proto)
         self.listening = False

@@ -90,7 +90,6 @@ class World:
         return host
 
     def start(self, main: Callable[[], Coroutine[Any, Any, Any]], host: str) -> SimulatedProcess:
-        """Start a coroutine function as a program on a host."""
         process = self.host(host).process()
         process.run(main)
         return process

@@ -21,7 +21,6 @@ class SourceCopy:
 
     @property
     def serving(self) -> bool:
-        """Return whether the store takes messages of the source."""
         return bool(self.record["active"]) and not self.store.record["failure"]
 
     @property
@@ -188,7 +187,6 @@ class FleetSource:
 
 
 def joined(surveyed: Survey) -> list[FleetSource]:
-    """Return all sources of all stores, by topic."""
     found: dict[Life, list[SourceCopy]] = {}
     for store, record in _records(surveyed.stores):
         life = record["topic"], record["session_index"], record["topic_index"]

@@ -212,7 +212,6 @@ class JsonLines:
         self._file.write(self._stream.compress("".join(map(_line, rows)).encode()))
 
     def close(self) -> None:
-        """End the compressed stream."""
         self._file.write(self._stream.flush())
 
 
@@ -254,13 +253,11 @@ class Parquet:
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, rows: list[MessageRow]) -> None:
-        """Write a batch as a row group."""
         columns = [[getattr(row, name) for row in rows] for name in self._schema.names]
         arrays = [self._arrow.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
-        """Write the footer of the file."""
         self._writer.close()
 
 

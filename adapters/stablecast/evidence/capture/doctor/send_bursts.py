@@ -30,7 +30,6 @@ class BurstRun:
 
     @property
     def period_ns(self) -> float:
-        """Return the time between two bursts."""
         return self.span_ns / max(1, self.bursts - 1)
 
 

@@ -33,8 +33,6 @@ class PacketSender:
 
 @attrs.define
 class FormRule:
-    """Judge of rule W1 for all senders."""
-
     findings: CaptureFindings
     senders: dict[Ends, PacketSender] = attrs.field(factory=dict)
 

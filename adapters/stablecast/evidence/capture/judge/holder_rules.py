@@ -128,7 +128,6 @@ class Releases:
     early: list[CopyRelease] = attrs.field(factory=list)
 
     def judge_release(self, release: CopyRelease) -> None:
-        """Judge a release, or keep it for later."""
         if release.life.stable(release.first, release.stop) is RuleStanding.FINE:
             self.findings.fine("C1", release.whose)
         elif len(self.late) + len(self.early) < MAX_WAITING:
