@@ -39,8 +39,8 @@ class Lie:
     """A fault.
 
     Attributes:
-        name: What is done, in words.
         role: Who does it.
+        name: What is done, in words.
         rule: What the simulator's checkers call it.
         misdoes, mishears: The fault, one of both.
         setup, faults: The world.
@@ -48,8 +48,8 @@ class Lie:
             do this.
     """
 
-    name: str
     role: Role
+    name: str
     rule: str
     misdoes: Misdoes | None = None
     mishears: Mishears | None = None

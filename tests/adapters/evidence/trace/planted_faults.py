@@ -1,6 +1,7 @@
 """The planted faults (`fault_injection`): the endpoint, its fault, and the rules that the judges report."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -124,110 +125,90 @@ def other_receiver(machine: Any, granted: Registered) -> int | None:
     )
 
 
+source, receiver, store = (partial(Lie, role) for role in (Role.SOURCE, Role.RECEIVER, Role.STORE))
+
 LIES: list[Lie] = [
-    Lie(
+    source(
         "calls stable what it has just sent",
-        Role.SOURCE,
         "S1",
         after(Sent, lambda _, sent: calls_stable(sent.first, sent.first + sent.count - 1), busy),
     ),
-    Lie("calls more stable than is", Role.SOURCE, "S1", at(Stable, shift("last", 5), is_stable)),
-    Lie(
-        "calls stable what one store of three has",
-        Role.SOURCE,
-        "S1",
-        after(StableAck, stable_now, newly_held_by(1)),
-        faults=SLOW,
+    source("calls more stable than is", "S1", at(Stable, shift("last", 5), is_stable)),
+    source(
+        "calls stable what one store of three has", "S1", after(StableAck, stable_now, newly_held_by(1)), faults=SLOW
     ),
-    Lie(
+    source(
         "calls stable what two stores have where all three must",
-        Role.SOURCE,
         "S1",
         after(StableAck, stable_now, newly_held_by(2)),
         setup=WorldSetup(rules=GroupRules((3,), Intragroup.ALL)),
         faults=SLOW,
     ),
-    Lie(
+    source(
         "calls stable what one group has where two of three must",
-        Role.SOURCE,
         "S1",
         after(StableAck, stable_now, newly_held_by(1)),
         setup=WorldSetup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.MAJORITY)),
         faults=SLOW,
     ),
-    Lie(
+    source(
         "calls stable what one group has where all must",
-        Role.SOURCE,
         "S1",
         after(StableAck, stable_now, newly_held_by(2)),
         setup=WorldSetup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.ALL)),
         faults=SLOW,
     ),
-    Lie(
+    source(
         "calls stable in turns what no store has",
-        Role.SOURCE,
         "S1",
         after(Sent, lambda _, sent: calls_stable(sent.first, sent.first + sent.count - 1), busy),
         setup=WorldSetup(turns=True),
     ),
-    Lie(
+    source(
         "counts on an acknowledgement that was never given",
-        Role.SOURCE,
         "S1",
         mishears=hearing(StableAck, from_the_other, half_held),
         faults=PARTED,
         judged="P6",
     ),
-    Lie(
+    source(
         "calls stable what an earlier life had",
-        Role.SOURCE,
         "S2",
         at(Stable, shift("first", -3), lambda m, one: is_stable(m, one) and second_life(m)),
         faults=(AWAY,),
     ),
-    Lie(
+    source(
         "begins with numbers of an earlier life",
-        Role.SOURCE,
         "S2",
         at(RegistrationComplete, shift("number", -5), second_life),
         faults=(AWAY,),
         judged="replay",
     ),
-    Lie(
-        "lets go of what it has just sent",
-        Role.SOURCE,
-        "C1",
-        after(Sent, lambda _, sent: fx.Release(sent.first + sent.count), busy),
+    source(
+        "lets go of what it has just sent", "C1", after(Sent, lambda _, sent: fx.Release(sent.first + sent.count), busy)
     ),
-    Lie("lets go of more than is stable", Role.SOURCE, "C1", at(fx.Release, shift("number", 5), busy)),
-    Lie("passes a run over", Role.RECEIVER, "D1", at(fx.Deliver, dropped, busy), judged="replay"),
-    Lie("delivers a run twice", Role.RECEIVER, "D1", at(fx.Deliver, twice, busy)),
-    Lie(
-        "delivers a run twice in arrival order",
-        Role.RECEIVER,
-        "D1",
-        at(fx.Deliver, twice, busy),
-        setup=WorldSetup(arrival=True),
+    source("lets go of more than is stable", "C1", at(fx.Release, shift("number", 5), busy)),
+    receiver("passes a run over", "D1", at(fx.Deliver, dropped, busy), judged="replay"),
+    receiver("delivers a run twice", "D1", at(fx.Deliver, twice, busy)),
+    receiver(
+        "delivers a run twice in arrival order", "D1", at(fx.Deliver, twice, busy), setup=WorldSetup(arrival=True)
     ),
-    Lie(
+    receiver(
         "leaves out the first message of a run",
-        Role.RECEIVER,
         "D1",
         at(fx.Deliver, first_left_out, lambda m, one: busy(m) and one.count > 1),
     ),
-    Lie("gives messages the numbers of the next ones", Role.RECEIVER, "D1", at(fx.Deliver, shift("first", 1), busy)),
-    Lie("gives messages the numbers of those before", Role.RECEIVER, "D1", at(fx.Deliver, shift("first", -1), busy)),
-    Lie(
+    receiver("gives messages the numbers of the next ones", "D1", at(fx.Deliver, shift("first", 1), busy)),
+    receiver("gives messages the numbers of those before", "D1", at(fx.Deliver, shift("first", -1), busy)),
+    receiver(
         "begins too far ahead",
-        Role.RECEIVER,
         "D1",
         at(RegistrationComplete, shift("number", 5)),
         setup=WorldSetup(late_ms=2000),
         judged="replay",
     ),
-    Lie(
+    receiver(
         "calls lost what can be had",
-        Role.RECEIVER,
         "S3",
         at(
             fx.Deliver,
@@ -237,50 +218,39 @@ LIES: list[Lie] = [
         setup=WorldSetup(late_ms=2000),
         judged="replay",
     ),
-    Lie("acknowledges what it has not consumed", Role.RECEIVER, "A1", at(ConsumptionAck, shift("number", 3), busy)),
-    Lie(
+    receiver("acknowledges what it has not consumed", "A1", at(ConsumptionAck, shift("number", 3), busy)),
+    receiver(
         "acknowledges for the application what that has not acknowledged",
-        Role.RECEIVER,
         "A1",
         at(ConsumptionAck, shift("number", 3), busy),
         setup=WorldSetup(ack_mode=AckMode.EXPLICIT),
     ),
-    Lie("acknowledges less than before", Role.RECEIVER, "A1", at(ConsumptionAck, shift("number", -20), busy)),
-    Lie("acknowledges what waits for the disk", Role.STORE, "P1", at(fx.PersistMessages, acknowledge, busy)),
-    Lie("acknowledges more than it has", Role.STORE, "P1", at(StableAck, shift("last", 5), busy)),
-    Lie(
+    receiver("acknowledges less than before", "A1", at(ConsumptionAck, shift("number", -20), busy)),
+    store("acknowledges what waits for the disk", "P1", at(fx.PersistMessages, acknowledge, busy)),
+    store("acknowledges more than it has", "P1", at(StableAck, shift("last", 5), busy)),
+    store(
         "acknowledges more than it has in memory",
-        Role.STORE,
         "P1",
         at(StableAck, shift("last", 5), busy),
         setup=WorldSetup(memory=True),
     ),
-    Lie(
-        "forgets to write a run that it acknowledges",
-        Role.STORE,
-        "P1",
-        at(fx.PersistMessages, dropped, busy),
-        judged="replay",
-    ),
-    Lie(
+    store("forgets to write a run that it acknowledges", "P1", at(fx.PersistMessages, dropped, busy), judged="replay"),
+    store(
         "writes less than it acknowledges",
-        Role.STORE,
         "P1",
         at(fx.PersistMessages, shift("count", -1), lambda m, one: busy(m) and one.count > 1),
         judged="replay",
     ),
-    Lie(
+    store(
         "writes messages as those of another life",
-        Role.STORE,
         "P1",
         at(fx.PersistMessages, shift("incarnation", 1 << 32), busy),
         judged="replay",
     ),
-    Lie("grants before it has written down to whom", Role.STORE, "R2", at(fx.PersistClient, grants_at_once, is_new)),
-    Lie("grants to a life that never asked", Role.STORE, "R2", at(Registered, shift("incarnation", 1 << 32))),
-    Lie(
+    store("grants before it has written down to whom", "R2", at(fx.PersistClient, grants_at_once, is_new)),
+    store("grants to a life that never asked", "R2", at(Registered, shift("incarnation", 1 << 32))),
+    store(
         "gives away a RegID that is held",
-        Role.STORE,
         "R1",
         at(
             Registered,
@@ -290,27 +260,22 @@ LIES: list[Lie] = [
         setup=WorldSetup(late_ms=1500),
         judged="replay",
     ),
-    Lie(
-        "cuts what is stable", Role.STORE, "S3", after(ConsumptionAck, lambda m, _: fx.Cut(ENOUGH, reg_id(m), 10), busy)
-    ),
-    Lie(
+    store("cuts what is stable", "S3", after(ConsumptionAck, lambda m, _: fx.Cut(ENOUGH, reg_id(m), 10), busy)),
+    store(
         "forgets a source that is there",
-        Role.STORE,
         "S3",
         after(ConsumptionAck, lambda m, _: fx.Forget(ENOUGH, Role.SOURCE, reg_id(m)), busy),
         judged="replay",
     ),
-    Lie(
+    store(
         "lets go of what paced receivers have not consumed",
-        Role.STORE,
         "P2",
         after(ConsumptionAck, lambda m, _: fx.Reclaim(ENOUGH, reg_id(m), m.repositories[reg_id(m)].newest + 1), busy),
         setup=WorldSetup(paced=True),
         faults=SLOW,
     ),
-    Lie(
+    store(
         "keeps a proxy for a source that is back",
-        Role.STORE,
         "E8",
         at(fx.StopProxy, lambda *_: []),
         setup=WorldSetup(proxies=True),
