@@ -1,6 +1,8 @@
 """Hypothesis strategies for the messages between endpoints."""
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address
+from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
@@ -20,56 +22,55 @@ def addresses(draw: st.DrawFn) -> str:
     return f"{IPv4Address(draw(U32))}:{draw(st.integers(0, 65_535))}"
 
 
-WISHES = st.just(m.Wishes()) | st.builds(
-    m.Wishes,
-    size_threshold=U64,
-    size_limit=U64,
-    disk_limit=U64,
-    flight_messages=U64,
-    flight_bytes=U64,
-    write_delay_ms=st.just(m.UNSET) | U32,
-    ack_on_reception=st.booleans(),
+LIVES = st.lists(st.tuples(INCARNATIONS, U32), max_size=64).map(tuple)
+FLAGS = st.booleans()
+FIELDS: Final[Mapping[str, st.SearchStrategy[Any]]] = (
+    {"role": CLIENTS, "store_index": INDEXES, "generation": GENERATIONS, "incarnation": INCARNATIONS}
+    | {"topic": TOPICS, "reply_to": addresses(), "session_id": U64, "context": U64, "lives": LIVES}
+    | {"pace": st.sampled_from(m.Pace), "low": U32, "high": U32, "first": U32, "last": U32, "number": U32, "term": U32}
+    | dict.fromkeys(("reg_id", "source_reg_id", "receiver_reg_id", "request", "version", "lives_term"), U32)
+    | dict.fromkeys(("activity_timeout_ms", "state_lifetime_ms"), U32)
+    | dict.fromkeys(("size_threshold", "size_limit", "disk_limit", "flight_messages", "flight_bytes"), U64)
+    | dict.fromkeys(("old", "no_cache", "nack", "respond", "wants_proxy", "ack_on_reception"), FLAGS)
+    | dict.fromkeys(("confirmations", "late_join", "founding"), FLAGS)
 )
-REGISTERS = st.builds(
+"""The values of a field in all messages that have it, unless a message says otherwise."""
+
+KindT = TypeVar("KindT")
+
+
+def of(kind: type[KindT], names: str, **own: st.SearchStrategy[Any]) -> st.SearchStrategy[KindT]:
+    """Build messages with these fields; `own` have values of their own."""
+    return st.builds(kind, **{name: FIELDS[name] for name in names.split()}, **own)
+
+
+REGISTRATION: Final = "role store_index generation reg_id incarnation"
+TIMES: Final = "activity_timeout_ms state_lifetime_ms"
+WISHES = st.just(m.Wishes()) | of(
+    m.Wishes,
+    "size_threshold size_limit disk_limit flight_messages flight_bytes ack_on_reception",
+    write_delay_ms=st.just(m.UNSET) | U32,
+)
+REGISTERS = of(
     m.Register,
-    role=CLIENTS,
-    store_index=INDEXES,
-    generation=GENERATIONS,
-    reg_id=U32,
-    incarnation=INCARNATIONS,
-    source_reg_id=U32,
-    topic=TOPICS,
-    session_id=U64,
-    reply_to=addresses(),
+    f"{REGISTRATION} source_reg_id topic session_id reply_to {TIMES} context pace wants_proxy",
     transport=st.just("") | addresses(),
-    activity_timeout_ms=U32,
-    state_lifetime_ms=U32,
-    context=U64,
-    pace=st.sampled_from(m.Pace),
     wishes=WISHES,
-    wants_proxy=st.booleans(),
     election=st.none() | st.builds(m.ElectionToken, value=U32, store_index=st.integers(0, 255)),
     known_generation=st.just(0) | U64,
 )
-LIVES = st.lists(st.tuples(INCARNATIONS, U32), max_size=64).map(tuple)
-STORES = st.builds(
+STORES = of(
     m.StoreEntry,
+    "source_reg_id version",
     index=st.integers(0, 65_535),
     group=st.integers(0, 255),
     address=addresses(),
-    source_reg_id=U32,
-    version=U32,
     generation=st.just(0) | U64,
 )
-REQUESTS = st.builds(
+REQUESTS = of(
     m.RetransmitRequest,
+    "incarnation source_reg_id request first last reply_to",
     by=st.sampled_from([m.Role.STORE, m.Role.RECEIVER]),
-    incarnation=INCARNATIONS,
-    source_reg_id=U32,
-    request=U32,
-    first=U32,
-    last=U32,
-    reply_to=addresses(),
 ).map(
     lambda r: (
         r
@@ -78,110 +79,48 @@ REQUESTS = st.builds(
     )
 )
 ACKNOWLEDGEMENTS: st.SearchStrategy[m.StableAck | m.ConsumptionAck] = st.one_of(
-    st.builds(m.StableAck, store_index=INDEXES, incarnation=INCARNATIONS, first=U32, last=U32, nack=st.booleans()),
-    st.builds(
+    of(m.StableAck, "store_index incarnation first last nack"),
+    of(
         m.ConsumptionAck,
-        incarnation=INCARNATIONS,
-        source_reg_id=U32,
-        receiver_reg_id=U32,
-        number=U32,
+        "incarnation source_reg_id receiver_reg_id number",
         flags=st.sampled_from(m.AckFlag),
         session_id=st.just(0) | U64,
         first=st.just(m.FROM_THE_START) | U32,
     ),
 )
-KEEPALIVES: st.SearchStrategy[m.Keepalive] = st.builds(
+KEEPALIVES = of(
     m.Keepalive,
+    "incarnation reg_id respond",
     role=st.sampled_from(m.Role),
-    incarnation=INCARNATIONS,
-    reg_id=U32,
-    respond=st.booleans(),
     store_index=st.just(-1) | INDEXES,
 )
+PEERS = st.lists(st.tuples(st.integers(0, 65_535), addresses(), st.integers(1, (1 << 64) - 1)), max_size=3).map(tuple)
 MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     REGISTERS,
-    st.builds(
+    of(
         m.Registered,
-        role=CLIENTS,
-        store_index=INDEXES,
-        generation=GENERATIONS,
-        reg_id=U32,
-        incarnation=INCARNATIONS,
-        old=st.booleans(),
-        low=U32,
-        high=U32,
-        activity_timeout_ms=U32,
-        state_lifetime_ms=U32,
-        term=U32,
-        lives=LIVES,
-        lives_term=U32,
-        no_cache=st.booleans(),
-        pace=st.sampled_from(m.Pace),
+        f"{REGISTRATION} old low high {TIMES} term lives lives_term no_cache pace",
         memory=st.sampled_from(m.StoreMemory),
         known=st.none() | U32,
         store_generation=st.just(0) | U64,
-        peers=st.lists(st.tuples(st.integers(0, 65_535), addresses(), st.integers(1, (1 << 64) - 1)), max_size=3).map(
-            tuple
-        ),
+        peers=PEERS,
     ),
-    st.builds(
-        m.Refused,
-        role=CLIENTS,
-        store_index=INDEXES,
-        generation=GENERATIONS,
-        reg_id=U32,
-        incarnation=INCARNATIONS,
-        reason=st.sampled_from(m.Refusal),
-        held_ms=st.just(0) | U32,
-    ),
-    st.builds(
-        m.Deregister,
-        role=CLIENTS,
-        store_index=INDEXES,
-        generation=GENERATIONS,
-        reg_id=U32,
-        incarnation=INCARNATIONS,
-        source_reg_id=U32,
-        reply_to=addresses(),
-    ),
-    st.builds(
-        m.Deregistered,
-        role=CLIENTS,
-        store_index=INDEXES,
-        generation=GENERATIONS,
-        reg_id=U32,
-        incarnation=INCARNATIONS,
-        number=U32,
-    ),
+    of(m.Refused, REGISTRATION, reason=st.sampled_from(m.Refusal), held_ms=st.just(0) | U32),
+    of(m.Deregister, f"{REGISTRATION} source_reg_id reply_to"),
+    of(m.Deregistered, f"{REGISTRATION} number"),
     ACKNOWLEDGEMENTS,
-    st.builds(m.ReceiverAlive, incarnation=INCARNATIONS, receiver_reg_id=U32, session_id=U64, context=U64),
+    of(m.ReceiverAlive, "incarnation receiver_reg_id session_id context"),
     REQUESTS,
     KEEPALIVES,
-    st.builds(
+    of(
         m.SourceInfo,
-        incarnation=INCARNATIONS,
-        topic=TOPICS,
-        version=U32,
-        low=U32,
-        high=U32,
+        "incarnation topic version low high confirmations term lives late_join founding",
         request=addresses(),
         group_sizes=st.lists(st.integers(0, 65_535), max_size=5).map(tuple),
-        confirmations=st.booleans(),
         stores=st.lists(STORES, max_size=9).map(tuple),
-        term=U32,
-        lives=LIVES,
-        late_join=st.booleans(),
-        founding=st.booleans(),
     ),
-    st.builds(m.SourceInfoRequest, incarnation=INCARNATIONS),
-    st.builds(m.LateJoinRequest, incarnation=INCARNATIONS, request=U32, reply_to=addresses()),
-    st.builds(
-        m.LateJoinInfo,
-        incarnation=INCARNATIONS,
-        request=U32,
-        low=U32,
-        high=U32,
-        store_index=st.integers(m.ANY_STORE, 0x7FFF),
-    ),
+    of(m.SourceInfoRequest, "incarnation"),
+    of(m.LateJoinRequest, "incarnation request reply_to"),
+    of(m.LateJoinInfo, "incarnation request low high", store_index=st.integers(m.ANY_STORE, 0x7FFF)),
 )
 """Strategy for every message of the core's vocabulary."""
