@@ -66,12 +66,7 @@ VARIANTS: Final = (
     Variant("takeovers", "two processes of one owner, one message", QUORUM, 30, faults=TAKEOVERS),
     Variant("messages", "two messages, whose syncs and losses are parts", QUORUM, 15, messages=2),
     Variant(
-        "memory",
-        "stores that keep messages in memory before the disk",
-        QUORUM,
-        20,
-        faults=TAKEOVERS,
-        delay_ns=DELAY_NS,
+        "memory", "stores that keep messages in memory before the disk", QUORUM, 20, faults=TAKEOVERS, delay_ns=DELAY_NS
     ),
     Variant(
         "receiver",
@@ -82,14 +77,7 @@ VARIANTS: Final = (
         restarts=0,
         opening=BEGUN,
     ),
-    Variant(
-        "wipes",
-        "disks that are lost, with refill between",
-        WIPED,
-        6,
-        faults=(ProofFault.WIPE,),
-        opening=BEGUN,
-    ),
+    Variant("wipes", "disks that are lost, with refill between", WIPED, 6, faults=(ProofFault.WIPE,), opening=BEGUN),
     Variant(
         "unread",
         "a disk that is lost before a receiver returns, while stores lack messages",
@@ -98,12 +86,5 @@ VARIANTS: Final = (
         faults=(ProofFault.WIPE,),
         opening=UNREAD,
     ),
-    Variant(
-        "round robin",
-        "one store at a time",
-        ROUND_ROBIN,
-        10,
-        messages=2,
-        behavior=StoreBehavior.RR,
-    ),
+    Variant("round robin", "one store at a time", ROUND_ROBIN, 10, messages=2, behavior=StoreBehavior.RR),
 )
