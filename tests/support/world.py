@@ -16,11 +16,12 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol.events import Event
-from stablecast.core.protocol.messages import Message, ReceiverAlive, StableAck
-from stablecast.core.protocol.settings import ReceiverConfig, RepositoryType, SourceConfig, StoreConfig
+from stablecast.core.protocol.messages import Message, ReceiverAlive, Role
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
+from stablecast.evidence.trace.live_trace import LiveTrace
 from stablecast.store.proxy import proxy_config
 from tests.support.disk import SIZE, change, replay, standing
 from tests.support.invariants import check_invariants
@@ -30,6 +31,8 @@ Content = tuple[int, int]
 """A message of this world: (incarnation, number). Tests compare these instead of payloads."""
 
 SYNC_NS = MILLISECOND
+
+ROLES = {SourceEndpoint: Role.SOURCE, ReceiverSession: Role.RECEIVER, StoreEndpoint: Role.STORE}
 
 PROXY_LIFE = 1 << 40
 """Incarnations of proxies are above this number."""
@@ -98,6 +101,10 @@ class EndpointWorld:
             other.on_crash(node)
 
 
+def _report(rule: str, text: str) -> None:
+    raise AssertionError(f"{rule}: {text}")
+
+
 @attrs.define(eq=False)
 class Node:
     """The driver of one machine. A `frozen` node keeps its inputs in `backlog`."""
@@ -109,10 +116,13 @@ class Node:
     sent: list[tuple[str, Message]] = attrs.field(factory=list)
     frozen: bool = False
     backlog: list[Any] = attrs.field(factory=list)
+    judge: LiveTrace | None = None
 
     def join(self) -> None:
-        """Enter the world and start the machine."""
+        """Enter the world and start the machine, which the rules of traces judge from now on."""
         self.world.nodes[self.address] = self
+        if (role := ROLES.get(type(self.machine))) is not None:  # `verify` judges a machine that is traced.
+            self.judge = LiveTrace(role, self.address, self.machine, _report)
         self.feed(inputs.Start())
 
     def arrive(self, event: Any) -> None:
@@ -132,7 +142,10 @@ class Node:
     def feed(self, event: Any) -> None:
         """Feed one input to the machine and perform the effects."""
         self.machine.receive(event, self.world.now)
-        for effect in self.machine.take_effects():
+        effects = self.machine.take_effects()
+        if self.judge is not None:
+            self.judge.record(event, self.world.now, effects)
+        for effect in effects:
             self.world.observe(self, effect)
             self.perform(effect)
         check_invariants(self.machine)
@@ -342,20 +355,6 @@ class StoreNode(Joiner):
             node.machine.recover(*replay(disk), world.now, memory=bool(disk), standing=standing(disk))
         node.join()
         return node
-
-    def perform(self, effect: fx.Effect) -> None:
-        """Check that an acknowledged message is synced, unless the source agreed to less; then perform the effect."""
-        match effect:
-            case fx.Send(message=StableAck(nack=False) as ack) if self._syncs_first:
-                reg_id = self.machine.streams[ack.incarnation]
-                for number in range(ack.first, ack.last + 1):
-                    assert self.durable.get((reg_id, number)) == ack.incarnation, f"{number} acknowledged, not synced"
-        Node.perform(self, effect)
-
-    @property
-    def _syncs_first(self) -> bool:
-        kept = self.machine.config.repository
-        return kept is not None and kept.kind in (RepositoryType.DISK, RepositoryType.REDUCED_FD) and not kept.allow_rpp
 
     def perform_own(self, effect: fx.Effect) -> None:
         """Perform a write, a read or a join."""
