@@ -123,15 +123,15 @@ LINKS: Final = (
     Mutant(
         "a-source-that-was-told-early-is-forgotten",
         "transports/routing/router",
-        "            if origin not in self.table.sources:\n                self.sources.on_found(found.portal",
-        "            if origin in self.table.sources:\n                self.sources.on_found(found.portal",
+        "if found.record.origin not in self.table.sources:",
+        "if found.record.origin in self.table.sources:",
         Test(f"{_LINKS}::test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is"),
     ),
     Mutant(
         "what-a-source-announced-early-is-forgotten",
-        "transports/routing/router",
-        "                self.streams.remember(origin, link.info[origin])\n",
-        "                pass\n",
+        "transports/routing/sources",
+        "            self.streams.remember(source, link.info[source.origin])\n",
+        "            pass\n",
         Test(f"{_LINKS}::test_a_source_that_was_told_before_it_is_wanted_is_taken_up_when_it_is"),
     ),
     Mutant(
@@ -204,6 +204,13 @@ LINKS: Final = (
         "self.network.children(domain)",
         "()",
         Test(f"{_LOSSES}::test_a_broken_destination_is_told_to_the_whole_network_once"),
+    ),
+    Mutant(
+        "a-late-proxy-has-nothing-to-say",
+        "transports/routing/sources",
+        "if link is not None and source.origin in link.info:",
+        "if source.origin in (link.info if link else ()) and source.info is None and source.joined:",
+        Test(f"{_LINKS}::test_a_source_that_fell_silent_is_announced_by_a_proxy_that_opens_late"),
     ),
     Mutant(
         "a-full-link-is-a-secret",

@@ -1,9 +1,12 @@
 """Routers that are linked: pairs, chains and rings, on the virtual clock."""
 
+from typing import Any
+
 import attrs
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports import codec
 from stablecast.transports.routing import effects as fx
 from stablecast.transports.routing import inputs as ev
 from stablecast.transports.routing import link_messages as lm
@@ -11,7 +14,8 @@ from stablecast.transports.routing.access import AccessEntry, Condition, Subject
 from stablecast.transports.routing.network import MAX_MADE_UP
 from stablecast.transports.routing.network_map import Neighbour, NodeRecord
 from stablecast.transports.routing.portals import Drop
-from tests.transports.routing.bench import ORDERS, PATTERN, SOURCE, info, items_of, packet, record, uses
+from stablecast.transports.routing.sources import RETRY_NS
+from tests.transports.routing.bench import ORDERS, ORIGIN, PATTERN, SOURCE, info, items_of, packet, record, uses
 from tests.transports.routing.fabric import DELAY, Fabric
 
 CHAIN = ((0, 1), (1, 2))
@@ -386,3 +390,19 @@ def test_a_second_link_to_the_same_router_is_refused() -> None:
     assert [one.portal for one in router.take_effects() if isinstance(one, fx.LinkDrop)] == [2]
     router.receive(ev.LinkBegun(2, router.node, router.name), 0)
     assert [one.portal for one in router.take_effects() if isinstance(one, fx.LinkDrop)] == [2]
+
+
+def test_a_source_that_fell_silent_is_announced_by_a_proxy_that_opens_late() -> None:
+    """Its last announcement came while the router had no descriptor for a proxy, and is told on a link once."""
+    fabric = Fabric.of(2, (0, 1))
+    fabric.source(0)
+    fabric.want(1)
+    fabric.run(SECOND)
+    far = fabric.routers[1]
+    fabric.feed(1, ev.ProxyFailed(0, ORIGIN, "no descriptors"))
+    assert far.streams.greeting(0, ORIGIN) == b""
+    fabric.feed(0, ev.ItemsArrived(ORIGIN, (info(late_join=True),)))
+    fabric.run(RETRY_NS + SECOND)
+    _, told = items_of(far.streams.greeting(0, ORIGIN))
+    announced: Any = codec.decode(told)  # type: ignore[arg-type]  # it is a message
+    assert announced.late_join

@@ -249,11 +249,8 @@ class Router:
     def _offer(self, topics: Callable[[Link], Iterable[str]], now: int) -> None:
         """Take up sources that links repeat here, and that were not wanted or not accepted when they were told."""
         for found in self.network.offered(topics):
-            origin, link = found.record.origin, self.portals[found.portal].link
-            if origin not in self.table.sources:
+            if found.record.origin not in self.table.sources:
                 self.sources.on_found(found.portal, found.topic, found.record, now)
-            if link is not None and origin in link.info:
-                self.streams.remember(origin, link.info[origin])
 
     def _on_left(self, number: int, query: lbmr.Query, holder: bytes, now: int) -> None:
         if self.portals[number].interest.left(query, holder, now):

@@ -220,7 +220,13 @@ class Sources:
         return self.portals[source.portal].lets_in(properties) and self.portals[number].lets_out(properties)
 
     def _open(self, source: RoutedSource, record: SourceRecord, number: int) -> None:
-        portal, entry = self.portals[number], self.portals[source.portal].settings
+        portal, entry, link = (
+            self.portals[number],
+            self.portals[source.portal].settings,
+            self.portals[source.portal].link,
+        )
+        if link is not None and source.origin in link.info:
+            self.streams.remember(source, link.info[source.origin])
         proxy = ProxySource(number, NumberWindow(portal.settings.window, portal.settings.window_step))
         source.proxies[number] = proxy
         leaving = told(record, entry)

@@ -54,13 +54,10 @@ class Streams:
         if octets := high_water_marks.message(high) + self._info(source, proxy):
             self._send(proxy, source.origin, QueuedBlock(octets))
 
-    def remember(self, origin: bytes, info: Message) -> None:
-        """Note the announcement of a source that was told on a link before it was wanted."""
-        source, sri = self.table.sources.get(origin), find(info, Sri)
-        if source is None or source.info is not None or sri is None:
-            return
-        source.info = info
-        if sri.flags & Sri.INITIAL_SQN_KNOWN:
+    def remember(self, source: RoutedSource, info: Message) -> None:
+        """Note the newest announcement on a link, which is told once, perhaps while the source had no proxy."""
+        source.info, sri = info, find(info, Sri)
+        if sri is not None and sri.flags & Sri.INITIAL_SQN_KNOWN:
             self._note_high(source, sri.high_sqn)
 
     def on_items(self, origin: bytes, items: Iterable[Run | Message]) -> None:
