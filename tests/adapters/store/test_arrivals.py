@@ -69,6 +69,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench()
 
 
+def deaf(*_: object, **__: object) -> None:
+    raise PortError("this interface cannot hear groups")
+
+
 def run(first: int, count: int) -> Run:
     block = b"".join(data(number, b"x") for number in range(first, first + count))
     return Run(TOPIC_INDEX, first, count, count, block)
@@ -129,6 +133,23 @@ async def test_a_stream_that_ends_is_told(bench: Bench) -> None:
     joiner.on_end(True)
     assert bench.fed == [Ended(LIFE), Gone("a:1"), Gone("a:1")]
     assert not bench.inlet.joiners
+
+
+@pytest.mark.parametrize("place", ["a:1", "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"])
+async def test_a_stream_that_nobody_hears_any_more_is_joined_again(
+    place: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The life registers again at the same place: its port refused, or its session could not be joined, for a while."""
+    if place == "a:1":
+        bench.inlet.join(Join(LIFE, place))
+        bench.joiner().on_end(True)
+    else:
+        monkeypatch.setattr(arrivals, "ReliableJoiner", deaf)
+        bench.inlet.join(Join(LIFE, place))
+        monkeypatch.setattr(arrivals, "ReliableJoiner", Over)
+    assert not bench.inlet.joiners
+    bench.inlet.join(Join(LIFE, place))
+    assert bench.joiner()
 
 
 async def test_while_it_is_paused_nothing_is_read_not_even_of_a_new_stream(bench: Bench) -> None:
@@ -211,9 +232,6 @@ async def test_a_shared_session_feeds_the_topics_of_the_store_and_its_gaps_are_n
 
 
 async def test_a_session_that_cannot_be_joined_is_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deaf(*_: object, **__: object) -> None:
-        raise PortError("this interface cannot hear groups")
-
     monkeypatch.setattr(arrivals, "ReliableJoiner", deaf)
     bench.inlet.join(Join(LIFE, "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"))
     assert (bench.oddities, bench.inlet.joiners) == ({"stream-not-joined": 1}, {})
@@ -292,5 +310,8 @@ async def test_what_a_router_repeats_gets_the_names_of_the_life(bench: Bench) ->
     assert bench.fed[2:] == [Arrived(attrs.evolve(info, incarnation=LIFE, high=2))]
     bench.joiner().on_end(True)
     assert bench.fed[3:] == [Ended(LIFE)], "the source may go on, where another router repeats it"
+    bench.inlet.distant.found("orders", SourceRecord("10.0.1.1:1", 99, 8, origin=origin))
+    bench.joiner().on_items(99, [newer])
+    assert bench.fed[4:] == [Arrived(attrs.evolve(info, incarnation=LIFE, high=2))], "the same router repeats it again"
     bench.inlet.leave(Leave(LIFE))
     assert not bench.inlet.distant._topics
