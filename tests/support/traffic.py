@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stablecast.client import Context, Receiver, Source
+from stablecast.client import Context, Receiver, Source, WildcardReceiver
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.transports import codec
 from tests.support.network import Network
@@ -10,7 +10,7 @@ from tests.support.network import Network
 SESSION = 7
 
 
-async def take(receiver: Receiver, count: int) -> list[int]:
+async def take(receiver: Receiver | WildcardReceiver, count: int) -> list[int]:
     """Receive and consume `count` messages; check the payloads and return the numbers."""
     numbers = []
     for _ in range(count):

@@ -85,6 +85,28 @@ async def registered(context: Context, receiver: Receiver) -> None:
     await until(lambda: any(session.begun for session in receiver._sessions.values()))
 
 
+@pytest.mark.parametrize("begins", [None, 0])
+async def test_a_pattern_that_is_made_again_goes_on_unless_it_says_where_to_begin(
+    net: Network, begins: int | None
+) -> None:
+    """No store heard what the first one consumed last."""
+    _, source = await source_of(net, "a")
+    context = await net.context(session_id=1)
+    first = context.receiver(pattern="^orders$")
+    await send(source, 1)
+    assert await take(first, 1) == [0]
+    speak = mute(context)
+    await send(source, 1)
+    assert await take(first, 1) == [1]
+    await first.close()
+    speak()
+    await send(source, 1)
+    start_at = None if begins is None else lambda _topic, _question: begins
+    second = context.receiver(pattern="^orders$", start_at=start_at)
+    expected = [0, 1, 2] if begins == 0 else [2]
+    assert await take(second, len(expected)) == expected
+
+
 async def test_a_receiver_that_is_made_again_gets_each_message_once(net: Network) -> None:
     """No store heard what the first one consumed. The program is the same run."""
     _, source = await source_of(net, "a")

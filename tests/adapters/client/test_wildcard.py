@@ -121,13 +121,16 @@ async def test_topics_come_and_go(net: Network, make: Make) -> None:
     assert sorted(deleted) == ["orders.a", "orders.a", "orders.b"]
 
 
+@pytest.mark.parametrize("start_at", [None, lambda _topic, _question: 0])
 @pytest.mark.parametrize("session_id", [0, 2])
-async def test_a_topic_that_returns_goes_on_where_the_application_is(net: Network, session_id: int) -> None:
+async def test_a_topic_that_returns_goes_on_where_the_application_is(
+    net: Network, session_id: int, start_at: Callable[[str, AskLow], int] | None
+) -> None:
     """No store heard what was consumed before the topic was left. The pattern is the same receiver."""
     store = await net.store()
     settings = resolution(options=QUICK)
     sending, receiving = [await net.context(session_id=one, resolution=settings) for one in (1, session_id)]
-    receiver = receiving.receiver(pattern="^orders[.]")
+    receiver = receiving.receiver(pattern="^orders[.]", start_at=start_at)
     source = (await sources_of(sending, store, "orders.a"))["orders.a"]
     await send(source, 1)
     assert await read(receiver, 1) == [("orders.a", b"0")]
