@@ -4,7 +4,7 @@ Machines are trees of plain values, so no two places share a mutable part. Copie
 others.
 """
 
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
@@ -98,6 +98,8 @@ _COPIERS = _Copiers(
         dict: _dict,
         SharedMachine: SharedMachine.lend,
         deque: lambda value: deque(_list(value), value.maxlen),
+        Counter: Counter,
+        OrderedDict: lambda value: OrderedDict(_dict(value)),
     }
 )
 
@@ -124,11 +126,15 @@ def _all_alike(one: Any, other: Any) -> bool:
     return len(one) == len(other) and all(map(alike, one, other))
 
 
+def _dicts_alike(one: Any, other: Any) -> bool:
+    return list(one) == list(other) and all(map(alike, one.values(), other.values()))
+
+
 _COMPARERS: dict[type, Callable[[Any, Any], bool]] = {
-    **dict.fromkeys((int, str, bytes, bool, frozenset, set, Fn), eq),
+    **dict.fromkeys((int, str, bytes, bool, frozenset, set, Fn, Counter), eq),
     **dict.fromkeys((tuple, list, deque), _all_alike),
     SharedMachine: lambda one, other: alike(one.machine, other.machine),
-    dict: lambda one, other: list(one) == list(other) and all(map(alike, one.values(), other.values())),
+    **dict.fromkeys((dict, OrderedDict), _dicts_alike),
 }
 
 

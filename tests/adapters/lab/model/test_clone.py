@@ -1,6 +1,6 @@
 """Copies share nothing that changes."""
 
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from enum import IntEnum
 
 import attrs
@@ -30,13 +30,21 @@ class Machine:
     pair: tuple[list[int], int] = ([], 0)
     seen: set[int] = attrs.field(factory=set)
     deeper: tuple[Fixed, ...] = ()
+    counted: Counter[int] = attrs.field(factory=Counter)
+    waiting: OrderedDict[int, list[int]] = attrs.field(factory=OrderedDict)
 
 
 def test_a_copy_is_equal_and_its_own() -> None:
     machine = Machine(
         Fixed(1), parts=[Machine(Fixed(2))], table={1: [2]}, queue=deque([[3]], 5), pair=([4], 5), seen={6}
     )
-    machine = attrs.evolve(machine, deeper=(Fixed(7),))
+    machine = attrs.evolve(machine, deeper=(Fixed(7),), counted=Counter({8: 1}), waiting=OrderedDict({9: [9]}))
+    copy = clone(machine)
+    assert type(copy.counted) is Counter
+    assert type(copy.waiting) is OrderedDict
+    copy.counted[8] -= 1
+    copy.waiting[9].append(0)
+    assert (machine.counted[8], machine.waiting[9]) == (1, [9])
     copy = clone(machine)
     assert copy == machine
     assert copy.fixed is machine.fixed
@@ -60,6 +68,8 @@ def test_machines_are_alike_if_all_that_they_hold_is() -> None:
         attrs.evolve(machine, table={2: [], 1: [2]}),
         attrs.evolve(machine, queue=deque([[3], []])),
         attrs.evolve(machine, seen={1}),
+        attrs.evolve(machine, counted=Counter({1: 1})),
+        attrs.evolve(machine, waiting=OrderedDict({1: []})),
         attrs.evolve(machine, fixed=Fixed(2)),
     ):
         assert not alike(machine, changed)

@@ -85,21 +85,30 @@ class Way:
     paths: Mapping[int, Path]
 
 
+@attrs.frozen(eq=False)
 class Ways(Mapping[int, Way]):
-    """The ways of all domains that one router reaches; each is calculated when it is asked for."""
+    """The ways of all domains that one router reaches; each is calculated when it is asked for.
 
-    def __init__(self, edges: Mapping[int, Mapping[int, int]], own: int) -> None:
-        """Prepare the ways of a router in a network with these costs from node to node."""
-        self._edges, self._own = edges, own
-        self._domains = dict.fromkeys(sorted(node for node in _spread(edges, own) if node <= MAX_DOMAIN))
-        self._found: dict[int, Way] = {}
+    Attributes:
+        edges: The costs from node to node.
+        own: The router.
+    """
+
+    edges: Mapping[int, Mapping[int, int]]
+    own: int
+    _domains: dict[int, None] = attrs.field(init=False)
+    _found: dict[int, Way] = attrs.field(factory=dict, init=False)
+
+    @_domains.default
+    def _reached(self) -> dict[int, None]:
+        return dict.fromkeys(sorted(node for node in _spread(self.edges, self.own) if node <= MAX_DOMAIN))
 
     def __getitem__(self, domain: int) -> Way:
         """Return the way of a domain. Raises KeyError if it is not reached."""
         if domain not in self._found:
             if domain not in self._domains:
                 raise KeyError(domain)
-            self._found[domain] = _way(self._edges, domain, self._own)
+            self._found[domain] = _way(self.edges, domain, self.own)
         return self._found[domain]
 
     def __iter__(self) -> Iterator[int]:
