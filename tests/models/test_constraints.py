@@ -59,6 +59,16 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
         "a store that returns meets the source at once": "an-announcement-gives-no-vote-back",
         "nothing is sent while the receiver is there": "the-newest-message-is-never-missing",
     },
+    "Router": {
+        "what one step says on a link arrives at once": "a-source-that-was-told-early-is-forgotten",
+        "nothing happens while more than Room of these are under way": "a-new-entry-begins-new-proxies",
+        "no sign of life is asked for": "a-digest-is-not-compared",
+        "routers do not end": "the-old-connection-is-kept-beside-the-new",
+        "none is forgotten": "what-cannot-be-reached-is-kept-for-ever",
+        "a queue takes everything": "the-end-of-what-waited-stays-unknown",
+        "a proxy opens at once": "a-proxy-that-failed-is-left-closed",
+        "sources say nothing but data": "what-a-source-announced-early-is-forgotten",
+    },
     "Rpp": {
         "one store": "one-store-of-three-is-a-quorum",
         "a sync makes everything durable": "a-sync-counts-for-the-next-write-too",

@@ -22,6 +22,7 @@ MODELS = (
     "Refill",
     "Registration",
     "ResolutionPhases",
+    "Router",
     "Rpp",
     "SrsLifetime",
     "Stability",

@@ -223,3 +223,24 @@ STABILITY: Invariants = {
     "RetainedUntilSettled": _retained_until_settled,
 }
 """The model states them more strictly, because it knows the rules between the groups."""
+
+
+def _no_circle(state: Mapping[str, Any]) -> bool:
+    """Check B1: no message is under way to a router that it has passed."""
+    return all(
+        to not in one["by"]
+        for wires in state["wire"]
+        for to, wire in enumerate(wires, 1)
+        for batch in wire
+        for one in batch
+        if one["kind"] == "data"
+    )
+
+
+def _once(state: Mapping[str, Any]) -> bool:
+    """Check B3: a receiver gets the messages of a life once, and in order."""
+    lives = ([number for life, number in got if life == wanted] for got in state["got"] for wanted in (1, 2))
+    return all(numbers == sorted(set(numbers)) for numbers in lives)
+
+
+ROUTER: Invariants = {"NoCircle": _no_circle, "Once": _once}
