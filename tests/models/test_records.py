@@ -15,6 +15,7 @@ from stablecast.lab.sim.runner import run as simulate
 from stablecast.lab.sim.schedule import draw
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.udp import inputs as resolution
+from stablecast.transports.routing.inputs import RouterInput
 from tests.adapters.lab.model.views.conftest import traced
 from tests.adapters.lab.model.views.trace_edits import KEPT, followed
 from tests.support.evidence import MODELS, Model, rows, section
@@ -47,6 +48,8 @@ INPUTS["member"] = {cls.__name__ for cls in get_args(MemberInput)}
 """Members of a group are in no trace, either."""
 INPUTS["subscription"] = {"Tick", *(cls.__name__ for cls in get_args(SubscriptionInput))}
 """Nor are subscriptions."""
+INPUTS["router"] = {"Tick", *(cls.__name__ for cls in get_args(RouterInput))}
+"""Nor are routers."""
 MESSAGES = {cls.__name__ for cls in get_args(messages.Message)}
 
 RECORD = re.compile(r"`(\w+): (\w+)(?:\((\w+)\))?`")

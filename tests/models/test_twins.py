@@ -19,7 +19,7 @@ FORGOTTEN = {
     "Refill/graph_small": "disk",
     "Registration/graph_small": "toStore",
     "ResolutionPhases/graph_small": "joined",
-    "Router/graph_small": "link",
+    "Router/graph_small": "table",
     "Rpp/graph_small": "receiver",
     "SrsLifetime/graph_small": "wire",
     "Stability/graph_small": "stream",

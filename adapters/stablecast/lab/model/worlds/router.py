@@ -311,7 +311,7 @@ class RouterWorld:
 
 
 UNKNOWN = record(at=0, there=False, joined=False, high=0, exits=frozenset(), passed=(frozenset(),) * 3)
-QUIET = (fx.Want, fx.JoinSource, fx.LeaveSource, fx.CloseProxy, fx.Announce, fx.AskUse, fx.Wake, Remark)
+QUIET = (fx.Want, fx.JoinSource, fx.LeaveSource, fx.CloseProxy, fx.Announce, fx.AskUse, fx.Wake, fx.Disconnect, Remark)
 """Effects of which the model has nothing besides the state of the router."""
 
 
