@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from stablecast.lab.whole.schedule import RECEIVERS, SECOND_SOURCE, SOURCE, STORES, TURNS, Setup
+from stablecast.lab.whole.schedule import RECEIVERS, SECOND_SOURCE, SOURCE, STORES, TURNS, WHOLE_BYTES, Setup
 
 PARTED_SHARE: Final = 0.04
 """Share of the seeds whose worlds have two domains."""
@@ -36,5 +36,7 @@ def parted(rng: Random, seed: int, setup: Setup) -> Setup:
     hosts = (SOURCE, SECOND_SOURCE, *RECEIVERS, *STORES)
     far = tuple(name for name in hosts if rng.random() < 0.5) or RECEIVERS[:1]
     leaving = rng.choice(("", "", "lbtrm", "lbtru"))
+    if setup.size > WHOLE_BYTES and "transport" not in dict(setup.options):
+        leaving = ""  # Messages of a TCP stream do not fit the datagrams of an exit, and are dropped as documented.
     linked = rng.random() < LINKED_SHARE
     return attrs.evolve(setup, finder=finder, daemon=False, far=far, leaving=leaving, linked=linked)
