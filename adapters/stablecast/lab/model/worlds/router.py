@@ -224,7 +224,6 @@ class RouterWorld:
                     raise ModelError(f"router {router} drops its link to {node.exit(portal)}: {reason}")
                 case _:
                     assert isinstance(effect, QUIET), effect
-        assert not machine.outbox
         node.fold()
         for portal, said in says.items():
             self._say(router, node.exit(portal), said)
