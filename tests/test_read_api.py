@@ -19,7 +19,7 @@ OPEN = frozenset({"config", "state", "check_at"})
 """Fields of endpoints that hold a value, not a part."""
 HELD_AS = frozenset({"machine", "_machine", "endpoint", "_endpoint"})
 """Names of attributes that hold an endpoint, in whatever class."""
-OTHER_MACHINES = ("adapters/stablecast/resolver/",)
+OTHER_MACHINES = ("adapters/stablecast/resolver/", "adapters/stablecast/lab/model/worlds/router")
 """Rooms whose machines are no endpoints of the core."""
 SHORTCUTS = {
     SourceEndpoint: {"window"},

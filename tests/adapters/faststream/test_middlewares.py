@@ -204,6 +204,7 @@ def test_the_specification_names_topics_and_types(version: str) -> None:
     @router.subscriber("orders")
     @router.publisher("bookings", description="What was booked")
     async def book(order: Order) -> Booking:
+        """Book an order."""
         return Booking(number=len(order.item))
 
     router.subscriber("hidden", include_in_schema=False)(book)

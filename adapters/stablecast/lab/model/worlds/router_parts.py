@@ -203,6 +203,9 @@ class RouterNode:
         # Its parts share portals, table, deadlines and effects, which a copy does not preserve.
         network = machine.network
         network.portals, network.agenda, network.outbox = machine.portals, machine.agenda, machine.outbox
+        losses = machine.losses
+        losses.portals, losses.network = machine.portals, network
+        losses.agenda, losses.outbox = machine.agenda, machine.outbox
         machine.streams = Streams(machine.portals, machine.table, machine.outbox)
         machine.sources = Sources(
             machine.portals, network, machine.streams, machine.table, machine.agenda, machine.outbox
@@ -216,6 +219,8 @@ class RouterNode:
             raise ModelError("a source waits for the next turn of its router")
         network = machine.network
         network.portals, network.agenda, network.outbox = [], KeyedDeadlines(), []
+        losses = machine.losses
+        losses.portals, losses.network, losses.agenda, losses.outbox = [], _NOTHING.network, KeyedDeadlines(), []
         machine.streams, machine.sources = _NOTHING.streams, _NOTHING.sources
 
     def armed(self, matter: Matter, peer: int = 0, life: int = 0) -> bool:
