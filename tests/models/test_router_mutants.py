@@ -54,10 +54,6 @@ def _own_record(self: Network, number: int) -> None:
     self._send(number, self.map.records[self.node])
 
 
-def _let_nothing_go(self: Network) -> list[Any]:
-    return []
-
-
 def _from_any_link(self: Network, domain: int, number: int) -> bool:
     return self.portals[number].link is not None
 
@@ -102,7 +98,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "records are not passed on": ("graph_small", changed(Network, "_on_record", _learn_in_silence)),
     "a new link is told of its router alone": ("graph_small", changed(Network, "_send_records", _own_record)),
     "paths are not told": ("graph_small", changed(Network, "_tell_paths", _say_nothing)),
-    "interest is held for ever": ("graph_chain", changed(Network, "let_go", _let_nothing_go)),
+    "interest is held for ever": ("graph_chain", changed(Network, "let_go", _nothing)),
     "interest counts whatever link it came by": ("graph_small", changed(Network, "enters", _from_any_link)),
     "interest goes to all links": ("graph_small", changed(Network, "children", _all_links)),
     "interest that is taken back stays": ("graph_chain", changed(DomainInterest, "ends", lambda self, query: False)),

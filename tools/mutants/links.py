@@ -215,8 +215,8 @@ LINKS: Final = (
     Mutant(
         "a-full-link-is-a-secret",
         "transports/routing/losses",
-        "(domain,) if domain else tuple(beyond)",
-        "(domain,) if domain else ()",
+        "[domain] if domain else [one for one in self.network.ways if self.network.enters(one, number)]",
+        "[domain] if domain else []",
         Test(f"{_LOSSES}::test_a_full_link_is_told_to_those_behind_whom_it_lies"),
     ),
     Mutant(
@@ -229,8 +229,8 @@ LINKS: Final = (
     Mutant(
         "one-host-disturbs-others-all-the-time",
         "transports/routing/losses",
-        "min(MOST_PAUSE_NS, 2 * (",
-        "min(PAUSE_NS, 1 * (",
+        "min(MOST_PAUSE_NS, 2 * pause)",
+        "pause",
         Test(f"{_LOSSES}::test_a_host_that_breaks_its_connections_disturbs_others_less_and_less"),
     ),
     Mutant(

@@ -149,7 +149,9 @@ class PortalContext:
         """
         tls.require_right(Right.ROUTER, "", f"portal '{self.config.name}'")
         listening = self._listen(self.interface)
-        self.pool = ConnectionPool(self._lost, self._refused, self.interface)
+        self.pool = ConnectionPool(
+            partial(self._failed, UnicastDrop.LINK_DOWN), partial(self._failed, UnicastDrop.REFUSED), self.interface
+        )
         self.transports.origins = self.pool.origins
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
@@ -478,7 +480,7 @@ class PortalContext:
         if self.pool.room(effect.address, len(effect.octets)):
             self.pool.send(effect.address, effect.octets)
         else:
-            self._feed(ev.UnicastFailed(self.number, effect.address, UnicastDrop.BLOCKING))
+            self._failed(UnicastDrop.BLOCKING, effect.address)
 
     def disconnect(self, effect: fx.Disconnect) -> None:
         """End the connections that carried messages to a domain, or to an address there."""
@@ -486,11 +488,8 @@ class PortalContext:
             lambda peer: isinstance(peer, MessagePeer) and peer.carried(effect.domain, effect.address)
         )
 
-    def _lost(self, peer: str) -> None:
-        self._feed(ev.UnicastFailed(self.number, peer))
-
-    def _refused(self, peer: str) -> None:
-        self._feed(ev.UnicastFailed(self.number, peer, UnicastDrop.REFUSED))
+    def _failed(self, reason: UnicastDrop, address: str) -> None:
+        self._feed(ev.UnicastFailed(self.number, address, reason))
 
 
 def _instance(router: str, portal: str) -> bytes:

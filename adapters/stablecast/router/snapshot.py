@@ -92,6 +92,7 @@ def _figures(portal: Portal, address: str) -> PortalView:
         unicast_sent=counted.unicast_sent,
         dropped={reason.value: counted.dropped[reason] for reason in Drop},
         unicast_dropped={reason.value: counted.unicast_dropped[reason] for reason in UnicastDrop},
+        disconnects=counted.disconnects,
         rejected=counted.rejected,
         queue=QueueView(portal.queues.size, portal.queues.peak, settings.queue_bytes),
         link=None if settings.domain else _link(portal),

@@ -81,6 +81,7 @@ class PortalView:
         unicast_received, unicast_sent: Messages to single contexts.
         dropped: Messages of topics that did not leave through it, by reason (R-167); each reason is there.
         unicast_dropped: Messages to single contexts that came in through it and went no further, by reason, likewise.
+        disconnects: How often contexts here were to connect again, because what they sent may be lost.
         rejected: Topics and sources that an access list keeps out.
         queue: Data that wait to leave.
         interest: Topics and patterns that are wanted here, `MAX_SHOWN` at most.
@@ -108,6 +109,7 @@ class PortalView:
     unicast_sent: int = 0
     dropped: Mapping[str, int] = attrs.field(factory=dict)
     unicast_dropped: Mapping[str, int] = attrs.field(factory=dict)
+    disconnects: int = 0
     rejected: int = 0
     queue: QueueView = QueueView()
     interest: tuple[SymbolView, ...] = ()

@@ -27,6 +27,8 @@ def test_a_broken_link_is_told_to_all_who_sent_over_it() -> None:
     fabric.cut(1, 2)
     fabric.run(PAUSE_NS)
     assert told(fabric) == {1: {(3, "")}, 2: {(3, "")}, 3: {(1, ""), (2, "")}}
+    counted = [one.portals[0].counted.disconnects for one in fabric.routers]
+    assert counted == [2 + 1, 2 + 1, 2 + 2]  # The first two are the beginning of each router's network.
 
 
 def test_a_link_that_is_back_before_anybody_looked_was_broken() -> None:

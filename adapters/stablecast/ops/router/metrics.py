@@ -35,6 +35,8 @@ PORTAL_METRICS = (
                  lambda one: {'kind="receiver"': one.proxy_receivers, 'kind="source"': one.proxy_sources}),
     PortalMetric("stablecast_router_rejected", "Topics and sources that an access list keeps out.",
                  lambda one: {"": one.rejected}),
+    PortalMetric("stablecast_router_disconnects_total", "Contexts told to connect again: what they sent may be lost.",
+                 lambda one: {"": one.disconnects}),
     PortalMetric("stablecast_router_queue_bytes", "Data that wait to leave.", lambda one: {"": one.queue.now}),
     PortalMetric("stablecast_router_queue_peak_bytes", "Most data that ever waited.", lambda one: {"": one.queue.peak}),
     PortalMetric("stablecast_router_queue_limit_bytes", "Data that may wait.", lambda one: {"": one.queue.limit}),

@@ -6,7 +6,7 @@ carried it, as if that router had been killed. Routers tell each other of broken
 ways show in the map.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import attrs
@@ -53,45 +53,58 @@ class Losses:
     def compare(self) -> None:
         """End what was sent by routes that have changed since the last call, or that a link broke on."""
         own = {one.settings.domain: number for number, one in enumerate(self.portals) if one.settings.domain}
-        routes = {(domain, other): path for domain in own for other, path in self.network.paths(domain)}
-        broken = self.network.take_broken()
+        ways = [(domain, way) for domain in own if (way := self.network.ways.get(domain)) is not None]
+        routes = {(domain, other): path for domain, way in ways for other, path in way.paths.items()}
+        broken, self.network.broken = self.network.broken, set()
         for key in sorted(self.routes.keys() | routes.keys()):
             before = self.routes.get(key, ())
             if before != routes.get(key, ()) or not broken.isdisjoint(_edges(before)):
-                self.outbox.append(fx.Disconnect(own[key[0]], key[1]))
+                self._disconnect(own[key[0]], key[1])
         self.routes = routes
 
     def on_failed(self, number: int, address: str, now: int) -> None:
         """Note that something was lost behind a portal: at an address of its domain, or on a link that is full."""
-        at, pause = self.told.get((number, split(address)[0] if address else ""), (0, PAUSE_NS))
-        due = now + (pause if now - at < CALM_NS else PAUSE_NS)
-        self.agenda.arm((Matter.UNDELIVERED, number, address.encode()), due)
+        _, pause = self._told(_host(number, address), now)
+        self.agenda.arm((Matter.UNDELIVERED, number, address.encode()), now + pause)
 
     def on_refused(self, number: int, address: str) -> None:
         """Forget what was noted: nobody listens there any more, and who has ended misses nothing."""
         self.agenda.stop((Matter.UNDELIVERED, number, address.encode()))
 
-    def look(self, number: int, address: bytes, now: int) -> None:
+    def look(self, number: int, address: str, now: int) -> None:
         """Tell what was noted."""
-        host = number, split(address.decode())[0] if address else ""
-        at, pause = self.told.pop(host, (0, PAUSE_NS))
+        host = _host(number, address)
+        at, pause = self._told(host, now)
         if now > at:  # What breaks at one time counts once, for example all contexts of a host that was cut off.
-            pause = min(MOST_PAUSE_NS, 2 * (pause if now - at < CALM_NS else PAUSE_NS))
+            pause = min(MOST_PAUSE_NS, 2 * pause)
+        self.told.pop(host, None)
         self.told[host] = now, pause
         if len(self.told) > MAX_HOSTS:
             del self.told[next(iter(self.told))]
         domain = self.portals[number].settings.domain
-        beyond: Iterable[int] = (one for one in self.network.ways if self.network.enters(one, number))
-        for one in (domain,) if domain else tuple(beyond):
-            self.tell(one, address.decode())
+        for one in [domain] if domain else [one for one in self.network.ways if self.network.enters(one, number)]:
+            self.tell(one, address)
 
     def tell(self, domain: int, address: str) -> None:
         """Tell the other domains of this router, and the routers that reach the domain through it."""
         for number, portal in enumerate(self.portals):
             if portal.settings.domain not in (0, domain):
-                self.outbox.append(fx.Disconnect(number, domain, address))
+                self._disconnect(number, domain, address)
         for number in self.network.children(domain):
             self.outbox.append(fx.LinkSend(number, lm.encode(lm.MessageLost(domain, address))))
+
+    def _told(self, host: tuple[int, str], now: int) -> tuple[int, int]:
+        """Return when losses at a host were told, and for how long the next one waits."""
+        at, pause = self.told.get(host, (0, PAUSE_NS))
+        return at, pause if now - at < CALM_NS else PAUSE_NS
+
+    def _disconnect(self, number: int, domain: int, address: str = "") -> None:
+        self.portals[number].counted.disconnects += 1
+        self.outbox.append(fx.Disconnect(number, domain, address))
+
+
+def _host(number: int, address: str) -> tuple[int, str]:
+    return number, split(address)[0] if address else ""
 
 
 def _edges(path: Path) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,6 @@ from stablecast.transports.routing.network_map import (
     Neighbour,
     NetworkMap,
     NodeRecord,
-    Path,
     Ways,
     path_name,
 )
@@ -75,7 +74,7 @@ class Network:
         remote: What domains behind links want.
         calculated: How often the ways were calculated.
         shared: Domains of this router in which others say that they are, too.
-        broken: Neighbours that another router has lost since the last `take_broken`, each behind that router.
+        broken: Neighbours that other routers have lost, each behind that router; `Losses.compare` takes them.
     """
 
     node: int
@@ -165,15 +164,6 @@ class Network:
             for origin in link.topics.get(topic, ())
             if origin in link.offered
         ]
-
-    def paths(self, domain: int) -> Iterable[tuple[int, Path]]:
-        """Return the nodes by which messages go from a domain to each that it reaches through this router."""
-        way = self.ways.get(domain)
-        return () if way is None else way.paths.items()
-
-    def take_broken(self) -> set[tuple[int, int]]:
-        broken, self.broken = self.broken, set()
-        return broken
 
     # ---------------------------------------------------------------------------------------------- links come and go
 

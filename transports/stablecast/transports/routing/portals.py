@@ -101,6 +101,7 @@ class PortalCounters:
         unicast_received, unicast_sent: Messages of the request port, and those that left through this portal.
         unidentified: Sources without an identity, which are never repeated.
         unopened: Proxies that could not be opened. The 1st, 2nd, 4th ... of them is named.
+        disconnects: How often contexts here were to connect again, because what they sent may be lost.
         rejected: Looks at sources that an access list kept out.
         stray: Messages of sources that came over a link by which they should not come now.
         untold: Patterns that were too long to be told on a link.
@@ -119,6 +120,7 @@ class PortalCounters:
     unicast_sent: int = 0
     unidentified: int = 0
     unopened: int = 0
+    disconnects: int = 0
     rejected: int = 0
     stray: int = 0
     untold: int = 0

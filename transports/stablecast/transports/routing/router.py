@@ -165,7 +165,7 @@ class Router:
             case Matter.LEASE:
                 self._reconsider(now)
             case Matter.UNDELIVERED:
-                self.losses.look(number, origin, now)
+                self.losses.look(number, origin.decode(), now)
             case _:
                 assert_never(matter)
 
